@@ -1,0 +1,1 @@
+"""Does this system keep the clauses: targets, machines, reports and the command line."""

@@ -1,0 +1,410 @@
+"""A throw-away Apache RocketMQ cluster on this machine: one name server and one broker, started from the jars.
+
+    with ApacheCluster("5.4.0", workdir=folder, broker_lease_ms=3000) as cluster:
+        ...  # cluster.namesrv, cluster.broker: "127.0.0.1:PORT"
+
+What is decided here, all of it found by running the servers on Java 17:
+- 4.9 needs two JVM openings. Without them it starts and serves, but SIGTERM dies half way, offsets are lost and the
+  next start on that store fails. It also needs two logback files, else it exits with 255.
+- A broker listens on its port, on two below (fast) and on one above (HA). 5.x binds the first two to 127.0.0.1 and HA
+  to every address; 4.9 binds all of them, and its name server, to every address of the machine.
+- 5.x sometimes sends its first registration 10 s late. Creating any topic registers at once, so the readiness probe
+  does that until the name server's answer contains the broker.
+- 5.x has a thread that burns a whole core for its first 10 s; `transactionMetricFlushInterval` halves that.
+- Its timer wheel is read whole into the heap, hence the small wheel file and the heap of 384 MB.
+- SIGTERM takes 7 s (4.9) to 17 s (5.x), SIGKILL nothing, and acknowledged messages survive it (the page cache lives).
+  So a throw-away cluster is killed, and its store deleted.
+- A restart empties the lease table, whichever way the broker ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from conformance.parts import jars, ports
+from conformance.parts.java import java
+from conformance.parts.processes import Process
+from specs.errors import TargetMisbehaved, UsageError
+
+HOST = "127.0.0.1"
+CLUSTER_NAME = "c0"
+BROKER_NAME = "b0"
+QUICK_LEVELS = " ".join(["1s"] * 18)
+READY_TOPIC = "INORDER_READY"
+
+START_DEADLINE_S = 90.0
+CLEAN_STOP_S = 40.0
+ANSWER_DEADLINE_S = 3.0
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+
+UPDATE_AND_CREATE_TOPIC = 17
+GET_BROKER_CLUSTER_INFO = 106
+SUCCESS = 0
+
+# Serial collector and first compiler only: quick start, small memory. No perf data: SIGKILL would leave its file.
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_OPENINGS_4 = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+)
+_LOGBACK = """<configuration>
+  <appender name="F" class="ch.qos.logback.core.FileAppender">
+    <file>${{user.home}}/{name}.log</file>
+    <encoder><pattern>%d{{HH:mm:ss.SSS}} %p %logger{{0}} %t - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="F"/></root>
+</configuration>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a started cluster listens, as "HOST:PORT"."""
+
+    namesrv: str
+    broker: str
+
+
+class ApacheCluster:
+    """One name server and one broker of a released version; a context manager, also `async with`.
+
+    version: one of `jars.VERSIONS`; its jars are fetched if they are not here.
+    workdir: an empty or missing folder that is the cluster's own: configuration, store, logs.
+    broker_lease_ms: how long the broker keeps a queue lock that nobody renews (Apache's default is 60 000).
+    delay_levels: the broker's messageDelayLevel, 18 values; default one second each.
+    extra_broker_conf: keys of broker.conf, overriding ours.
+    broker_ip1: the address the broker advertises to clients (default 127.0.0.1); a proxy listens there on the
+    broker's port. Only for 5.x, whose broker can be bound to 127.0.0.1 alone.
+    keep_store: leave store and logs in `workdir` at the end (default: only the logs).
+
+    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in time).
+    All methods block; from a coroutine use `async with` and `asyncio.to_thread(cluster.restart)`.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        workdir: Path,
+        broker_lease_ms: int = 60_000,
+        delay_levels: str = QUICK_LEVELS,
+        extra_broker_conf: Mapping[str, str] | None = None,
+        broker_ip1: str | None = None,
+        keep_store: bool = False,
+    ) -> None:
+        jars.check_version(version)
+        self.version = version
+        self.workdir = workdir.resolve()
+        self.broker_lease_ms = broker_lease_ms
+        self.delay_levels = delay_levels
+        self.extra_broker_conf = dict(extra_broker_conf or {})
+        self.broker_ip1 = broker_ip1 or HOST
+        self.keep_store = keep_store
+        self._modern = not version.startswith("4.")
+        if self.broker_ip1 != HOST and not self._modern:
+            raise UsageError(
+                f"RocketMQ {version} listens on every address of the machine, so it can't be advertised through "
+                f"{self.broker_ip1}; use a 5.x version behind a proxy."
+            )
+        self._reservations: list[ports.Reservation] = []
+        self._namesrv_port = 0
+        self._broker_port = 0
+        self._namesrv: Process | None = None
+        self._broker: Process | None = None
+
+    # ------------------------------------------------------------------------------------------ addresses
+
+    @property
+    def namesrv(self) -> str:
+        """The name server's "127.0.0.1:PORT"; valid after `start`."""
+        return f"{HOST}:{self._namesrv_port}"
+
+    @property
+    def broker(self) -> str:
+        """The broker's own "127.0.0.1:PORT", past any proxy; valid after `start`."""
+        return f"{HOST}:{self._broker_port}"
+
+    @property
+    def advertised(self) -> str:
+        """The broker address that routes name: `broker_ip1` and the broker's port."""
+        return f"{self.broker_ip1}:{self._broker_port}"
+
+    @property
+    def namesrv_process(self) -> Process:
+        """The name server's process."""
+        if self._namesrv is None:
+            raise TargetMisbehaved(f"The name server of RocketMQ {self.version} is not running.")
+        return self._namesrv
+
+    @property
+    def broker_process(self) -> Process:
+        """The broker's process: `pause`, `resume`, `kill` it."""
+        if self._broker is None:
+            raise TargetMisbehaved(f"The broker of RocketMQ {self.version} is not running.")
+        return self._broker
+
+    # ------------------------------------------------------------------------------------------ life
+
+    def start(self) -> Addresses:
+        """Starts both servers and waits until the name server's route shows the broker."""
+        lib = jars.ensure(self.version)
+        java()
+        self._prepare()
+        try:
+            self._namesrv = self._start_namesrv(lib)
+            self._broker = self._start_broker(lib)
+            self._wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return Addresses(self.namesrv, self.broker)
+
+    def restart(self, *, kill: bool = True) -> None:
+        """Ends the broker (SIGKILL, or SIGTERM and a clean end) and starts it again on the same store and ports."""
+        self.stop_broker(kill=kill)
+        self.start_broker()
+
+    def stop_broker(self, *, kill: bool = True) -> None:
+        """Ends the broker: SIGKILL, or SIGTERM, which takes 7 to 17 seconds and writes everything out."""
+        _end(self.broker_process, kill)
+        self._broker = None
+
+    def start_broker(self) -> None:
+        """Starts the broker again after `stop_broker`, and waits until it is registered."""
+        if self._broker is not None:
+            _end(self._broker, kill=True)
+        self._broker = self._start_broker(jars.ensure(self.version))
+        self._wait_ready()
+
+    def restart_namesrv(self) -> None:
+        """Kills the name server and starts it again on the same port; waits until the broker is registered anew."""
+        _end(self.namesrv_process, kill=True)
+        self._namesrv = self._start_namesrv(jars.ensure(self.version))
+        self._wait_ready()
+
+    def stop(self) -> None:
+        """A clean end: SIGTERM to both, then `close`."""
+        for process in (self._broker, self._namesrv):
+            if process is not None:
+                _end(process, kill=False)
+        self.close()
+
+    def close(self) -> None:
+        """Kills both, gives the ports back and deletes the store (logs stay). A second call does nothing."""
+        for process in (self._broker, self._namesrv):
+            if process is not None:
+                process.kill()
+        self._broker = self._namesrv = None
+        for reservation in self._reservations:
+            reservation.release()
+        self._reservations = []
+        shutil.rmtree(self.workdir / "tmp", ignore_errors=True)
+        if not self.keep_store:
+            shutil.rmtree(self.workdir / "store", ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread can't be interrupted: the servers it is starting die, and so does its wait.
+            for process in (self._broker, self._namesrv):
+                if process is not None:
+                    process.kill()
+            await asyncio.wait([starting])
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    # ------------------------------------------------------------------------------------------ requests
+
+    def create_topic(self, topic: str, queues: int = 4) -> None:
+        """Creates a topic with this many queues; the broker has registered it when this returns."""
+        answer = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(topic, queues))
+        if answer is None or answer.code != SUCCESS:
+            said = "nothing" if answer is None else f"code {answer.code}"
+            raise self.broker_process.misbehaved(f"was asked to create topic {topic!r} and answered {said}")
+
+    # ------------------------------------------------------------------------------------------ within
+
+    def _prepare(self) -> None:
+        if not self._reservations:
+            namesrv, broker = ports.reserve(), ports.reserve(offsets=(-2, 0, 1))
+            self._reservations = [namesrv, broker]
+            self._namesrv_port, self._broker_port = namesrv.port, broker.port
+        for name in ("home/conf", "tmp", "store"):
+            (self.workdir / name).mkdir(parents=True, exist_ok=True)
+        if not self._modern:
+            for name in ("broker", "namesrv"):
+                (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
+        namesrv_conf = {"listenPort": str(self._namesrv_port)}
+        if self._modern:
+            namesrv_conf["bindAddress"] = HOST
+        _write_properties(self.workdir / "namesrv.conf", namesrv_conf)
+        _write_properties(self.workdir / "broker.conf", self._broker_conf())
+
+    def _broker_conf(self) -> dict[str, str]:
+        store = self.workdir / "store"
+        conf = {
+            "brokerClusterName": CLUSTER_NAME,
+            "brokerName": BROKER_NAME,
+            "brokerId": "0",
+            "brokerIP1": self.broker_ip1,
+            "brokerIP2": HOST,
+            "namesrvAddr": self.namesrv,
+            "listenPort": str(self._broker_port),
+            "storePathRootDir": str(store),
+            "storePathCommitLog": str(store / "commitlog"),
+            "mappedFileSizeCommitLog": str(32 * 1024 * 1024),
+            "mappedFileSizeConsumeQueue": "20000",
+            "maxHashSlotNum": "1000",
+            "maxIndexNum": "4000",
+            "diskMaxUsedSpaceRatio": "95",
+            "osPageCacheBusyTimeOutMills": "5000",
+            "waitTimeMillsInSendQueue": "5000",
+            "autoCreateTopicEnable": "true",
+            "autoCreateSubscriptionGroup": "true",
+            "messageDelayLevel": self.delay_levels,
+        }
+        if self._modern:
+            conf |= {
+                "bindAddress": HOST,
+                "mappedFileSizeTimerLog": str(2 * 1024 * 1024),
+                "transactionMetricFlushInterval": "200",
+            }
+        return conf | self.extra_broker_conf
+
+    def _java(self, lib: Path, memory: tuple[str, ...], main: str, conf: str, *properties: str) -> list[str]:
+        home = self.workdir / "home"
+        return [
+            str(java()),
+            *memory,
+            *_JVM,
+            *(() if self._modern else _OPENINGS_4),
+            *properties,
+            f"-Drocketmq.home.dir={home}",
+            f"-Duser.home={home}",
+            f"-Djava.io.tmpdir={self.workdir / 'tmp'}",
+            "-cp",
+            f"{lib}/*",
+            main,
+            "-c",
+            str(self.workdir / conf),
+        ]
+
+    def _start_namesrv(self, lib: Path) -> Process:
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        argv = self._java(lib, ("-Xms32m", "-Xmx128m"), main, "namesrv.conf")
+        name = f"The name server of RocketMQ {self.version}"
+        return Process(name, argv, log=self.workdir / "namesrv.out", cwd=self.workdir)
+
+    def _start_broker(self, lib: Path) -> Process:
+        memory = ("-Xms128m", "-Xmx384m", "-XX:MaxDirectMemorySize=128m")
+        main = "org.apache.rocketmq.broker.BrokerStartup"
+        lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
+        argv = self._java(lib, memory, main, "broker.conf", lease)
+        name = f"The broker of RocketMQ {self.version}"
+        return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
+
+    def _wait_ready(self) -> None:
+        namesrv, broker = self.namesrv_process, self.broker_process
+
+        def registered() -> bool:
+            namesrv.check_alive()
+            made = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(READY_TOPIC, 1))
+            if made is None or made.code != SUCCESS:
+                return False
+            known = _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {})
+            return known is not None and f'"{BROKER_NAME}"'.encode() in known.body
+
+        broker.wait_until(
+            registered,
+            what=f"register {self.broker} at the name server {self.namesrv}",
+            deadline_s=START_DEADLINE_S,
+            every_s=0.2,
+        )
+
+
+def _end(process: Process, kill: bool) -> None:
+    if kill:
+        process.kill()
+    else:
+        process.stop(CLEAN_STOP_S)
+
+
+def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+
+
+def _topic_header(topic: str, queues: int) -> dict[str, str]:
+    return {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    code: int
+    body: bytes
+
+
+def _ask(address: str, code: int, header: Mapping[str, str]) -> _Answer | None:
+    """One request on a connection of its own; None if nobody listens there or no whole answer came in time.
+
+    Only for readiness and set-up: the conformance targets have a real client.
+    """
+    host, port = address.rsplit(":", 1)
+    command = {"code": code, "language": "OTHER", "version": 399, "opaque": 1, "flag": 0, "extFields": dict(header)}
+    text = json.dumps(command).encode()
+    try:
+        with socket.create_connection((host, int(port)), ANSWER_DEADLINE_S) as connection:
+            connection.sendall(struct.pack(">ii", 4 + len(text), len(text)) + text)
+            (length,) = struct.unpack(">i", _read(connection, 4))
+            if not 4 <= length <= ANSWER_BYTES_MAX:
+                return None
+            frame = _read(connection, length)
+    except OSError:
+        return None
+    header_length = int.from_bytes(frame[1:4], "big")
+    answer = json.loads(frame[4 : 4 + header_length])
+    return _Answer(code=int(answer["code"]), body=frame[4 + header_length :])
+
+
+def _read(connection: socket.socket, length: int) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        chunk = connection.recv(length - len(data))
+        if not chunk:
+            raise ConnectionResetError("the connection was closed in the middle of an answer")
+        data += chunk
+    return bytes(data)

@@ -1,0 +1,28 @@
+"""The Java runtime of this machine: where it is, or one sentence that says how to get one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from specs.errors import UsageError
+
+REMEDY = "apt-get install openjdk-17-jre-headless"
+
+
+def find_java() -> Path | None:
+    """`$JAVA_HOME/bin/java`, else `java` in PATH, else None."""
+    home = os.environ.get("JAVA_HOME")
+    if home and os.access(Path(home) / "bin" / "java", os.X_OK):
+        return Path(home) / "bin" / "java"
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def java() -> Path:
+    """The `java` command. Raises UsageError if there is none."""
+    found = find_java()
+    if found is None:
+        raise UsageError(f"There is no Java runtime on this machine; install one (Debian: {REMEDY}).")
+    return found

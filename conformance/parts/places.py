@@ -1,0 +1,34 @@
+"""Where downloaded parts live on this machine.
+
+Rules, first match wins:
+1. `INORDER_TOOLS`, if set;
+2. `.tools` beside `pyproject.toml`, if this is a source checkout;
+3. `$XDG_CACHE_HOME/inorder` (default `~/.cache/inorder`) for an installed wheel.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def checkout() -> Path | None:
+    """The root of the source checkout that this package runs from, or None for an installed wheel."""
+    here = CHECKOUT / "pyproject.toml"
+    return CHECKOUT if here.is_file() and (CHECKOUT / "tools").is_dir() else None
+
+
+def tools_dir() -> Path:
+    """The folder of downloaded parts; created if missing."""
+    named = os.environ.get("INORDER_TOOLS")
+    root = checkout()
+    if named:
+        folder = Path(named).expanduser().resolve()
+    elif root is not None:
+        folder = root / ".tools"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "inorder"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,330 @@
+"""Child processes that never outlive their parent, and conditions that are waited for with a deadline.
+
+Rules:
+- every child dies with this process, however it ends: context managers on the ordinary way, `atexit` on exit,
+  the kernel (see `leash`) after SIGTERM, Ctrl-C or SIGKILL;
+- every child is the leader of its own process group, so that a Ctrl-C at the terminal reaches only us and a
+  kill reaches its descendants too;
+- output goes to a log file, and an error quotes the log's last lines;
+- nobody sleeps and hopes: `wait_until` polls a condition under a deadline and notices a death at once.
+
+Why the forking thread: the kernel's signal at the parent's death follows the *thread* that forked. A child started
+from a worker thread (`asyncio.to_thread`, a pool) would die when that worker ends. One daemon thread forks them all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Self, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from specs.errors import TargetMisbehaved, UsageError
+
+T = TypeVar("T")
+
+LEASH = Path(__file__).with_name("leash.py")
+TAIL_LINES = 20
+
+
+# ---------------------------------------------------------------------------------------------- waiting
+
+
+def wait_until(probe: Callable[[], T | None], *, deadline_s: float, every_s: float = 0.05) -> T | None:
+    """Calls `probe` each `every_s` seconds until it returns something true, and returns that.
+
+    Returns None when `deadline_s` seconds have passed. What the probe raises goes through.
+    """
+
+    def unanswered(_state: RetryCallState) -> None:
+        return None
+
+    retrying = Retrying(
+        stop=stop_after_delay(deadline_s),
+        wait=wait_fixed(every_s),
+        retry=retry_if_result(lambda answer: not answer),
+        retry_error_callback=unanswered,
+    )
+    return retrying(probe)
+
+
+# ---------------------------------------------------------------------------------------------- forking
+
+
+class _Forker:
+    """The one thread of this process that forks; it ends only with the process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]]
+        self._jobs = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="inorder-forker", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            job, future = self._jobs.get()
+            try:
+                future.set_result(job())
+            except BaseException as error:  # handed to the asking thread, whatever it is
+                future.set_exception(error)
+
+    def fork(self, job: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        future: Future[subprocess.Popen[bytes]] = Future()
+        self._jobs.put((job, future))
+        return future.result()
+
+
+_lock = threading.Lock()
+_forker: _Forker | None = None
+_living: dict[int, Process] = {}
+
+
+def _the_forker() -> _Forker:
+    global _forker
+    with _lock:
+        # After an os.fork() the thread is gone in the child, so it gets its own.
+        if _forker is None or _forker.pid != os.getpid():
+            _forker = _Forker()
+            _living.clear()
+        return _forker
+
+
+class Process:
+    """A running child. A context manager: leaving it kills the child.
+
+    name: how messages call it. argv: the command; its first word is looked up in PATH.
+    log: file that gets stdout and stderr (appended). pipes: stdin and stdout are pipes instead (binary,
+    `stdin`/`stdout` below) and only stderr goes to the log. env: added to our own environment.
+    Raises UsageError if the command does not exist.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        pipes: bool = False,
+    ) -> None:
+        self.name = name
+        self.argv = [str(word) for word in argv]
+        self.log = log
+        if shutil.which(self.argv[0]) is None:
+            raise UsageError(f"{name} can't be started: there is no command {self.argv[0]!r} on this machine.")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *self.argv]
+        environment = {**os.environ, **(env or {})}
+
+        def fork() -> subprocess.Popen[bytes]:
+            with log.open("ab") as sink:
+                return subprocess.Popen(
+                    leash,
+                    stdin=subprocess.PIPE if pipes else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if pipes else sink,
+                    stderr=sink,
+                    env=environment,
+                    cwd=cwd,
+                    process_group=0,
+                )
+
+        self._popen = _the_forker().fork(fork)
+        with _lock:
+            _living[self._popen.pid] = self
+
+    def __repr__(self) -> str:
+        return f"Process({self.name!r}, pid={self.pid}, returncode={self._popen.returncode})"
+
+    @property
+    def pid(self) -> int:
+        """The pid of the command itself (the leash became it)."""
+        return self._popen.pid
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        """The child's standard input; only with `pipes`."""
+        assert self._popen.stdin is not None, "start the process with pipes=True"
+        return self._popen.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """The child's standard output; only with `pipes`."""
+        assert self._popen.stdout is not None, "start the process with pipes=True"
+        return self._popen.stdout
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; then its exit code, or minus the number of the signal that killed it."""
+        before = self._popen.returncode
+        code = self._popen.poll()
+        if before is None and code is not None:
+            self._buried()
+        return code
+
+    @property
+    def alive(self) -> bool:
+        return self.returncode is None
+
+    def tail(self, lines: int = TAIL_LINES) -> str:
+        """The last lines of the log."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, self.log.stat().st_size - 64 * 1024))
+                text = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def misbehaved(self, what: str) -> TargetMisbehaved:
+        """The error that says what this process did wrong, with the last lines of its log."""
+        tail = self.tail()
+        said = f"Its log ({self.log}) ends with:\n{tail}" if tail else f"Its log ({self.log}) is empty."
+        return TargetMisbehaved(f"{self.name} {what}. {said}")
+
+    def check_alive(self) -> None:
+        """Raises TargetMisbehaved if the process is dead."""
+        code = self.returncode
+        if code is not None:
+            raise self.misbehaved(f"died ({_how_it_ended(code)})")
+
+    def wait_until(
+        self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05
+    ) -> T:
+        """Like the function of that name, for a condition that this process must bring about.
+
+        Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after "until".
+        """
+
+        def alive_and() -> T | None:
+            self.check_alive()
+            return probe()
+
+        answer = wait_until(alive_and, deadline_s=deadline_s, every_s=every_s)
+        if answer is None or answer is False:
+            raise self.misbehaved(f"was given {deadline_s:g} s and did not {what}")
+        return answer
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the process itself; nothing if it is dead."""
+        if self.alive:
+            self._popen.send_signal(number)
+
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay open, its clocks go on, it does nothing."""
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.signal(signal.SIGCONT)
+
+    def wait(self, deadline_s: float) -> int | None:
+        """Waits for its end; the exit code, or None if it still runs after `deadline_s` seconds."""
+        try:
+            self._popen.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            return None
+        self._buried()
+        return self._popen.returncode
+
+    def stop(self, grace_s: float = 5.0) -> int:
+        """SIGTERM, and SIGKILL to the whole group if it still runs after `grace_s` seconds. Its exit code."""
+        if self.alive:
+            self.resume()  # a stopped process would not hear the SIGTERM
+            self.signal(signal.SIGTERM)
+            self.wait(grace_s)
+        return self.kill()
+
+    def kill(self) -> int:
+        """SIGKILL to the process and its group, and waits until it is gone. Its exit code."""
+        if self._popen.returncode is None:
+            self._kill_group()
+            self._popen.wait()
+            self._buried()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass  # closing flushes what the dead reader no longer wants
+        assert self._popen.returncode is not None
+        return self._popen.returncode
+
+    def _kill_group(self) -> None:
+        try:
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            # Only in the moment between fork and setpgid, or when the group is already empty.
+            self._popen.kill()
+
+    def _buried(self) -> None:
+        """Once, when its death is noticed: descendants of its group die with it."""
+        with _lock:
+            mine = _living.pop(self._popen.pid, None)
+        if mine is not None:
+            try:
+                os.killpg(self._popen.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+# ---------------------------------------------------------------------------------------------- the end
+
+
+def living() -> list[Process]:
+    """The children of this process that still run."""
+    with _lock:
+        children = list(_living.values())
+    return [child for child in children if child.alive]
+
+
+@atexit.register
+def kill_all() -> None:
+    """Kills every child of this process that still runs."""
+    with _lock:
+        ours = _forker is not None and _forker.pid == os.getpid()
+        children = list(_living.values()) if ours else []
+    for child in children:
+        child.kill()
+
+
+def exit_on_sigterm() -> None:
+    """Makes SIGTERM and SIGHUP end this program as `sys.exit` does, so that context managers clean up.
+
+    For programs (the command line), from their main thread; a handler that somebody else set stays.
+    """
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)

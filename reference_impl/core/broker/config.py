@@ -1,0 +1,81 @@
+"""The numbers and names that a broker is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reference_impl.core.broker.dialect import Dialect, dialect
+from specs.errors import UsageError
+from specs.plan.config import Config
+
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Times in ms; the defaults are RocketMQ's.
+
+    address: what the broker tells the name servers about itself, `host:port` or a simulated node's name.
+    dialect: "5.x" or "4.9", see `dialect`. delay_levels: one duration for each level from 1, as `5s 10m 2h`.
+    retry_queues, retry_max: a group's number of retry queues and limit of retries where it sets none.
+    default_queues: queues of the template topic from which unknown topics are made.
+    """
+
+    name: str = "b0"
+    cluster: str = "c0"
+    address: str = "127.0.0.1:10911"
+    broker_id: int = 0
+    name_servers: tuple[str, ...] = ()
+    dialect: str = "5.x"
+    lease_ms: int = 60_000
+    persist_first_ms: int = 10_000
+    persist_ms: int = 5_000
+    channel_expiry_ms: int = 120_000
+    channel_scan_ms: int = 10_000
+    register_ms: int = 30_000
+    register_timeout_ms: int = 6_000
+    long_polling: bool = True
+    delay_levels: str = DELAY_LEVELS
+    auto_create_topics: bool = True
+    auto_create_groups: bool = True
+    default_queues: int = 8
+    retry_queues: int = 1
+    retry_max: int = 16
+    body_bytes_max: int = 4 * 1024 * 1024
+    pull_bytes_max: int = 256 * 1024
+    rules: Dialect = field(init=False)
+    delay_ms: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", dialect(self.dialect))
+        object.__setattr__(self, "delay_ms", parse_delay_levels(self.delay_levels))
+
+    @classmethod
+    def from_plan(
+        cls, plan: Config, *, name: str = "b0", address: str = "127.0.0.1:10911", name_servers: tuple[str, ...] = ()
+    ) -> BrokerConfig:
+        """A broker for a planned run: lease, persistence, channel expiry, delay table and dialect are the plan's."""
+        return cls(
+            name=name,
+            address=address,
+            name_servers=name_servers,
+            dialect=plan.dialect,
+            lease_ms=plan.broker_lease_ms,
+            persist_first_ms=plan.persist_first_ms,
+            persist_ms=plan.persist_ms,
+            channel_expiry_ms=plan.channel_expiry_ms,
+            channel_scan_ms=min(10_000, max(1, plan.channel_expiry_ms // 4)),
+            delay_levels=plan.delay_levels,
+        )
+
+
+def parse_delay_levels(text: str) -> tuple[int, ...]:
+    """The delay of each level in ms, level 1 first. Raises UsageError naming the word that is no duration."""
+    delays = []
+    for word in text.split():
+        number, unit = word[:-1], word[-1:]
+        if not number.isdigit() or unit not in _UNIT_MS:
+            raise UsageError(f"delay level {word!r} is no duration; write a whole number and s, m, h or d, as in 10m")
+        delays.append(int(number) * _UNIT_MS[unit])
+    return tuple(delays)

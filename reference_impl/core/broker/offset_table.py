@@ -1,0 +1,41 @@
+"""How far each group has consumed each queue.
+
+A commit is an unconditional put: it may go back, go beyond the queue's end or be negative, and nobody asks who
+holds the lease. A negative value reads as "nothing stored". The table lives in memory; `snapshot` is what the
+broker writes to disk every interval, so a crash loses the commits since the last one.
+Source: docs/sources.md#offsets (ConsumerOffsetManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class OffsetKey(NamedTuple):
+    topic: str
+    group: str
+
+
+Offsets = Mapping[OffsetKey, Mapping[int, int]]
+"""Offset by queue id, by topic and group."""
+
+
+class OffsetTable:
+    """stored: what was on disk when the broker started."""
+
+    def __init__(self, stored: Offsets) -> None:
+        self._table: dict[OffsetKey, dict[int, int]] = {key: dict(queues) for key, queues in stored.items()}
+        self.changed = False
+
+    def commit(self, now_ms: int, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self._table.setdefault(OffsetKey(topic, group), {})[queue_id] = offset
+        self.changed = True
+
+    def fetch(self, now_ms: int, group: str, topic: str, queue_id: int) -> int | None:
+        """The stored offset, None when there is none (or a negative one, which counts as none)."""
+        offset = self._table.get(OffsetKey(topic, group), {}).get(queue_id, -1)
+        return offset if offset >= 0 else None
+
+    def snapshot(self) -> dict[OffsetKey, dict[int, int]]:
+        return {key: dict(queues) for key, queues in self._table.items()}

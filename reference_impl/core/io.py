@@ -1,0 +1,236 @@
+"""What goes into a core and what comes out of it.
+
+A core never reads a clock, opens a socket or rolls a die. Its body (the simulated world, or asyncio) calls
+`handle(now_ms, input)` and carries out the effects in the order of the list. `now_ms` is the node's wall
+clock in ms since the epoch (a lease is measured by wall clocks, so a step of the clock reaches the core);
+timers are relative delays and belong to the body's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference_impl.protocol.command import Command
+from specs.vocabulary import Kind, Lane, Outcome
+
+ConnId = Hashable
+"""One connection, as its server sees it."""
+Address = str
+"""`host:port`, or a node's name in the simulated world."""
+
+
+# ---------------------------------------------------------------- inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A server: somebody connected. peer: `host:port` of the other side."""
+
+    conn: ConnId
+    peer: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A server: the connection is gone, whatever the reason."""
+
+    conn: ConnId
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A server: a command came in on a connection."""
+
+    conn: ConnId
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    token: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A client: the answer to `Request(token)`."""
+
+    token: Hashable
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A client: no answer to `Request(token)`. reason: 'timeout', 'closed' or 'unreachable'.
+
+    After 'unreachable' the request certainly did not happen; after the others nobody can say.
+    """
+
+    token: Hashable
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A client: the server at `address` sent a request of its own (a change notice, say)."""
+
+    address: Address
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerReturned:
+    """A consumer: the listener call ended.
+
+    outcome: SUCCESS, SUSPEND, COMMIT, ROLLBACK, NULL, THREW. manual: the listener switched auto commit off in
+    this call. suspend_ms: what it asked for, -1 for the consumer's default.
+    """
+
+    call_id: int
+    outcome: Outcome
+    manual: bool = False
+    suspend_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin: register, find routes, set the periodic timers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Stop in good order: finish the running call (within the waiting time), persist, release, unregister."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage:
+    """A producer: send one message. token: the caller's own handle, echoed in `SendDone`."""
+
+    token: Hashable
+    topic: str
+    body: bytes
+    sharding_key: str | None = None
+    key_seq: int | None = None
+    tags: str | None = None
+    message_id: str | None = None  # the UNIQ_KEY; made by the producer when None
+
+
+Input = (
+    Opened | Closed | Received | TimerFired | Answered | Failed | Pushed | ListenerReturned | Start | Shutdown
+    | SendMessage
+)
+
+
+# ---------------------------------------------------------------- effects
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A server: write this command (an answer, or a push) to the connection."""
+
+    conn: ConnId
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """A server: close the connection."""
+
+    conn: ConnId
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Call back with `TimerFired(token)` after `delay_ms`; an earlier timer of that token is replaced."""
+
+    token: Hashable
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    token: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A client: send and wait for the answer. The body sets the opaque; connections are opened on demand."""
+
+    token: Hashable
+    address: Address
+    command: Command
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oneway:
+    """A client: send and expect nothing."""
+
+    address: Address
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class CallListener:
+    """A consumer: run the listener with this batch; the body answers with `ListenerReturned(call_id)`."""
+
+    call_id: int
+    lane: Lane
+    messages: Sequence[Any]  # of protocol.message.StoredMessage, ascending queue offsets
+    delivery: Sequence[int]  # for each message: how often this client has delivered it, this time included
+
+
+@dataclass(frozen=True, slots=True)
+class SendDone:
+    """A producer: the send named by `token` ended. outcome OK, REFUSED or UNKNOWN."""
+
+    token: Hashable
+    outcome: Outcome
+    code: int | None = None
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A client: the shutdown is complete; the body may close its connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """For the recorder: an operation begins. op: the core's own handle, unique while the operation is open.
+
+    fields: columns of `specs.history.row.Row`. For an operation on several messages or lanes `rows` holds one
+    mapping each; they become rows with the same op_id.
+    """
+
+    op: Hashable
+    kind: Kind
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """For the recorder: an operation ended. `rows`, when given, match the rows of its Begin one to one."""
+
+    op: Hashable
+    outcome: Outcome
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """For the recorder: something that takes no time."""
+
+    kind: Kind
+    outcome: Outcome
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Effect = (
+    Send | Close | SetTimer | CancelTimer | Request | Oneway | CallListener | SendDone | Stopped | Begin | End | Note
+)

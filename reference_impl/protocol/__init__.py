@@ -1,0 +1,1 @@
+"""The RocketMQ remoting protocol: frames, headers, bodies and the stored message layout."""

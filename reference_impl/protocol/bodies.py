@@ -1,0 +1,520 @@
+"""The JSON bodies of the protocol, typed.
+
+Apache writes them with a library that leaves integer keys unquoted (`{0:"127.0.0.1:10911"}`), which is no
+standard JSON: we read both and write what the caller asks for. Unknown members are ignored, a missing member
+takes its default, a member of the wrong type raises ProtocolError.
+
+Names: the `*Body`, `*Data` and `*Wrapper` classes of apache/rocketmq.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.errors import ProtocolError
+from specs.vocabulary import Queue
+
+T = TypeVar("T")
+
+CONSUME_ACTIVELY = "CONSUME_ACTIVELY"  # pull
+CONSUME_PASSIVELY = "CONSUME_PASSIVELY"  # push
+CLUSTERING = "CLUSTERING"
+BROADCASTING = "BROADCASTING"
+FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
+FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+SUBSCRIBE_ALL = "*"
+MASTER_ID = 0
+STANDARD_JSON_VERSION = 393
+"""Clients from 4.9.4 on (this number in the header) get routes in standard JSON."""
+
+_STRING_OR_INT_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|([{,]\s*)(-?\d+)(\s*:)')
+
+
+# ---------------------------------------------------------------- JSON, both dialects
+
+
+def loads(data: bytes) -> Any:
+    """Read JSON, with or without quotes around integer keys. ProtocolError when it is neither."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("A body is not UTF-8.") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    quoted = _STRING_OR_INT_KEY.sub(lambda m: m[0] if m[2] is None else f'{m[1]}"{m[2]}"{m[3]}', text)
+    try:
+        return json.loads(quoted)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"A body is not JSON: {str(error)[:100]}.") from error
+
+
+def dumps(value: Any, *, quoted_keys: bool = True) -> bytes:
+    """Write compact JSON. quoted_keys False: keys that are ints go without quotes, as Apache writes them."""
+    if quoted_keys:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _dump_loose(value).encode()
+
+
+def _dump_loose(value: Any) -> str:
+    if isinstance(value, Mapping):
+        members = (
+            f"{key if isinstance(key, int) else json.dumps(key, ensure_ascii=False)}:{_dump_loose(member)}"
+            for key, member in value.items()
+        )
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_dump_loose, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ProtocolError(f"{what} must be a JSON object.")
+    return value
+
+
+def _member(source: Mapping[str, Any], name: str, kind: type[T], default: T | None = None) -> T:
+    """A member of the given type; null and absence give the default; without one: ProtocolError."""
+    value = source.get(name)
+    if value is None:
+        if default is None:
+            raise ProtocolError(f"The body's member {name} is missing.")
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ProtocolError(f"The body's member {name} must be of type {kind.__name__}.")
+    return value
+
+
+def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [_object(item, f"Each of {name}") for item in _member(source, name, list, [])]
+
+
+def _strings(source: Mapping[str, Any], name: str) -> list[str]:
+    items = _member(source, name, list, [])
+    if not all(isinstance(item, str) for item in items):
+        raise ProtocolError(f"The body's member {name} must hold strings.")
+    return items
+
+
+# ---------------------------------------------------------------- locks
+
+
+def _queue_json(queue: Queue) -> dict[str, Any]:
+    return {"topic": queue.topic, "brokerName": queue.broker, "queueId": queue.queue_id}
+
+
+def _queues(source: Mapping[str, Any], name: str) -> tuple[Queue, ...]:
+    return tuple(
+        Queue(_member(item, "topic", str), _member(item, "brokerName", str), _member(item, "queueId", int))
+        for item in _objects(source, name)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LockBatch:
+    """The body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ. only_this_broker: no quorum (5.x, strict mode)."""
+
+    consumer_group: str
+    client_id: str
+    queues: tuple[Queue, ...]
+    only_this_broker: bool = False
+
+    def encode(self) -> bytes:
+        return dumps(
+            {
+                "consumerGroup": self.consumer_group,
+                "clientId": self.client_id,
+                "mqSet": [_queue_json(queue) for queue in self.queues],
+                "onlyThisBroker": self.only_this_broker,
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> LockBatch:
+        body = _object(loads(data), "A lock request")
+        return cls(
+            _member(body, "consumerGroup", str),
+            _member(body, "clientId", str),
+            _queues(body, "mqSet"),
+            _member(body, "onlyThisBroker", bool, False),
+        )
+
+
+def encode_lock_answer(granted: Iterable[Queue]) -> bytes:
+    """The answer to LOCK_BATCH_MQ: exactly the queues granted, maybe none."""
+    return dumps({"lockOKMQSet": [_queue_json(queue) for queue in granted]})
+
+
+def decode_lock_answer(data: bytes) -> frozenset[Queue]:
+    return frozenset(_queues(_object(loads(data), "A lock answer"), "lockOKMQSet"))
+
+
+# ---------------------------------------------------------------- membership
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`: over UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a group wants of a topic. sub_string: `*`, or tags split by `||`. sub_version: ms, wall clock."""
+
+    topic: str
+    sub_string: str = SUBSCRIBE_ALL
+    tags: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+    sub_version: int = 0
+    expression_type: str = "TAG"
+    class_filter_mode: bool = False
+
+    @classmethod
+    def of(cls, topic: str, expression: str = SUBSCRIBE_ALL, sub_version: int = 0) -> Subscription:
+        """A tag expression made into tags and their hash codes (by which the broker filters)."""
+        if expression.strip() in ("", SUBSCRIBE_ALL):
+            return cls(topic, SUBSCRIBE_ALL, sub_version=sub_version)
+        tags = tuple(dict.fromkeys(tag.strip() for tag in expression.split("||") if tag.strip()))
+        if not tags:
+            raise ProtocolError(f"The subscription {expression!r} names no tag.")
+        return cls(topic, expression, tags, tuple(java_hash(tag) for tag in tags), sub_version)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "topic": self.topic,
+            "subString": self.sub_string,
+            "tagsSet": list(self.tags),
+            "codeSet": list(self.codes),
+            "subVersion": self.sub_version,
+            "expressionType": self.expression_type,
+            "classFilterMode": self.class_filter_mode,
+        }
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Subscription:
+        codes = _member(source, "codeSet", list, [])
+        if not all(isinstance(code, int) for code in codes):
+            raise ProtocolError("The body's member codeSet must hold numbers.")
+        return cls(
+            _member(source, "topic", str),
+            _member(source, "subString", str, SUBSCRIBE_ALL),
+            tuple(_strings(source, "tagsSet")),
+            tuple(codes),
+            _member(source, "subVersion", int, 0),
+            _member(source, "expressionType", str, "TAG"),
+            _member(source, "classFilterMode", bool, False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerData:
+    """One consumer group of a client, as its heartbeat says it."""
+
+    group: str
+    consume_type: str = CONSUME_PASSIVELY
+    message_model: str = CLUSTERING
+    consume_from: str = FROM_LAST
+    subscriptions: tuple[Subscription, ...] = ()
+    unit_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The body of HEART_BEAT (34). producers: group names."""
+
+    client_id: str
+    producers: tuple[str, ...] = ()
+    consumers: tuple[ConsumerData, ...] = ()
+
+    def encode(self) -> bytes:
+        return dumps(
+            {
+                "clientID": self.client_id,
+                "producerDataSet": [{"groupName": group} for group in self.producers],
+                "consumerDataSet": [
+                    {
+                        "groupName": consumer.group,
+                        "consumeType": consumer.consume_type,
+                        "messageModel": consumer.message_model,
+                        "consumeFromWhere": consumer.consume_from,
+                        "subscriptionDataSet": [item.to_json() for item in consumer.subscriptions],
+                        "unitMode": consumer.unit_mode,
+                    }
+                    for consumer in self.consumers
+                ],
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Heartbeat:
+        body = _object(loads(data), "A heartbeat")
+        return cls(
+            _member(body, "clientID", str),
+            tuple(_member(item, "groupName", str) for item in _objects(body, "producerDataSet")),
+            tuple(
+                ConsumerData(
+                    _member(item, "groupName", str),
+                    _member(item, "consumeType", str, CONSUME_PASSIVELY),
+                    _member(item, "messageModel", str, CLUSTERING),
+                    _member(item, "consumeFromWhere", str, FROM_LAST),
+                    tuple(Subscription.from_json(s) for s in _objects(item, "subscriptionDataSet")),
+                    _member(item, "unitMode", bool, False),
+                )
+                for item in _objects(body, "consumerDataSet")
+            ),
+        )
+
+
+def encode_consumer_ids(ids: Iterable[str]) -> bytes:
+    """The answer to GET_CONSUMER_LIST_BY_GROUP: one entry per connection, so an id may come twice."""
+    return dumps({"consumerIdList": list(ids)})
+
+
+def decode_consumer_ids(data: bytes) -> list[str]:
+    return _strings(_object(loads(data), "A consumer id list"), "consumerIdList")
+
+
+# ---------------------------------------------------------------- routes
+
+
+@dataclass(frozen=True, slots=True)
+class QueueData:
+    """How many queues a topic has on one broker, and what may be done with them (PERM_READ, PERM_WRITE)."""
+
+    broker: str
+    read_queues: int
+    write_queues: int
+    perm: int = 6
+    topic_sys_flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerData:
+    """The addresses of one broker name. addresses: broker id → `host:port`; id 0 is the master."""
+
+    cluster: str
+    broker: str
+    addresses: Mapping[int, str]
+
+    @property
+    def master(self) -> str | None:
+        return self.addresses.get(MASTER_ID)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cluster": self.cluster, "brokerName": self.broker, "brokerAddrs": dict(self.addresses)}
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> BrokerData:
+        addresses: dict[int, str] = {}
+        for key, address in _object(source.get("brokerAddrs") or {}, "brokerAddrs").items():
+            if not isinstance(address, str) or not re.fullmatch(r"-?[0-9]{1,19}", key):
+                raise ProtocolError("brokerAddrs must give an address for each whole number.")
+            addresses[int(key)] = address
+        return cls(_member(source, "cluster", str, ""), _member(source, "brokerName", str), addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRoute:
+    """The answer to GET_ROUTEINFO_BY_TOPIC."""
+
+    queues: tuple[QueueData, ...]
+    brokers: tuple[BrokerData, ...]
+    order_conf: str | None = None
+
+    def encode(self, *, quoted_keys: bool = True) -> bytes:
+        """quoted_keys False: Apache's way for clients before 4.9.4 (see `wants_standard_json`)."""
+        body: dict[str, Any] = {
+            "brokerDatas": [broker.to_json() for broker in self.brokers],
+            "filterServerTable": {},
+            "queueDatas": [
+                {
+                    "brokerName": item.broker,
+                    "perm": item.perm,
+                    "readQueueNums": item.read_queues,
+                    "topicSysFlag": item.topic_sys_flag,
+                    "writeQueueNums": item.write_queues,
+                }
+                for item in self.queues
+            ],
+        }
+        if self.order_conf is not None:
+            body["orderTopicConf"] = self.order_conf
+        return dumps(body, quoted_keys=quoted_keys)
+
+    @classmethod
+    def decode(cls, data: bytes) -> TopicRoute:
+        body = _object(loads(data), "A route")
+        return cls(
+            tuple(
+                QueueData(
+                    _member(item, "brokerName", str),
+                    _member(item, "readQueueNums", int),
+                    _member(item, "writeQueueNums", int),
+                    _member(item, "perm", int),
+                    _member(item, "topicSysFlag", int, 0),
+                )
+                for item in _objects(body, "queueDatas")
+            ),
+            tuple(BrokerData.from_json(item) for item in _objects(body, "brokerDatas")),
+            body.get("orderTopicConf") if isinstance(body.get("orderTopicConf"), str) else None,
+        )
+
+
+def wants_standard_json(request: Command) -> bool:
+    """Whether the asker of a route reads standard JSON only: says so, or is 4.9.4 or newer."""
+    asked = request.ext.get("acceptStandardJsonOnly", "").lower() == "true"
+    return asked or request.version >= STANDARD_JSON_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The answer to GET_BROKER_CLUSTER_INFO. clusters: cluster → broker names."""
+
+    brokers: tuple[BrokerData, ...]
+    clusters: Mapping[str, tuple[str, ...]]
+
+    def encode(self, *, quoted_keys: bool = True) -> bytes:
+        return dumps(
+            {
+                "brokerAddrTable": {broker.broker: broker.to_json() for broker in self.brokers},
+                "clusterAddrTable": {name: list(brokers) for name, brokers in self.clusters.items()},
+            },
+            quoted_keys=quoted_keys,
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> ClusterInfo:
+        body = _object(loads(data), "A cluster description")
+        brokers = _object(body.get("brokerAddrTable") or {}, "brokerAddrTable")
+        clusters = _object(body.get("clusterAddrTable") or {}, "clusterAddrTable")
+        return cls(
+            tuple(BrokerData.from_json(_object(item, "A broker")) for item in brokers.values()),
+            {name: tuple(_strings(clusters, name)) for name in clusters},
+        )
+
+
+# ---------------------------------------------------------------- registration
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """One topic as a broker keeps it and tells it to its name server."""
+
+    topic: str
+    read_queues: int = 4
+    write_queues: int = 4
+    perm: int = 6
+    topic_sys_flag: int = 0
+    order: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "topicName": self.topic,
+            "readQueueNums": self.read_queues,
+            "writeQueueNums": self.write_queues,
+            "perm": self.perm,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": self.topic_sys_flag,
+            "order": self.order,
+        }
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TopicConfig:
+        return cls(
+            _member(source, "topicName", str),
+            _member(source, "readQueueNums", int, 4),
+            _member(source, "writeQueueNums", int, 4),
+            _member(source, "perm", int, 6),
+            _member(source, "topicSysFlag", int, 0),
+            _member(source, "order", bool, False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """The body of REGISTER_BROKER: all topics of the broker, with the version of that table."""
+
+    topics: tuple[TopicConfig, ...] = ()
+    version_ms: int = 0
+    version_counter: int = 0
+    filter_servers: tuple[str, ...] = field(default=())
+
+    def encode(self) -> bytes:
+        return dumps(
+            {
+                "filterServerList": list(self.filter_servers),
+                "topicConfigSerializeWrapper": {
+                    "dataVersion": {
+                        "counter": self.version_counter,
+                        "stateVersion": 0,
+                        "timestamp": self.version_ms,
+                    },
+                    "topicConfigTable": {item.topic: item.to_json() for item in self.topics},
+                },
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> BrokerRegistration:
+        body = _object(loads(data), "A registration")
+        wrapper = _object(body.get("topicConfigSerializeWrapper") or {}, "topicConfigSerializeWrapper")
+        version = _object(wrapper.get("dataVersion") or {}, "dataVersion")
+        table = _object(wrapper.get("topicConfigTable") or {}, "topicConfigTable")
+        return cls(
+            tuple(TopicConfig.from_json(_object(item, "A topic")) for item in table.values()),
+            _member(version, "timestamp", int, 0),
+            _member(version, "counter", int, 0),
+            tuple(_strings(body, "filterServerList")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionGroup:
+    """The body of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): how a broker treats one consumer group."""
+
+    group: str
+    consume_enable: bool = True
+    consume_orderly: bool = False
+    retry_queues: int = 1
+    retry_max_times: int = 16
+    notify_ids_changed: bool = True
+
+    def encode(self) -> bytes:
+        return dumps(
+            {
+                "groupName": self.group,
+                "consumeEnable": self.consume_enable,
+                "consumeFromMinEnable": True,
+                "consumeBroadcastEnable": True,
+                "consumeMessageOrderly": self.consume_orderly,
+                "retryQueueNums": self.retry_queues,
+                "retryMaxTimes": self.retry_max_times,
+                "brokerId": MASTER_ID,
+                "whichBrokerWhenConsumeSlowly": 1,
+                "notifyConsumerIdsChangedEnable": self.notify_ids_changed,
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> SubscriptionGroup:
+        body = _object(loads(data), "A subscription group")
+        return cls(
+            _member(body, "groupName", str),
+            _member(body, "consumeEnable", bool, True),
+            _member(body, "consumeMessageOrderly", bool, False),
+            _member(body, "retryQueueNums", int, 1),
+            _member(body, "retryMaxTimes", int, 16),
+            _member(body, "notifyConsumerIdsChangedEnable", bool, True),
+        )

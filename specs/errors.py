@@ -1,0 +1,43 @@
+"""Errors, each named for whose fault it is, each with the exit code that it means.
+
+A broken promise is data (a verdict), never an exception. An exception means that the suite, its user or its
+input is at fault, and its message is one sentence that says how to mend it.
+"""
+
+from __future__ import annotations
+
+EXIT_UPHELD = 0
+EXIT_REFUTED = 1
+EXIT_INCONCLUSIVE = 2
+EXIT_USAGE = 64
+EXIT_SUITE = 70
+
+
+class InorderError(Exception):
+    """Base of all errors that the command line turns into one sentence and an exit code."""
+
+    exit_code = EXIT_SUITE
+
+
+class UsageError(InorderError):
+    """The user asked for something that does not exist or can't be read: exit 64."""
+
+    exit_code = EXIT_USAGE
+
+
+class SpecError(InorderError):
+    """The specification was used wrongly (an unknown clause, a contradictory profile): exit 64."""
+
+    exit_code = EXIT_USAGE
+
+
+class HistoryError(UsageError):
+    """A folder that is no history, a torn file, an unknown version: exit 64."""
+
+
+class TargetMisbehaved(InorderError):
+    """A real part died or never became ready, so nothing can be said: exit 70."""
+
+
+class DriverBug(InorderError):
+    """A driver broke the driver protocol: exit 70."""

@@ -1,0 +1,280 @@
+"""The text notation: a line per operation, as examples and tests write histories by hand.
+
+    config broker_lease_ms=3000 max_reconsume_times=2
+    0ms         alice  locks     billing/orders/b0/3   ok
+    5ms..20ms   alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    25ms..      alice  commits   billing/orders/b0/3   value=18 sent
+    30ms        shop   sends     orders/b0/3           offset=18 id=m18 key=k1 ok
+
+Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
+group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
+offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
+number), mode, suspend, wall (ms). `closed_world=no` is a config word. `#` starts a comment.
+The order of lines breaks ties of time.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from specs.errors import HistoryError
+from specs.history.columns import COLUMNS
+from specs.history.row import Row, make_row
+from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Level, Outcome
+
+VERBS: dict[str, Kind] = {
+    "appends": Kind.APPEND,
+    "sends": Kind.SEND,
+    "locks": Kind.LOCK,
+    "unlocks": Kind.UNLOCK,
+    "pulls": Kind.PULL,
+    "delivers": Kind.DELIVER,
+    "commits": Kind.COMMIT,
+    "fetches": Kind.FETCH_OFFSET,
+    "persists": Kind.PERSIST,
+    "resets": Kind.RESET,
+    "dead-letters": Kind.DEAD_LETTER,
+    "sends-back": Kind.SEND_BACK,
+    "assigns": Kind.ASSIGN,
+    "adds": Kind.ADD,
+    "drops": Kind.DROP,
+    "joins": Kind.JOIN,
+    "leaves": Kind.LEAVE,
+    "asks-members": Kind.MEMBER,
+    "asks-route": Kind.ROUTE,
+    "reads": Kind.READ,
+    "crashes": Kind.CRASH,
+    "pauses": Kind.PAUSE,
+    "steps-clock": Kind.CLOCK_STEP,
+    "suffers": Kind.FAULT,
+}
+_VERB_OF = {kind: verb for verb, kind in VERBS.items()}
+_SHORT = {
+    "offset": "queue_offset",
+    "id": "message_id",
+    "origin": "origin_id",
+    "key": "sharding_key",
+    "rt": "reconsume_times",
+    "mode": "commit_mode",
+    "suspend": "suspend_ms",
+    "delay": "delay_level",
+    "body": "body_hash",
+    "epoch": "broker_epoch",
+}
+_LONG = {column: short for short, column in _SHORT.items()}
+_WHOLE = {column.name for column in COLUMNS if column.type == "int64"}
+_INCARNATION_KINDS = {
+    Kind.ADD,
+    Kind.DROP,
+    Kind.DELIVER,
+    Kind.COMMIT,
+    Kind.DEAD_LETTER,
+    Kind.PULL,
+}
+_OUTCOMES = {outcome.value for outcome in Outcome}
+_GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
+_LANE_LENGTH, _QUEUE_LENGTH = 4, 3
+
+
+@dataclass(slots=True)
+class _Line:
+    number: int
+    began_us: int
+    ended_us: int | None
+    instant: bool
+    fields: dict[str, Any]
+    call: str | None
+
+
+def _time(word: str, where: str) -> int:
+    for suffix, factor in (("ms", 1000), ("us", 1), ("s", 1_000_000)):
+        if word.endswith(suffix):
+            try:
+                return round(float(word[: -len(suffix)]) * factor)
+            except ValueError:
+                break
+    raise HistoryError(f"{where}: {word!r} is no time; write 12ms, 12us or 1.5s")
+
+
+def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
+    if word == "-":
+        return {}
+    parts = word.split("/")
+    try:
+        if len(parts) == _LANE_LENGTH:
+            return {"group": parts[0], "topic": parts[1], "broker": parts[2], "queue_id": int(parts[3])}
+        if len(parts) == _QUEUE_LENGTH:
+            return {"topic": parts[0], "broker": parts[1], "queue_id": int(parts[2])}
+    except ValueError as error:
+        raise HistoryError(f"{where}: {word!r} does not end in a queue number") from error
+    if len(parts) == 1:
+        return {"group": word} if kind in _GROUP_ONLY else {"broker": word}
+    raise HistoryError(f"{where}: {word!r} is no lane (group/topic/broker/queue), queue, group or broker")
+
+
+def _parse_line(number: int, text: str) -> _Line:
+    where = f"line {number}"
+    words = shlex.split(text)
+    if len(words) < _LANE_LENGTH:
+        raise HistoryError(f"{where}: expected time, who, what, where, got {text.strip()!r}")
+    span, who, verb, place, *rest = words
+    kind = VERBS.get(verb)
+    if kind is None:
+        raise HistoryError(f"{where}: {verb!r} is not one of {', '.join(sorted(VERBS))}")
+    begin, dots, end = span.partition("..")
+    began_us = _time(begin, where)
+    ended_us = (_time(end, where) if end else None) if dots else began_us
+    client = None if kind in (Kind.APPEND, Kind.PERSIST) else who
+    fields: dict[str, Any] = {"kind": kind, "process": who, "client_id": client, **_place(kind, place, where)}
+    if kind is Kind.APPEND:
+        fields["level"] = Level.STORE
+    fields["outcome"] = Outcome.OK if ended_us is not None else Outcome.UNKNOWN
+    call: str | None = None
+    incarnation = "1"
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not equals:
+            if word not in _OUTCOMES:
+                raise HistoryError(f"{where}: {word!r} is no outcome ({', '.join(sorted(_OUTCOMES))})")
+            fields["outcome"] = Outcome(word)
+        elif name == "call":
+            call = value
+        elif name == "inc":
+            incarnation = value
+        elif name == "wall":
+            fields["wall_us"] = _time(value, where)
+        else:
+            column = _SHORT.get(name, name)
+            try:
+                fields[column] = int(value) if column in _WHOLE else value
+            except ValueError as error:
+                raise HistoryError(f"{where}: {name} must be a whole number, not {value!r}") from error
+    if kind in _INCARNATION_KINDS or (kind is Kind.FETCH_OFFSET and any(w.startswith("inc=") for w in rest)):
+        fields.setdefault("incarnation", f"{who}#{incarnation}")
+    return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
+
+
+def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
+    """Read the notation. Raises HistoryError with the line's number for anything that can't be read."""
+    info = RunInfo(run=run)
+    lines: list[_Line] = []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        content = raw.split("#", 1)[0].strip() if " #" in raw or raw.strip().startswith("#") else raw.strip()
+        if not content:
+            continue
+        if content.startswith("config "):
+            info = _configure(info, content.split()[1:], number)
+            continue
+        lines.append(_parse_line(number, content))
+    return info, _number(run, lines)
+
+
+def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise HistoryError(f"line {number}: config words are name=value, not {word!r}")
+        if name == "closed_world":
+            info = replace(info, closed_world=value not in ("no", "false"))
+        elif name == "clock_bound_us":
+            info = replace(info, clock_bounds_us={"other": int(value)})
+        else:
+            values[name] = int(value) if value.lstrip("-").isdigit() else value
+    return replace(info, config=Config.from_json({**info.config.to_json(), **values}))
+
+
+def _number(run: str, lines: Sequence[_Line]) -> list[Row]:
+    """Give begins and ends their places: by time, ties by line; a call's messages share an op_id."""
+    calls: dict[tuple[Any, str], int] = {}
+    ops: list[int] = []
+    for index, line in enumerate(lines):
+        op = index + 1
+        if line.call is not None:
+            op = calls.setdefault((line.fields["process"], line.call), op)
+        ops.append(op)
+    marks: list[tuple[int, int, int, int]] = []  # time, line, phase, index
+    for index, line in enumerate(lines):
+        marks.append((line.began_us, line.number, 0, index))
+        if line.ended_us is not None and not line.instant:
+            marks.append((line.ended_us, line.number, 1, index))
+    begin_at: dict[int, int] = {}
+    end_at: dict[int, int] = {}
+    for seq, (_time_us, _line, phase, index) in enumerate(sorted(marks), start=1):
+        (end_at if phase else begin_at)[index] = seq
+    rows = [
+        make_row(
+            run=run,
+            seq_begin=begin_at[index],
+            seq_end=begin_at[index] if line.instant else end_at.get(index),
+            op_id=ops[index],
+            started_us=line.began_us,
+            ended_us=line.ended_us,
+            clock="virtual",
+            **line.fields,
+        )
+        for index, line in enumerate(lines)
+    ]
+    return sorted(rows, key=lambda row: row.seq_begin)
+
+
+def _us(value: int) -> str:
+    return f"{value // 1000}ms" if value % 1000 == 0 else f"{value}us"
+
+
+def _where(row: Row) -> str:
+    if row.queue_id is not None and row.topic and row.broker:
+        return str(row.lane) if row.group else str(row.queue)
+    return row.group or row.broker or "-"
+
+
+_SHOWN = (
+    "queue_offset",
+    "message_id",
+    "origin_id",
+    "sharding_key",
+    "key_seq",
+    "reconsume_times",
+    "value",
+    "commit_mode",
+    "suspend_ms",
+    "delay_level",
+    "code",
+    "view",
+    "detail",
+)
+
+
+def render_row(row: Row, *, base_us: int = 0) -> str:
+    """One row as a line of the notation; base_us is subtracted from its times."""
+    begun = _us(row.started_us - base_us)
+    if row.ended_us is None:
+        span = f"{begun}.."
+    elif row.seq_end == row.seq_begin:
+        span = begun
+    else:
+        span = f"{begun}..{_us(row.ended_us - base_us)}"
+    words = [span, row.process or row.client_id or "-", _VERB_OF.get(row.kind, row.kind), _where(row)]
+    for column in _SHOWN:
+        value = getattr(row, column)
+        if value is not None:
+            words.append(f"{_LONG.get(column, column)}={shlex.quote(str(value))}")
+    if row.incarnation and "#" in row.incarnation and not row.incarnation.endswith("#1"):
+        words.append(f"inc={row.incarnation.rsplit('#', 1)[1]}")
+    words.append(row.outcome)
+    return "  ".join(words)
+
+
+def render_rows(rows: Sequence[Row]) -> str:
+    """Rows as aligned lines, times from the first row's begin."""
+    base = min((row.started_us for row in rows), default=0)
+    table = [render_row(row, base_us=base).split("  ") for row in rows]
+    widths = [max((len(line[column]) for line in table), default=0) for column in range(4)]
+    return "\n".join(
+        "  ".join([*(word.ljust(widths[i]) for i, word in enumerate(line[:4])), *line[4:]]).rstrip() for line in table
+    )

@@ -1,0 +1,1 @@
+"""Plan v1: what a run is to do, as data."""
