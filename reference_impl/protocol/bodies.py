@@ -46,33 +46,38 @@ def loads(data: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ProtocolError("A body is not UTF-8.") from error
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        pass
-    quoted = _STRING_OR_INT_KEY.sub(lambda m: m[0] if m[2] is None else f'{m[1]}"{m[2]}"{m[3]}', text)
-    try:
-        return json.loads(quoted)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"A body is not JSON: {str(error)[:100]}.") from error
+        quoted = _STRING_OR_INT_KEY.sub(lambda m: m[0] if m[2] is None else f'{m[1]}"{m[2]}"{m[3]}', text)
+        try:
+            value = json.loads(quoted)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"A body is not JSON: {str(error)[:100]}.") from error
+    if b"\\u" in data:  # an escape may make half a surrogate pair: no text that could be sent on
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ProtocolError("A body holds half a surrogate pair.") from error
+    return value
 
 
 def dumps(value: Any, *, quoted_keys: bool = True) -> bytes:
     """Write compact JSON. quoted_keys False: keys that are ints go without quotes, as Apache writes them."""
     if quoted_keys:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(value, separators=(",", ":")).encode()
     return _dump_loose(value).encode()
 
 
 def _dump_loose(value: Any) -> str:
     if isinstance(value, Mapping):
         members = (
-            f"{key if isinstance(key, int) else json.dumps(key, ensure_ascii=False)}:{_dump_loose(member)}"
+            f"{key if isinstance(key, int) else json.dumps(key)}:{_dump_loose(member)}"
             for key, member in value.items()
         )
         return "{" + ",".join(members) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_dump_loose, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

@@ -146,8 +146,16 @@ def unpack_properties(packed: str) -> dict[str, str]:
     return properties
 
 
+def text_bytes(text: str) -> bytes:
+    """UTF-8; ProtocolError for half a surrogate pair, which has no UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ProtocolError("A text holds half a surrogate pair, which can't be written as UTF-8.") from error
+
+
 def _property_bytes(properties: Mapping[str, str]) -> bytes:
-    packed = pack_properties(properties).encode()
+    packed = text_bytes(pack_properties(properties))
     if len(packed) > MAX_PROPERTIES_BYTES:
         raise ProtocolError(f"The properties take {len(packed)} bytes; {MAX_PROPERTIES_BYTES} are allowed.")
     return packed
@@ -212,7 +220,7 @@ def encode(message: StoredMessage) -> bytes:
 
     The host flags of `sys_flag` are set from the hosts. Raises ProtocolError for values out of range.
     """
-    topic = message.topic.encode()
+    topic = text_bytes(message.topic)
     long_topic = len(topic) > MAX_TOPIC_BYTES
     properties = _property_bytes(message.properties)
     if len(topic) > MAX_PROPERTIES_BYTES:
@@ -364,7 +372,7 @@ class BatchPart:
 
 
 def encode_batch(parts: list[BatchPart]) -> bytes:
-    """The body of SEND_BATCH_MESSAGE: total, magic 0, CRC 0, flag, body length (i32 each), body, i16 + properties."""
+    """The body of SEND_BATCH_MESSAGE: i32 total, magic 0, CRC 0, flag, body length; body; i16 + properties."""
     pieces: list[bytes] = []
     for part in parts:
         properties = _property_bytes(part.properties)
