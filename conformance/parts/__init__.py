@@ -1,1 +1,1 @@
-"""Real parts on this machine: child processes, RocketMQ's jars, Apache clusters, a Docker engine, and what is missing."""
+"""Real parts on this machine: processes, RocketMQ's jars, clusters, a Docker engine; and what is missing."""

@@ -1,19 +1,20 @@
-"""A throw-away Apache RocketMQ cluster on this machine: one name server and one broker, started from the jars.
+"""A throw-away Apache RocketMQ cluster on this machine: a name server and a broker, started from the jars.
 
     with ApacheCluster("5.4.0", workdir=folder, broker_lease_ms=3000) as cluster:
         ...  # cluster.namesrv, cluster.broker: "127.0.0.1:PORT"
 
 What is decided here, all of it found by running the servers on Java 17:
-- 4.9 needs two JVM openings. Without them it starts and serves, but SIGTERM dies half way, offsets are lost and the
-  next start on that store fails. It also needs two logback files, else it exits with 255.
-- A broker listens on its port, on two below (fast) and on one above (HA). 5.x binds the first two to 127.0.0.1 and HA
-  to every address; 4.9 binds all of them, and its name server, to every address of the machine.
-- 5.x sometimes sends its first registration 10 s late. Creating any topic registers at once, so the readiness probe
-  does that until the name server's answer contains the broker.
+- 4.9 needs two JVM openings. Without them it starts and serves, but SIGTERM dies half way, offsets are lost
+  and the next start on that store fails. It also needs two logback files, else it exits with 255.
+- A broker listens on its port, on two below (fast) and on one above (HA). 5.x binds the first two to
+  127.0.0.1 and HA to every address; 4.9 binds all of them, and its name server, to every address of the
+  machine.
+- 5.x sometimes sends its first registration 10 s late. Creating any topic registers at once, so the readiness
+  probe does that until the name server's answer contains the broker.
 - 5.x has a thread that burns a whole core for its first 10 s; `transactionMetricFlushInterval` halves that.
 - Its timer wheel is read whole into the heap, hence the small wheel file and the heap of 384 MB.
-- SIGTERM takes 7 s (4.9) to 17 s (5.x), SIGKILL nothing, and acknowledged messages survive it (the page cache lives).
-  So a throw-away cluster is killed, and its store deleted.
+- SIGTERM takes 7 s (4.9) to 17 s (5.x), SIGKILL nothing, and acknowledged messages survive it (the page cache
+  lives). So a throw-away cluster is killed, and its store deleted.
 - A restart empties the lease table, whichever way the broker ended.
 """
 
@@ -50,7 +51,8 @@ UPDATE_AND_CREATE_TOPIC = 17
 GET_BROKER_CLUSTER_INFO = 106
 SUCCESS = 0
 
-# Serial collector and first compiler only: quick start, small memory. No perf data: SIGKILL would leave its file.
+# Serial collector and first compiler only: quick start, small memory. No perf data: SIGKILL would leave its
+# file.
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _OPENINGS_4 = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -86,7 +88,8 @@ class ApacheCluster:
     broker's port. Only for 5.x, whose broker can be bound to 127.0.0.1 alone.
     keep_store: leave store and logs in `workdir` at the end (default: only the logs).
 
-    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in time).
+    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in
+    time).
     All methods block; from a coroutine use `async with` and `asyncio.to_thread(cluster.restart)`.
     """
 
@@ -112,8 +115,8 @@ class ApacheCluster:
         self._modern = not version.startswith("4.")
         if self.broker_ip1 != HOST and not self._modern:
             raise UsageError(
-                f"RocketMQ {version} listens on every address of the machine, so it can't be advertised through "
-                f"{self.broker_ip1}; use a 5.x version behind a proxy."
+                f"RocketMQ {version} listens on every address of the machine, so it can't be "
+                f"advertised through {self.broker_ip1}; use a 5.x version behind a proxy."
             )
         self._reservations: list[ports.Reservation] = []
         self._namesrv_port = 0
@@ -169,7 +172,7 @@ class ApacheCluster:
         return Addresses(self.namesrv, self.broker)
 
     def restart(self, *, kill: bool = True) -> None:
-        """Ends the broker (SIGKILL, or SIGTERM and a clean end) and starts it again on the same store and ports."""
+        """Ends the broker (SIGKILL, or SIGTERM and a clean end) and starts it again: same store and ports."""
         self.stop_broker(kill=kill)
         self.start_broker()
 
@@ -186,7 +189,7 @@ class ApacheCluster:
         self._wait_ready()
 
     def restart_namesrv(self) -> None:
-        """Kills the name server and starts it again on the same port; waits until the broker is registered anew."""
+        """Kills the name server and starts it again on its port; waits until the broker is registered."""
         _end(self.namesrv_process, kill=True)
         self._namesrv = self._start_namesrv(jars.ensure(self.version))
         self._wait_ready()
@@ -384,7 +387,14 @@ def _ask(address: str, code: int, header: Mapping[str, str]) -> _Answer | None:
     Only for readiness and set-up: the conformance targets have a real client.
     """
     host, port = address.rsplit(":", 1)
-    command = {"code": code, "language": "OTHER", "version": 399, "opaque": 1, "flag": 0, "extFields": dict(header)}
+    command = {
+        "code": code,
+        "language": "OTHER",
+        "version": 399,
+        "opaque": 1,
+        "flag": 0,
+        "extFields": dict(header),
+    }
     text = json.dumps(command).encode()
     try:
         with socket.create_connection((host, int(port)), ANSWER_DEADLINE_S) as connection:

@@ -1,7 +1,8 @@
 """Apache RocketMQ's released jars: name server, broker and tools of one version, fetched by Maven.
 
 The registry has holes, so only versions are offered whose name server, broker and tools are all there.
-A version's folder appears complete or not at all, and is kept while the list of what was asked for stays the same.
+A version's folder appears complete or not at all, and is kept while the list of what was asked for stays the
+same.
 
     python -m conformance.parts.jars 4.9.7 5.4.0
 """
@@ -48,12 +49,12 @@ def check_version(version: str) -> None:
     """Raises UsageError, naming the known ones, if this version can't be had."""
     if version not in VERSIONS:
         raise UsageError(
-            f"There are no jars of Apache RocketMQ {version!r} to start; known versions: {', '.join(VERSIONS)}."
+            f"There are no jars of Apache RocketMQ {version!r} to start; known: {', '.join(VERSIONS)}."
         )
 
 
 def folder(version: str) -> Path:
-    """Where this version's jars lie, whether they are there or not. Raises UsageError for an unknown version."""
+    """Where this version's jars lie, there or not. Raises UsageError for an unknown version."""
     check_version(version)
     return tools_dir() / "rocketmq" / version / "lib"
 
@@ -65,7 +66,7 @@ def present(version: str) -> bool:
 
 
 def ensure(version: str) -> Path:
-    """The folder that holds this version's jars, fetched now if they are not there (run with `-cp 'FOLDER/*'`).
+    """The folder that holds this version's jars, fetched now if missing (run with `-cp 'FOLDER/*'`).
 
     Raises UsageError for an unknown version or if Maven is missing, TargetMisbehaved if Maven fails.
     """
@@ -99,19 +100,33 @@ def _fetch(version: str, maven: str, lib: Path) -> None:
         new = Path(scratch) / "lib"
         pom = Path(scratch) / "pom.xml"
         pom.write_text(_pom(version))
-        command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={new}", "-DincludeScope=runtime"]
+        command = [
+            maven,
+            "-B",
+            "-q",
+            "-f",
+            str(pom),
+            PLUGIN,
+            f"-DoutputDirectory={new}",
+            "-DincludeScope=runtime",
+        ]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=FETCH_DEADLINE_S, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=FETCH_DEADLINE_S,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise TargetMisbehaved(
-                f"Maven did not fetch Apache RocketMQ {version} within {FETCH_DEADLINE_S:g} s; is the network slow?"
+                f"Maven did not fetch Apache RocketMQ {version} in {FETCH_DEADLINE_S:g} s; a slow network?"
             ) from error
         if done.returncode != 0 or not list(new.glob("rocketmq-broker-*.jar")):
             said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
             raise TargetMisbehaved(
-                f"Maven could not fetch Apache RocketMQ {version} (exit code {done.returncode}); it said:\n{said}"
+                f"Maven could not fetch Apache RocketMQ {version} (exit {done.returncode}); it said:\n{said}"
             )
         (new / STAMP).write_text(_digest(version))
         shutil.rmtree(lib, ignore_errors=True)

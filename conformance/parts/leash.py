@@ -1,8 +1,9 @@
 """Runs one command that dies with whoever started it: `python leash.py PARENT_PID COMMAND...`.
 
 A fresh, single-threaded interpreter asks the kernel for SIGKILL at its parent's death (PR_SET_PDEATHSIG, kept
-across exec; prctl(2)) and then becomes the command. A `preexec_fn` would do the same between fork and exec of a
-threaded program, where Python code may deadlock; so this is a program of its own. It imports nothing of ours.
+across exec; prctl(2)) and then becomes the command. A `preexec_fn` would do the same between fork and exec of
+a threaded program, where Python code may deadlock; so this is a program of its own. It imports nothing of
+ours.
 
 The parent may have died before the kernel was asked, so the parent's pid is compared afterwards.
 The signal follows the parent *thread* that forked: `processes.py` forks from one thread that never ends.

@@ -1,8 +1,9 @@
 """Free TCP ports, also for servers that need several ports at fixed distances.
 
-`bind(0)` and close is not enough: a broker listens on its port, on two below and on one above, and parallel test
-workers would be given the same free port twice. So a port is *reserved* with a file lock, which the kernel lifts
-when its holder dies, and it is taken from below the range from which the kernel serves outgoing connections.
+`bind(0)` and close is not enough: a broker listens on its port, on two below and on one above, and parallel
+test workers would be given the same free port twice. So a port is *reserved* with a file lock, which the
+kernel lifts when its holder dies, and it is taken from below the range from which the kernel serves outgoing
+connections.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("0.0.0.0", port))  # the wildcard: some of our servers listen there, whatever we ask for
+            probe.bind(
+                ("0.0.0.0", port)
+            )  # the wildcard: some of our servers listen there, whatever we ask for
             probe.listen(1)
         except OSError:
             return False
@@ -44,7 +47,7 @@ def is_free(port: int) -> bool:
 
 
 class Reservation:
-    """A port (and its neighbours at `offsets`) that no other process gets from `reserve`. A context manager."""
+    """A port (and its neighbours at `offsets`) that `reserve` gives to nobody else. A context manager."""
 
     def __init__(self, port: int, locks: list[int]) -> None:
         self.port = port

@@ -8,13 +8,15 @@ Rules:
 - output goes to a log file, and an error quotes the log's last lines;
 - nobody sleeps and hopes: `wait_until` polls a condition under a deadline and notices a death at once.
 
-Why the forking thread: the kernel's signal at the parent's death follows the *thread* that forked. A child started
-from a worker thread (`asyncio.to_thread`, a pool) would die when that worker ends. One daemon thread forks them all.
+Why the forking thread: the kernel's signal at the parent's death follows the *thread* that forked. A child
+started from a worker thread (`asyncio.to_thread`, a pool) would die when that worker ends. One daemon thread
+forks them all.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import queue
 import shutil
@@ -26,13 +28,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO, Self, TypeVar
+from typing import IO, Self, TypeAlias, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from specs.errors import TargetMisbehaved, UsageError
 
 T = TypeVar("T")
+Child: TypeAlias = "subprocess.Popen[bytes]"
+Job: TypeAlias = Callable[[], Child]
 
 LEASH = Path(__file__).with_name("leash.py")
 TAIL_LINES = 20
@@ -67,8 +71,7 @@ class _Forker:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]]
-        self._jobs = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Job, Future[Child]]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="inorder-forker", daemon=True).start()
 
     def _run(self) -> None:
@@ -79,8 +82,8 @@ class _Forker:
             except BaseException as error:  # handed to the asking thread, whatever it is
                 future.set_exception(error)
 
-    def fork(self, job: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        future: Future[subprocess.Popen[bytes]] = Future()
+    def fork(self, job: Job) -> Child:
+        future: Future[Child] = Future()
         self._jobs.put((job, future))
         return future.result()
 
@@ -123,12 +126,14 @@ class Process:
         self.argv = [str(word) for word in argv]
         self.log = log
         if shutil.which(self.argv[0]) is None:
-            raise UsageError(f"{name} can't be started: there is no command {self.argv[0]!r} on this machine.")
+            raise UsageError(
+                f"{name} can't be started: there is no command {self.argv[0]!r} on this machine."
+            )
         log.parent.mkdir(parents=True, exist_ok=True)
         leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *self.argv]
         environment = {**os.environ, **(env or {})}
 
-        def fork() -> subprocess.Popen[bytes]:
+        def fork() -> Child:
             with log.open("ab") as sink:
                 return subprocess.Popen(
                     leash,
@@ -204,7 +209,8 @@ class Process:
     ) -> T:
         """Like the function of that name, for a condition that this process must bring about.
 
-        Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after "until".
+        Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after
+        "until".
         """
 
         def alive_and() -> T | None:
@@ -254,10 +260,9 @@ class Process:
             self._buried()
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
-                try:
+                # Closing flushes what the dead reader no longer wants.
+                with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass  # closing flushes what the dead reader no longer wants
         assert self._popen.returncode is not None
         return self._popen.returncode
 
@@ -273,10 +278,8 @@ class Process:
         with _lock:
             mine = _living.pop(self._popen.pid, None)
         if mine is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def __enter__(self) -> Self:
         return self
