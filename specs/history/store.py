@@ -175,7 +175,7 @@ def _cut_marks(folder: Path) -> tuple[str, ...]:
 def rows_to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table in the schema of history v1."""
     schema = arrow_schema()
-    columns = list(zip(*rows, strict=True)) or [[] for _ in NAMES]
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in NAMES]
     arrays = [pa.array(list(values), type=field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema.with_metadata({**schema.metadata, b"inorder.order": b"seq"}))
 

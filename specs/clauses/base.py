@@ -1,0 +1,307 @@
+"""What every clause is made of: findings, premises, the judge of one key, and what judges may know of the run.
+
+A judge sees the begins and the ends of operations in their total order (`begins(row)`, `ends(row)`); the row it
+gets is whole in both, so at a begin it must not use how the operation ends unless the clause is about that. It
+holds constant memory per key. It concludes from rows that are present, rooted in a row that shows that the
+incarnation (or the grant) was watched from its start; so a slice of a history is judged like a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
+from specs.vocabulary import Key, Kind, Level, Outcome, Party
+
+MS = 1000
+"""Microseconds in a millisecond."""
+
+REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE})
+"""Requests as their sender saw them. Broker-side (`store`) rows repeat them and are left out unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """A condition under which a clause is claimed. Checked, not assumed: `text` says how."""
+
+    name: str
+    text: str
+
+
+NO_WALL_CLOCK_STEP = Premise(
+    "no wall-clock step", "no wall clock of a party was stepped; after a recorded step lease clauses stop judging"
+)
+CLOSED_WORLD = Premise("closed world", "the history holds every producer and consumer (run.json says so)")
+BATCH_OF_ONE = Premise("batch of one", "the consumer takes one message per listener call (configuration)")
+BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
+NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
+NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")
+DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
+DRAINED = Premise("drained", "the queue was read to its end after everything else")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation: a subclass names its rows, and other facts, as fields.
+
+    certain: False when only the error bound between clocks leaves it open.
+    """
+
+    certain: bool = field(default=True, kw_only=True)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The evidence, by seq_begin, each row once."""
+        found: dict[int, Row] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Row):
+                found[value.seq_begin] = value
+            elif isinstance(value, tuple) and value and all(isinstance(item, Row) for item in value):
+                found.update((item.seq_begin, item) for item in value)
+        return tuple(found[seq] for seq in sorted(found))
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Findings are ordered by their last evidence, then by all of it: the first is the witness."""
+        rows = self.rows
+        return (rows[-1].run, rows[-1].seq_begin, tuple(row.seq_begin for row in rows)) if rows else ("", -1, ())
+
+
+@dataclass(slots=True)
+class Context:
+    """What all judges may know of the run so far: deaths, departures, pauses, clock steps.
+
+    Kept by the engine, in the total order, before the judges see the same event.
+    """
+
+    info: RunInfo
+    broker_died: dict[str, Row] = field(default_factory=dict)
+    client_died: dict[str, Row] = field(default_factory=dict)
+    leaving: dict[str, Row] = field(default_factory=dict)
+    paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
+    clock_stepped: Row | None = None
+
+    @property
+    def config(self) -> Config:
+        return self.info.config
+
+    def begins(self, row: Row) -> None:
+        match row.kind:
+            case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
+                self.broker_died[row.broker] = row
+            case Kind.CRASH if row.client_id:
+                self.client_died[row.client_id] = row
+            case Kind.LEAVE if row.client_id:
+                self.leaving[row.client_id] = row
+            case Kind.JOIN if row.client_id:
+                self.leaving.pop(row.client_id, None)
+                self.client_died.pop(row.client_id, None)
+            case Kind.PAUSE if row.client_id:
+                self.paused[row.client_id] = row
+            case Kind.CLOCK_STEP if self.clock_stepped is None:
+                self.clock_stepped = row
+            case _:
+                pass
+
+    def broker_died_since(self, broker: str | None, row: Row) -> bool:
+        """Did the broker crash at or after the begin of `row`?"""
+        death = self.broker_died.get(broker or "")
+        return death is not None and death.seq_begin > row.seq_begin
+
+    def paused_since(self, client_id: str | None, at_us: int) -> bool:
+        """Was the client paused at any time from `at_us` on?"""
+        pause = self.paused.get(client_id or "")
+        return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
+
+
+CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP})
+
+
+class Judge:
+    """The judge of one clause for one key. Counts in `opportunities` how often the clause was at stake."""
+
+    __slots__ = ("config", "context", "opportunities")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.config = context.info.config
+        self.opportunities = 0
+
+    def begins(self, row: Row) -> Iterator[Finding]:
+        """An operation begins."""
+        return iter(())
+
+    def ends(self, row: Row) -> Iterator[Finding]:
+        """An operation ends."""
+        return iter(())
+
+    def finish(self) -> Iterator[Finding]:
+        """The history is over."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause, read from its module. kinds: the rows its judge wants. levels: at which they were seen."""
+
+    id: str
+    name: str
+    title: str
+    statement: str
+    party: Party
+    key: Key
+    premise: tuple[Premise, ...]
+    sources: tuple[str, ...]
+    kinds: frozenset[Kind]
+    levels: frozenset[Level]
+    refines: tuple[str, ...]
+    doc: str
+    judge: Callable[[Context], Judge] = field(repr=False)
+    explain: Callable[[Any], str] = field(repr=False)
+    shortest_violation: str = field(repr=False)
+    lookalike: str = field(repr=False)
+    needs_finish: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.id.split("-")[0]
+
+    FAMILIES: ClassVar[Mapping[str, str]] = {
+        "ORD": "order",
+        "LSE": "lease",
+        "RTY": "suspend and retry",
+        "DLQ": "dead letters",
+        "CMT": "commit",
+        "SND": "send and store",
+        "ASG": "assignment",
+        "LIV": "progress",
+        "MET": "the run itself",
+    }
+
+
+KeyValue = tuple[Any, ...]
+
+
+def key_of(key: Key) -> Callable[[Row], KeyValue | None]:
+    """The function that finds a row's key; None when the row has none (and no judge of that key sees it)."""
+    return _KEYS[key]
+
+
+def _lane(row: Row) -> KeyValue | None:
+    if row.queue_id is None or row.group is None:
+        return None
+    return (row.run, row.group, row.topic, row.broker, row.queue_id)
+
+
+def _queue(row: Row) -> KeyValue | None:
+    return None if row.queue_id is None else (row.run, row.topic, row.broker, row.queue_id)
+
+
+def _message(row: Row) -> KeyValue | None:
+    source = row.origin_id or row.message_id
+    return None if source is None else (row.run, source)
+
+
+def _producer_key(row: Row) -> KeyValue | None:
+    return None if row.sharding_key is None else (row.run, row.client_id, row.topic, row.sharding_key)
+
+
+def _group_key(row: Row) -> KeyValue | None:
+    if row.group is None or row.sharding_key is None:
+        return None
+    return (row.run, row.group, row.topic, row.sharding_key)
+
+
+def _group(row: Row) -> KeyValue | None:
+    return None if row.group is None else (row.run, row.group)
+
+
+def _run(row: Row) -> KeyValue | None:
+    return (row.run,)
+
+
+_KEYS: dict[Key, Callable[[Row], KeyValue | None]] = {
+    Key.LANE: _lane,
+    Key.QUEUE: _queue,
+    Key.MESSAGE: _message,
+    Key.PRODUCER_KEY: _producer_key,
+    Key.GROUP_KEY: _group_key,
+    Key.GROUP: _group,
+    Key.RUN: _run,
+}
+
+
+class Intervals:
+    """A set of whole numbers kept as disjoint half-open ranges; finished offsets are one or two of them."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+
+    def add(self, start: int, stop: int | None = None) -> None:
+        """Add one number, or the range start..stop-1."""
+        from bisect import bisect_left, bisect_right
+
+        stop = start + 1 if stop is None else stop
+        if stop <= start:
+            return
+        low = bisect_left(self._stops, start)
+        high = bisect_right(self._starts, stop)
+        if low < high:
+            start = min(start, self._starts[low])
+            stop = max(stop, self._stops[high - 1])
+        self._starts[low:high] = [start]
+        self._stops[low:high] = [stop]
+
+    def __contains__(self, number: int) -> bool:
+        from bisect import bisect_right
+
+        index = bisect_right(self._starts, number) - 1
+        return index >= 0 and number < self._stops[index]
+
+    def first_missing(self, start: int) -> int:
+        """The smallest number at or after `start` that is not in the set."""
+        from bisect import bisect_right
+
+        index = bisect_right(self._starts, start) - 1
+        if index >= 0 and start < self._stops[index]:
+            return self._stops[index]
+        return start
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
+    def ranges(self) -> Sequence[tuple[int, int]]:
+        return list(zip(self._starts, self._stops, strict=True))
+
+
+def ended_before(earlier: Row, later: Row) -> bool:
+    """Did `earlier` certainly end before `later` began? By the total order (one clock domain)."""
+    return earlier.seq_end is not None and earlier.seq_end < later.seq_begin
+
+
+
+def is_answered(row: Row) -> bool:
+    """Does the row say what happened?"""
+    return row.outcome not in (Outcome.UNKNOWN, Outcome.SENT)
+
+
+def ms(value_us: int) -> str:
+    """A duration for people: `1200 ms`, or `1.250 s` from 10 s on."""
+    return f"{value_us / 1_000_000:.3f} s" if abs(value_us) >= 10_000_000 else f"{value_us / 1000:g} ms"
+
+
+def at(row: Row) -> str:
+    """A row's begin for people, in seconds of its clock."""
+    return f"{row.started_us / 1_000_000:.3f} s"
+
+
+def who(row: Row) -> str:
+    return row.client_id or row.process or "somebody"

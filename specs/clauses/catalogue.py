@@ -1,0 +1,77 @@
+"""Every clause, read from its file. The order is that of the documentation.
+
+A clause module is found by being there: a file in a family's folder with an `ID`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
+
+import specs.clauses as package
+from specs.clauses.base import REQUEST_LEVELS, Clause, Judge
+from specs.errors import SpecError
+
+FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send")
+_FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV")
+
+
+def _clause(module: ModuleType) -> Clause:
+    judge = module.judge
+    return Clause(
+        id=module.ID,
+        name=module.__name__.rsplit(".", 1)[1],
+        title=module.TITLE,
+        statement=module.STATEMENT,
+        party=module.PARTY,
+        key=module.KEY,
+        premise=tuple(module.PREMISE),
+        sources=tuple(module.SOURCES),
+        kinds=frozenset(module.KINDS),
+        levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
+        refines=tuple(getattr(module, "REFINES", ())),
+        doc=(module.__doc__ or "").strip(),
+        judge=judge,
+        explain=module.explain,
+        shortest_violation=module.SHORTEST_VIOLATION,
+        lookalike=module.ALLOWED_THOUGH_IT_LOOKS_WRONG,
+        needs_finish=judge.finish is not Judge.finish,
+    )
+
+
+def _place(clause: Clause) -> tuple[int, int]:
+    family, number = clause.id.split("-")
+    return _FAMILY_ORDER.index(family), int(number)
+
+
+@cache
+def all_clauses() -> tuple[Clause, ...]:
+    """All clauses that can be judged from a history, in catalogue order."""
+    found: list[Clause] = []
+    for family in FAMILIES:
+        folder = importlib.import_module(f"{package.__name__}.{family}")
+        for entry in pkgutil.iter_modules(folder.__path__):
+            module = importlib.import_module(f"{folder.__name__}.{entry.name}")
+            if hasattr(module, "ID"):
+                found.append(_clause(module))
+    return tuple(sorted(found, key=_place))
+
+
+@cache
+def by_id() -> dict[str, Clause]:
+    return {clause.id: clause for clause in all_clauses()}
+
+
+def get(clause_id: str) -> Clause:
+    """One clause. Raises SpecError for an unknown id."""
+    clause = by_id().get(clause_id)
+    if clause is None:
+        raise SpecError(f"there is no clause {clause_id}; `inorder list clauses` shows all {len(by_id())}")
+    return clause
+
+
+def select(ids: Iterable[str]) -> tuple[Clause, ...]:
+    return tuple(get(clause_id) for clause_id in ids)

@@ -1,0 +1,1 @@
+"""CMT: which offsets a consumer may report."""

@@ -1,0 +1,1 @@
+"""DLQ: what becomes of a message that was given up."""

@@ -1,0 +1,1 @@
+"""LSE: who may work on a lane, and for how long."""

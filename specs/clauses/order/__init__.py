@@ -1,0 +1,1 @@
+"""ORD: in which order messages are sent, stored and delivered."""

@@ -1,0 +1,1 @@
+"""RTY: what a suspended lane does."""

@@ -1,0 +1,1 @@
+"""MET: can this run be trusted? Checks, not promises."""

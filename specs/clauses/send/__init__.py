@@ -1,0 +1,1 @@
+"""SND: what a broker keeps of what it was sent."""

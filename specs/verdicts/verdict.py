@@ -1,0 +1,279 @@
+"""From an examination and a profile to a verdict.
+
+Per run: inadmissible (the history can't be trusted) > refuted > inconclusive > upheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import all_clauses
+from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.profiles import Profile
+from specs.verdicts.tally import Check, Examination, Tally
+from specs.vocabulary import Party
+
+VERDICT_SCHEMA = "inorder/verdict/v1"
+OURS = "inorder"
+"""An implementation whose name begins with this word is our own code."""
+
+
+class ClauseVerdict(StrEnum):
+    UPHELD = "upheld"
+    REFUTED = "refuted"
+    POSSIBLE = "possible"
+    NOT_EXERCISED = "not_exercised"
+    NOT_CLAIMED = "not_claimed"
+    ALLOWED = "allowed"
+
+
+class RunVerdict(StrEnum):
+    UPHELD = "upheld"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    INADMISSIBLE = "inadmissible"
+
+
+EXIT_CODES = {
+    RunVerdict.UPHELD: EXIT_UPHELD,
+    RunVerdict.REFUTED: EXIT_REFUTED,
+    RunVerdict.INCONCLUSIVE: EXIT_INCONCLUSIVE,
+    RunVerdict.INADMISSIBLE: EXIT_SUITE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One clause (or wire rule) in a verdict."""
+
+    id: str
+    title: str
+    statement: str
+    verdict: ClauseVerdict
+    party: str
+    implementations: tuple[str, ...]
+    opportunities: int
+    floor: int
+    violations: int
+    witness: tuple[Row, ...] = ()
+    explanation: str = ""
+    reason: str = ""
+    hides: tuple[str, ...] = ()  # general clauses with the same witness
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "statement": self.statement,
+            "verdict": self.verdict.value,
+            "party": self.party,
+            "implementations": list(self.implementations),
+            "opportunities": self.opportunities,
+            "floor": self.floor,
+            "violations": self.violations,
+            "witness": [row_to_json(row) for row in self.witness],
+            "explanation": self.explanation,
+            "reason": self.reason,
+        }
+
+
+def row_to_json(row: Row) -> dict[str, Any]:
+    """A row without its empty columns."""
+    return {name: value for name, value in row._asdict().items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    verdict: RunVerdict
+    info: RunInfo
+    profile: str
+    clauses: tuple[Judged, ...]
+    met: tuple[Check, ...]
+    faults: tuple[tuple[str, bool], ...] = ()
+    cut: tuple[str, ...] = ()
+    tool: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]
+
+    def of(self, verdict: ClauseVerdict) -> tuple[Judged, ...]:
+        return tuple(judged for judged in self.clauses if judged.verdict is verdict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": VERDICT_SCHEMA,
+            "verdict": self.verdict.value,
+            "target": self.info.target,
+            "parties": dict(self.info.parties),
+            "levels": list(self.info.levels),
+            "profile": self.profile,
+            "seed": self.info.seed,
+            "run": self.info.run,
+            "replay": self.info.replay,
+            "cut": list(self.cut),
+            "faults": [{"fault": name, "effective": effective} for name, effective in self.faults],
+            "met": [{"id": c.id, "title": c.title, "ok": c.ok, "detail": c.detail} for c in self.met],
+            "clauses": [judged.to_json() for judged in self.clauses],
+            "tool": dict(self.tool),
+        }
+
+
+_PARTIES: dict[Party, tuple[str, ...]] = {
+    Party.BROKER: ("broker",),
+    Party.CLIENT: ("client",),
+    Party.PRODUCER: ("producer",),
+    Party.PAIR: ("client", "broker"),
+    Party.RUN: (),
+}
+
+
+def implementations(party: Party, info: RunInfo) -> tuple[str, ...]:
+    """Who implements a party, for a verdict: one name per role; unknown ones are said to be."""
+    return tuple(info.parties.get(role, "unknown") for role in _PARTIES[party])
+
+
+def is_own_code_on_foreign_target(names: Sequence[str], info: RunInfo) -> bool:
+    """Testing our own code says nothing about a foreign system; on our own system it is the point."""
+    foreign = any(not name.startswith(OURS) for name in info.parties.values())
+    return foreign and bool(names) and all(name.startswith(OURS) for name in names)
+
+
+def judge_clause(clause: Clause, tally: Tally, info: RunInfo, profile: Profile, floor: int) -> Judged:
+    """One clause's verdict under a profile."""
+    names = implementations(clause.party, info)
+    claim = profile.claim(clause.id)
+    reason = ""
+    if claim.status == "not_applicable":
+        verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
+    elif is_own_code_on_foreign_target(names, info):
+        verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
+    elif tally.violations:
+        allowed = claim.status == "allowed"
+        verdict, reason = (ClauseVerdict.ALLOWED, claim.reason) if allowed else (ClauseVerdict.REFUTED, "")
+    elif tally.possible:
+        verdict, reason = ClauseVerdict.POSSIBLE, "only the bound between clocks leaves the violation open"
+    elif tally.opportunities < floor:
+        verdict = ClauseVerdict.NOT_EXERCISED
+        reason = f"at stake {tally.opportunities} times, the floor is {floor}"
+    else:
+        verdict = ClauseVerdict.UPHELD
+    return Judged(
+        id=clause.id,
+        title=clause.title,
+        statement=clause.statement,
+        verdict=verdict,
+        party=clause.party.value,
+        implementations=names,
+        opportunities=tally.opportunities,
+        floor=floor,
+        violations=tally.violations + tally.possible,
+        witness=tally.witness,
+        explanation=tally.explanation,
+        reason=reason,
+    )
+
+
+def checks(
+    examination: Examination, info: RunInfo, clauses: Sequence[Judged], *, require_exercised: bool
+) -> tuple[Check, ...]:
+    """The MET checks of a run."""
+    facts = examination.facts
+    idle = [judged.id for judged in clauses if judged.verdict is ClauseVerdict.NOT_EXERCISED]
+    dead = [name for name, effective in facts.faults if not effective]
+    return (
+        Check("MET-1", "the history can be trusted", not facts.broken, "; ".join(facts.broken)),
+        Check("MET-2", "closed world as declared", True if info.closed_world else None, ""),
+        Check(
+            "MET-3",
+            "workload floor reached",
+            facts.sends + facts.deliveries >= info.workload_floor if info.workload_floor else None,
+            f"{facts.sends} sends and {facts.deliveries} deliveries, floor {info.workload_floor}",
+        ),
+        Check("MET-4", "each fault had an effect", not dead if facts.faults else None, ", ".join(dead)),
+        Check(
+            "MET-5",
+            "one group, one subscription",
+            not facts.subscriptions_differ,
+            ", ".join(sorted(set(facts.subscriptions_differ))),
+        ),
+        Check("MET-6", "claimed clauses exercised", not idle if require_exercised else None, ", ".join(idle)),
+    )
+
+
+def conclude(
+    examination: Examination,
+    info: RunInfo,
+    profile: Profile,
+    *,
+    floor: int = 1,
+    require_exercised: bool = True,
+    clauses: Sequence[Clause] | None = None,
+    extra: Sequence[Judged] = (),
+    tool: Mapping[str, str] | None = None,
+) -> Verdict:
+    """The verdict of a run. extra: wire rules that were judged while the run went on.
+
+    require_exercised: whether a claimed clause below its floor makes the run inconclusive.
+    """
+    chosen = all_clauses() if clauses is None else clauses
+    judged = [
+        judge_clause(clause, examination.tallies.get(clause.id, Tally()), info, profile, floor) for clause in chosen
+    ]
+    judged = [*_specific_first(judged, chosen), *extra]
+    met = checks(examination, info, judged, require_exercised=require_exercised)
+    failed = {check.id for check in met if check.ok is False}
+    verdicts = {each.verdict for each in judged}
+    if "MET-1" in failed:
+        verdict = RunVerdict.INADMISSIBLE
+    elif ClauseVerdict.REFUTED in verdicts:
+        verdict = RunVerdict.REFUTED
+    elif failed or ClauseVerdict.POSSIBLE in verdicts or ClauseVerdict.UPHELD not in verdicts:
+        verdict = RunVerdict.INCONCLUSIVE
+    else:
+        verdict = RunVerdict.UPHELD
+    return Verdict(
+        verdict=verdict,
+        info=info,
+        profile=profile.name,
+        clauses=tuple(judged),
+        met=met,
+        faults=tuple(examination.facts.faults),
+        cut=tuple(examination.cut),
+        tool=tool or {},
+    )
+
+
+def _specific_first(judged: Sequence[Judged], clauses: Sequence[Clause]) -> list[Judged]:
+    """Where one clause refines another and both are refuted by the same last event, the general one steps back.
+
+    It is still refuted in the JSON; its reason names the specific clause, and reports hide it.
+    """
+    refined_by: dict[str, list[str]] = {}
+    for clause in clauses:
+        for general in clause.refines:
+            refined_by.setdefault(general, []).append(clause.id)
+    by_id = {each.id: each for each in judged}
+    result: list[Judged] = []
+    for each in judged:
+        specific = [
+            name
+            for name in refined_by.get(each.id, ())
+            if name in by_id
+            and by_id[name].verdict is ClauseVerdict.REFUTED
+            and each.witness
+            and by_id[name].witness
+            and by_id[name].witness[-1] == each.witness[-1]
+        ]
+        if each.verdict is ClauseVerdict.REFUTED and specific:
+            from dataclasses import replace
+
+            each = replace(each, reason=f"shown as {specific[0]}")
+        result.append(each)
+    return result
