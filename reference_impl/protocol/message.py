@@ -372,7 +372,7 @@ class BatchPart:
 
 
 def encode_batch(parts: list[BatchPart]) -> bytes:
-    """The body of SEND_BATCH_MESSAGE: i32 total, magic 0, CRC 0, flag, body length; body; i16 + properties."""
+    """The body of SEND_BATCH_MESSAGE: i32 total, magic 0, CRC 0, flag, body length; body; i16, properties."""
     pieces: list[bytes] = []
     for part in parts:
         properties = _property_bytes(part.properties)
