@@ -28,7 +28,6 @@ class Dialect:
     """
 
     name: str
-    wire_version: int
     bad_queue_id: int
     missing_field: int
     commit_checks: bool
@@ -44,7 +43,6 @@ class Dialect:
 DIALECTS: dict[str, Dialect] = {
     "4.9": Dialect(
         name="4.9",
-        wire_version=407,
         bad_queue_id=1,
         missing_field=1,
         commit_checks=False,
@@ -58,7 +56,6 @@ DIALECTS: dict[str, Dialect] = {
     ),
     "5.x": Dialect(
         name="5.x",
-        wire_version=493,
         bad_queue_id=29,
         missing_field=29,
         commit_checks=True,

@@ -12,18 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reference_impl.core.io import ConnId
-
-BROADCASTING = "BROADCASTING"
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a group wants of one topic. version: the client's stamp; a pull with a newer one is too early."""
-
-    topic: str
-    expression: str = "*"
-    version: int = 0
-    expression_type: str = "TAG"
+from reference_impl.protocol.bodies import BROADCASTING, CLUSTERING, Subscription
 
 
 @dataclass(slots=True)
@@ -56,7 +45,7 @@ class Membership:
         client_id: str,
         group_name: str,
         subscriptions: Iterable[Subscription] | None,
-        message_model: str = "CLUSTERING",
+        message_model: str = CLUSTERING,
     ) -> bool:
         """A consumer says that it lives; whether the group has changed by it.
 
@@ -123,7 +112,7 @@ class Membership:
         wanted: Mapping[str, Subscription] = {sub.topic: sub for sub in subscriptions}
         changed = wanted.keys() != group.subscriptions.keys()
         group.subscriptions = {
-            topic: max(sub, group.subscriptions.get(topic, sub), key=lambda s: s.version)
+            topic: max(sub, group.subscriptions.get(topic, sub), key=lambda s: s.sub_version)
             for topic, sub in wanted.items()
         }
         return changed

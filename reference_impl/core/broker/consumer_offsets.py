@@ -1,0 +1,92 @@
+"""QUERY_CONSUMER_OFFSET and UPDATE_CONSUMER_OFFSET, and the interval at which offsets go to disk.
+
+A missing offset of a queue that still holds its first message is answered 0, so a group that is new to a young
+topic misses nothing, whatever it says about where to start. Where the queue is empty the dialects differ.
+Source: docs/sources.md#offsets (ConsumerManageProcessor, ConsumerOffsetManager).
+"""
+
+from __future__ import annotations
+
+from reference_impl.core.broker.parts import Parts, Refused
+from reference_impl.core.io import ConnId, Effect, Note, SetTimer
+from reference_impl.protocol.codes import ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetHeader, UpdateConsumerOffsetHeader
+from specs.vocabulary import Kind, Level, Outcome
+
+PERSIST_TIMER = "offsets"
+
+
+class ConsumerOffsets:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def query(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+        header = QueryConsumerOffsetHeader.from_ext(request.ext)
+        offset = self.fetch(now_ms, header)
+        if offset is None:
+            return self.not_found(request, header)
+        return request.reply(ResponseCode.SUCCESS, OffsetResponse(offset).to_ext())
+
+    def fetch(self, now_ms: int, header: QueryConsumerOffsetHeader) -> int | None:
+        """What is stored, or the 0 that stands in for it; None when the answer is "not found"."""
+        stored = self._parts.offsets.fetch(now_ms, header.consumer_group, header.topic, header.queue_id)
+        return self.when_missing(header) if stored is None else stored
+
+    def when_missing(self, header: QueryConsumerOffsetHeader) -> int | None:
+        rules = self._parts.config.rules
+        if rules.zero_flag_is_read and header.set_zero_if_not_found is False:
+            return None
+        queue = self._parts.store.queue(header.topic, header.queue_id)
+        if queue.max_offset == 0:
+            return 0 if rules.empty_queue_offset_is_zero else None
+        return 0 if queue.min_offset == 0 else None
+
+    def not_found(self, request: Command, header: QueryConsumerOffsetHeader) -> Command:
+        remark = f"no offset of {header.consumer_group} for {header.topic} {header.queue_id}"
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, remark=remark)
+
+    def update(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+        header = UpdateConsumerOffsetHeader.from_ext(request.ext)
+        if self._parts.config.rules.commit_checks:
+            self.check(header)
+        if header.queue_id is None or header.commit_offset is None:
+            raise Refused(self._parts.config.rules.missing_field, "queueId and commitOffset are both needed")
+        self._parts.offsets.commit(
+            now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
+        )
+        return request.reply(ResponseCode.SUCCESS)
+
+    def check(self, header: UpdateConsumerOffsetHeader) -> None:
+        if not self._parts.groups.exists(header.consumer_group):
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist"
+            )
+        if self._parts.topics.find(header.topic) is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
+
+    # ------------------------------------------------------------ to disk
+
+    def start(self, out: list[Effect]) -> None:
+        out.append(SetTimer(PERSIST_TIMER, self._parts.config.persist_first_ms))
+
+    def persist_in_turn(self, out: list[Effect]) -> None:
+        """The interval is over: write the offsets, and set the next."""
+        self.persist(out)
+        out.append(SetTimer(PERSIST_TIMER, self._parts.config.persist_ms))
+
+    def persist(self, out: list[Effect]) -> None:
+        snapshot = self._parts.offsets.snapshot()
+        self._parts.store.save_offsets(snapshot)
+        out.append(
+            Note(
+                Kind.PERSIST,
+                Outcome.OK,
+                {
+                    "level": Level.STORE,
+                    "broker": self._parts.config.name,
+                    "broker_epoch": self._parts.store.epoch,
+                    "value": sum(len(queues) for queues in snapshot.values()),
+                },
+            )
+        )

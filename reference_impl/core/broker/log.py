@@ -1,0 +1,198 @@
+"""What a broker keeps on disk: the append log, its queues, topics, groups, consumed offsets.
+
+A store is handed to the broker and outlives it: a crash is a new `Broker` on the same store. An append is
+durable when it returns (the process may die, the disk does not); consumed offsets are as old as the last
+`save_offsets`. Within a queue offsets are dense and never given twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from reference_impl.core.broker.offset_table import OffsetKey
+from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig, java_hash
+from reference_impl.protocol.message import StoredMessage, encode
+
+SCAN_MAX = 800
+"""How many messages one read looks at when most are filtered away (RocketMQ: 16,000 bytes of 20-byte entries)."""
+
+
+class Read(Enum):
+    """What a read from an offset met."""
+
+    FOUND = "messages"
+    NO_MATCH = "messages, but none that the filter wants"
+    AT_END = "the offset of the next message to come"
+    BEYOND_END = "an offset beyond that"
+    BELOW_START = "an offset of a message that is no longer kept"
+    EMPTY = "a queue without any message, asked for its first"
+    EMPTY_BEYOND = "a queue without any message, asked for a later one"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """next_offset: where to read next; for a bad offset the place to go on from. body: records, concatenated."""
+
+    status: Read
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    body: bytes = b""
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Draft:
+    """A message on its way into the log: all that the broker does not decide. Times in ms."""
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: dict[str, str]
+    flag: int = 0
+    sys_flag: int = 0
+    born_ms: int = 0
+    born_host: str = "0.0.0.0:0"
+    reconsume_times: int = 0
+
+
+class ConsumeQueue:
+    """One queue: its messages in order, from min_offset on. max_offset is the offset of the next message."""
+
+    __slots__ = ("messages", "min_offset", "records", "tag_codes")
+
+    def __init__(self) -> None:
+        self.min_offset = 0
+        self.messages: list[StoredMessage] = []
+        self.records: list[bytes] = []
+        self.tag_codes: list[int] = []  # 0: no tag
+
+    @property
+    def max_offset(self) -> int:
+        return self.min_offset + len(self.messages)
+
+    def get(self, offset: int) -> StoredMessage | None:
+        place = offset - self.min_offset
+        return self.messages[place] if 0 <= place < len(self.messages) else None
+
+
+_NO_QUEUE = ConsumeQueue()
+
+
+class BrokerStore:
+    """See the module. epoch counts the brokers that were started on the store."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.topics: dict[str, TopicConfig] = {}
+        self.groups: dict[str, SubscriptionGroup] = {}
+        self.offsets: dict[OffsetKey, dict[int, int]] = {}
+        self.delayed_done: dict[int, int] = {}  # by delay level: the next offset of its queue to be delivered
+        self.end = 0  # of the log, in bytes
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._by_place: dict[int, StoredMessage] = {}
+
+    def append(self, draft: Draft, store_ms: int, store_host: str) -> StoredMessage:
+        """Store it behind the last one of its queue; the message as it now lies there.
+
+        store_host: `ip:port`. Raises ProtocolError when it can't be written (properties too long, a separator in one).
+        """
+        queue = self._queues.get((draft.topic, draft.queue_id)) or ConsumeQueue()
+        stored = StoredMessage(
+            draft.topic,
+            draft.queue_id,
+            queue.max_offset,
+            self.end,
+            draft.body,
+            draft.properties,
+            draft.flag,
+            draft.sys_flag,
+            draft.born_ms,
+            draft.born_host,
+            store_ms,
+            store_host,
+            draft.reconsume_times,
+        )
+        record = encode(stored)
+        self._queues[draft.topic, draft.queue_id] = queue
+        queue.messages.append(stored)
+        queue.records.append(record)
+        tags = stored.tags
+        queue.tag_codes.append(java_hash(tags) if tags else 0)
+        self._by_place[self.end] = stored
+        self.end += len(record)
+        return stored
+
+    def at(self, physical_offset: int) -> StoredMessage | None:
+        """The message that begins at that place of the log."""
+        return self._by_place.get(physical_offset)
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue; an empty one when nothing was ever stored in it. Not to be changed by the caller."""
+        return self._queues.get((topic, queue_id), _NO_QUEUE)
+
+    def queues(self) -> Mapping[tuple[str, int], ConsumeQueue]:
+        """All queues that ever got a message, by topic and queue id."""
+        return self._queues
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        count_max: int,
+        bytes_max: int,
+        wanted: Callable[[int], bool] | None = None,
+    ) -> ReadResult:
+        """Up to count_max messages from the offset on, at least one if there is one, at most about bytes_max.
+
+        wanted: by tag code, None for all.
+        """
+        queue = self.queue(topic, queue_id)
+        low, high = queue.min_offset, queue.max_offset
+        if high == 0:
+            return ReadResult(Read.EMPTY if offset == 0 else Read.EMPTY_BEYOND, 0, low, high)
+        if offset < low:
+            return ReadResult(Read.BELOW_START, low, low, high)
+        if offset >= high:
+            return ReadResult(Read.AT_END if offset == high else Read.BEYOND_END, high, low, high)
+        found: list[bytes] = []
+        room = bytes_max
+        place = offset - low
+        stop = min(len(queue.records), place + SCAN_MAX)
+        while place < stop and len(found) < count_max:
+            if wanted is None or wanted(queue.tag_codes[place]):
+                record = queue.records[place]
+                if found and len(record) > room:
+                    break
+                room -= len(record)
+                found.append(record)
+            place += 1
+        status = Read.FOUND if found else Read.NO_MATCH
+        return ReadResult(status, low + place, low, high, b"".join(found), len(found))
+
+    def search(self, topic: str, queue_id: int, store_ms: int, *, upper: bool = False) -> int:
+        """The first offset stored at or after the time, or the queue's end; upper: the last one not after it."""
+        queue = self.queue(topic, queue_id)
+        if upper:
+            later = (place for place, message in enumerate(queue.messages) if message.store_ms > store_ms)
+            return max(queue.min_offset, queue.min_offset + next(later, len(queue.messages)) - 1)
+        reached = (place for place, message in enumerate(queue.messages) if message.store_ms >= store_ms)
+        return queue.min_offset + next(reached, len(queue.messages))
+
+    def trim(self, topic: str, queue_id: int, min_offset: int) -> None:
+        """Forget the messages below the offset, as retention does."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            return
+        gone = max(0, min(min_offset, queue.max_offset) - queue.min_offset)
+        for message in queue.messages[:gone]:
+            del self._by_place[message.physical_offset]
+        del queue.messages[:gone], queue.records[:gone], queue.tag_codes[:gone]
+        queue.min_offset += gone
+
+    def save_offsets(self, offsets: Mapping[OffsetKey, Mapping[int, int]]) -> None:
+        """Replace the consumed offsets on disk, as one step."""
+        self.offsets = {key: dict(queues) for key, queues in offsets.items()}

@@ -1,0 +1,96 @@
+"""Which topics and groups the broker has, and which it makes on demand.
+
+An unknown topic of a send is made from the template topic that the send names (TBW102), when that exists and
+lets its settings be inherited; a retry topic is made from nothing. Topics and groups are written at once.
+Source: docs/sources.md#topics (TopicConfigManager, SubscriptionGroupManager).
+"""
+
+from __future__ import annotations
+
+import re
+
+from reference_impl.core.broker.config import BrokerConfig
+from reference_impl.core.broker.log import BrokerStore
+from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
+from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_INHERIT, PERM_READ_WRITE
+from specs.vocabulary import RETRY_PREFIX
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SEND_FORBIDDEN = frozenset({DEFAULT_TOPIC, SCHEDULE_TOPIC})
+TOPIC_LENGTH_MAX = 127
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
+
+
+class TopicTable:
+    """version: counts changes, so that the broker knows when to tell its name servers."""
+
+    def __init__(self, config: BrokerConfig, store: BrokerStore) -> None:
+        self.version = 0
+        self._config = config
+        self._store = store
+        if config.auto_create_topics and DEFAULT_TOPIC not in store.topics:
+            queues = config.default_queues
+            self.put(TopicConfig(DEFAULT_TOPIC, queues, queues, PERM_READ_WRITE | PERM_INHERIT))
+        self.make(SCHEDULE_TOPIC, len(config.delay_ms))
+
+    def find(self, topic: str) -> TopicConfig | None:
+        return self._store.topics.get(topic)
+
+    def all(self) -> tuple[TopicConfig, ...]:
+        return tuple(self._store.topics.values())
+
+    def put(self, topic: TopicConfig) -> None:
+        if self._store.topics.get(topic.topic) != topic:
+            self._store.topics[topic.topic] = topic
+            self.version += 1
+
+    def make(self, name: str, queues: int) -> TopicConfig:
+        """The topic, made with that many queues, readable and writable, if it does not exist."""
+        topic = self.find(name)
+        if topic is None:
+            topic = TopicConfig(name, queues, queues, PERM_READ_WRITE)
+            self.put(topic)
+        return topic
+
+    def make_for_send(self, name: str, template: str, queues: int) -> TopicConfig | None:
+        """The topic that a send names, made from its template or, for a retry topic, with one queue.
+
+        queues: how many the producer would like; the template's number is the limit. None: it can't be made.
+        """
+        known = self.find(name)
+        if known is not None:
+            return known
+        base = self.find(template)
+        if base is not None and base.perm & PERM_INHERIT:
+            count = max(0, min(queues, base.write_queues))
+            self.put(TopicConfig(name, count, count, base.perm & ~PERM_INHERIT))
+            return self.find(name)
+        return self.make(name, 1) if name.startswith(RETRY_PREFIX) else None
+
+
+class GroupTable:
+    """How the broker treats each consumer group."""
+
+    def __init__(self, config: BrokerConfig, store: BrokerStore) -> None:
+        self._config = config
+        self._store = store
+
+    def find(self, name: str) -> SubscriptionGroup | None:
+        """The group, made with the broker's defaults if that is allowed; None if it does not exist."""
+        group = self._store.groups.get(name)
+        if group is None and self._config.auto_create_groups and is_valid_name(name):
+            group = SubscriptionGroup(
+                name, retry_queues=self._config.retry_queues, retry_max_times=self._config.retry_max
+            )
+            self._store.groups[name] = group
+        return group
+
+    def exists(self, name: str) -> bool:
+        return name in self._store.groups
+
+    def put(self, group: SubscriptionGroup) -> None:
+        self._store.groups[group.group] = group
+
+
+def is_valid_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
