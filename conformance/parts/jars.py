@@ -48,9 +48,7 @@ _DEPENDENCY = (
 def check_version(version: str) -> None:
     """Raises UsageError, naming the known ones, if this version can't be had."""
     if version not in VERSIONS:
-        raise UsageError(
-            f"There are no jars of Apache RocketMQ {version!r} to start; known: {', '.join(VERSIONS)}."
-        )
+        raise UsageError(f"There are no jars of Apache RocketMQ {version!r} to start; known: {', '.join(VERSIONS)}.")
 
 
 def folder(version: str) -> Path:

@@ -126,9 +126,7 @@ class Process:
         self.argv = [str(word) for word in argv]
         self.log = log
         if shutil.which(self.argv[0]) is None:
-            raise UsageError(
-                f"{name} can't be started: there is no command {self.argv[0]!r} on this machine."
-            )
+            raise UsageError(f"{name} can't be started: there is no command {self.argv[0]!r} on this machine.")
         log.parent.mkdir(parents=True, exist_ok=True)
         leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *self.argv]
         environment = {**os.environ, **(env or {})}
@@ -204,9 +202,7 @@ class Process:
         if code is not None:
             raise self.misbehaved(f"died ({_how_it_ended(code)})")
 
-    def wait_until(
-        self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05
-    ) -> T:
+    def wait_until(self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05) -> T:
         """Like the function of that name, for a condition that this process must bring about.
 
         Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after
