@@ -30,7 +30,7 @@ FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 SUBSCRIBE_ALL = "*"
 MASTER_ID = 0
-STANDARD_JSON_VERSION = 393
+STANDARD_JSON_VERSION = 401
 """Clients from 4.9.4 on (this number in the header) get routes in standard JSON."""
 
 _STRING_OR_INT_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|([{,]\s*)(-?\d+)(\s*:)')
