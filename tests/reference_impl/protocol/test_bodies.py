@@ -114,7 +114,10 @@ json_values: st.SearchStrategy[object] = st.recursive(
     | st.dictionaries(
         text
         | st.sampled_from(
-            ["mqSet", "lockOKMQSet", "consumerIdList", "queueDatas", "brokerDatas", "brokerAddrs", "topic", "producerDataSet", "consumerDataSet", "subscriptionDataSet", "clusterAddrTable", "clientID", "brokerAddrTable", "groupName", "topicConfigSerializeWrapper", "topicConfigTable", "brokerName"]
+            ["mqSet", "lockOKMQSet", "consumerIdList", "queueDatas", "brokerDatas", "brokerAddrs",
+            "topic", "producerDataSet", "consumerDataSet", "subscriptionDataSet",
+            "clusterAddrTable", "clientID", "brokerAddrTable", "groupName",
+            "topicConfigSerializeWrapper", "topicConfigTable", "brokerName"]
         ),
         inner,
         max_size=4,
