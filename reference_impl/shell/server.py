@@ -22,6 +22,7 @@ from reference_impl.shell.recording import Recorder
 from specs.errors import UsageError
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
+_TURNS_TO_ACCEPT = 5  # of the loop, until a connection that was just accepted has shown up
 
 
 class ServerBody(Body):
@@ -41,6 +42,7 @@ class ServerBody(Body):
         self._server: asyncio.Server | None = None
         self._connections: dict[io.ConnId, _Connection] = {}
         self._numbers = itertools.count(1)
+        self._stopping = False
 
     @property
     def address(self) -> str:
@@ -80,8 +82,11 @@ class ServerBody(Body):
     async def stop(self) -> None:
         """Tell the core `Shutdown`, carry out what it asks for at once, close everything."""
         self.post(io.Shutdown())
+        self._stopping = True
         if self._server is not None:
             self._server.close()
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
@@ -114,6 +119,9 @@ class ServerBody(Body):
             self.carry_out(io.Send(event.conn, answer))
 
     def joined(self, connection: _Connection) -> None:
+        if self._stopping:
+            connection.close()
+            return
         self._connections[connection.number] = connection
         self.post(io.Opened(connection.number, connection.peer))
 
