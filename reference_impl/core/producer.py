@@ -1,0 +1,436 @@
+"""A producer: puts each message into a queue and says how the send ended.
+
+| the message has | queue | tries |
+|---|---|---|
+| a sharding key | the key's Java hash, modulo the number of queues, made positive | one |
+| none | the next in turn, avoiding the broker that just failed | one, and `retries` more |
+
+The queues of a topic are those that can be written, by broker name and number, so that every producer sees the
+same list; a fixed order configuration in the route (`broker:number;...`) replaces it. A send is tried again only
+after a failure or a refusal that allows it, and never after a timeout: its time is used up. Sends wait for the
+topic's route. Source: `DefaultMQProducerImpl`, `SelectMessageQueueByHash` of apache/rocketmq.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from reference_impl.core.io import (
+    Address,
+    Answered,
+    Begin,
+    CancelTimer,
+    Effect,
+    End,
+    Failed,
+    Input,
+    Note,
+    Request,
+    SendDone,
+    SendMessage,
+    SetTimer,
+    Shutdown,
+    Start,
+    Stopped,
+    TimerFired,
+)
+from reference_impl.protocol.bodies import Heartbeat, TopicRoute, java_hash
+from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.errors import ProtocolError
+from reference_impl.protocol.headers import (
+    PERM_WRITE,
+    GetRouteHeader,
+    SendHeader,
+    SendResponse,
+    UnregisterClientHeader,
+)
+from reference_impl.protocol.message import (
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_KEY,
+    pack_properties,
+)
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome, Queue
+
+KEY_SEQ = "KEY_SEQ"
+ROUTES = ("routes",)
+HEARTBEAT = ("heartbeat",)
+
+RETRIED_CODES = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.TOPIC_NOT_EXIST,
+    }
+)
+RETRIED_FAILURES = frozenset({"closed", "unreachable"})
+
+OnEnd = Callable[[int, Command | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """Times in ms. retries: further tries of a message without a key. topics: whose routes are asked for at once."""
+
+    client_id: str
+    group: str
+    name_servers: tuple[Address, ...]
+    topics: tuple[str, ...] = ()
+    retries: int = 2
+    send_timeout_ms: int = 3_000
+    request_timeout_ms: int = 3_000
+    route_poll_ms: int = 30_000
+    heartbeat_ms: int = 30_000
+
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Config,
+        *,
+        client_id: str,
+        group: str,
+        topics: tuple[str, ...],
+        name_servers: tuple[Address, ...],
+    ) -> ProducerConfig:
+        """A producer for a planned run."""
+        return cls(client_id, group, name_servers, topics, heartbeat_ms=plan.heartbeat_ms)
+
+
+def writable_queues(topic: str, route: TopicRoute) -> list[Queue]:
+    """The queues that a message can be sent to, in the order in which every producer must see them.
+
+    Queues of a broker without a master are left out. With an order configuration the list is that one,
+    whichever brokers are there.
+    """
+    if route.order_conf:
+        return _ordered_queues(topic, route.order_conf)
+    masters = {item.broker for item in route.brokers if item.master is not None}
+    return sorted(
+        Queue(topic, item.broker, number)
+        for item in route.queues
+        if item.perm & PERM_WRITE and item.broker in masters
+        for number in range(item.write_queues)
+    )
+
+
+def _ordered_queues(topic: str, order_conf: str) -> list[Queue]:
+    queues = []
+    for part in order_conf.split(";"):
+        broker, _, count = part.strip().rpartition(":")
+        if broker and count.isdecimal():
+            queues += [Queue(topic, broker, number) for number in range(int(count))]
+    return queues
+
+
+@dataclass(slots=True, eq=False)
+class Sending:
+    """One message on its way."""
+
+    message: SendMessage
+    message_id: str
+    properties: str
+    body_hash: int
+    attempt: int = 0
+    last_broker: str | None = None
+    op: int = 0
+
+
+class Producer:
+    """Sends messages. Many may be on their way at once; order between them is the caller's affair."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self.config = config
+        self.routes: dict[str, TopicRoute] = {}
+        self.queues: dict[str, list[Queue]] = {}
+        self.addresses: dict[str, Address] = {}
+        self.stopping = False
+        self.stopped = False
+        self._out: list[Effect] = []
+        self._number = 0
+        self._waiting: dict[Hashable, OnEnd] = {}
+        self._parked: dict[str, list[Sending]] = {}  # by topic: until the route is known
+        self._open: set[Sending] = set()  # not done yet
+        self._born_ms: int | None = None
+        self._ids = 0
+        self._turn = 0
+        self._beaten: set[Address] = set()
+        self._leave_op = 0
+        self._unregistering = 0
+        self._leaving = False
+        self._who: dict[str, Any] = {"client_id": config.client_id}
+        self._inputs: dict[type[Any], Callable[[int, Any], None]] = {
+            SendMessage: self._on_send,
+            Answered: self._on_answered,
+            Failed: self._on_failed,
+            TimerFired: self._on_timer,
+            Start: self._on_start,
+            Shutdown: self._on_shutdown,
+        }
+
+    def handle(self, now_ms: int, input: Input) -> list[Effect]:
+        """Takes in one input and gives the effects to carry out, in order. After `Stopped`: none, whatever comes."""
+        out: list[Effect] = []
+        self._out = out
+        if not self.stopped:
+            if self._born_ms is None:
+                self._born_ms = now_ms
+            react = self._inputs.get(type(input))
+            if react is not None:
+                react(now_ms, input)
+        return out
+
+    # ------------------------------------------------------------ life
+
+    def _on_start(self, now_ms: int, input: Start) -> None:
+        self._out.append(Note(Kind.JOIN, Outcome.OK, self._who))
+        self._out.append(SetTimer(ROUTES, self.config.route_poll_ms))
+        self._out.append(SetTimer(HEARTBEAT, self.config.heartbeat_ms))
+        for topic in self.config.topics:
+            self._ask_route(now_ms, topic)
+
+    def _on_timer(self, now_ms: int, input: TimerFired) -> None:
+        if input.token == ROUTES:
+            self._out.append(SetTimer(ROUTES, self.config.route_poll_ms))
+            for topic in sorted(self.routes.keys() | set(self.config.topics)):
+                self._ask_route(now_ms, topic)
+        elif input.token == HEARTBEAT:
+            self._out.append(SetTimer(HEARTBEAT, self.config.heartbeat_ms))
+            self._beat(now_ms, sorted(set(self.addresses.values())))
+
+    def _on_shutdown(self, now_ms: int, input: Shutdown) -> None:
+        """Waits for the sends on their way, each bounded by its timeout, then says goodbye."""
+        if not self.stopping:
+            self.stopping = True
+            self._leave_op = self._begin(Kind.LEAVE, self._who)
+            self._check_leaving(now_ms)
+
+    def _check_leaving(self, now_ms: int) -> None:
+        if not self.stopping or self._leaving or self._open:
+            return
+        self._leaving = True
+        self._out += (CancelTimer(ROUTES), CancelTimer(HEARTBEAT))
+        ext = UnregisterClientHeader(self.config.client_id, producer_group=self.config.group).to_ext()
+        addresses = sorted(set(self.addresses.values()))
+        self._unregistering = len(addresses)
+        for address in addresses:
+            command = Command(RequestCode.UNREGISTER_CLIENT, ext)
+            self._request(now_ms, address, command, self.config.request_timeout_ms, self._unregistered)
+        if not addresses:
+            self._finish_leaving()
+
+    def _unregistered(self, now_ms: int, answer: Command | None, reason: str) -> None:
+        self._unregistering -= 1
+        if not self._unregistering:
+            self._finish_leaving()
+
+    def _finish_leaving(self) -> None:
+        self._out.append(End(self._leave_op, Outcome.OK, {}))
+        self._out.append(Stopped())
+        self.stopped = True
+
+    # ------------------------------------------------------------ requests
+
+    def _request(
+        self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd
+    ) -> None:
+        if address is None:
+            on_end(now_ms, None, "unreachable")
+            return
+        self._number += 1
+        self._waiting[self._number] = on_end
+        self._out.append(Request(self._number, address, command, timeout_ms))
+
+    def _on_answered(self, now_ms: int, input: Answered) -> None:
+        on_end = self._waiting.pop(input.token, None)
+        if on_end is None:
+            return
+        try:
+            on_end(now_ms, input.command, "")
+        except ProtocolError:
+            on_end(now_ms, None, "garbled")  # every ending reads the answer before it does anything
+
+    def _on_failed(self, now_ms: int, input: Failed) -> None:
+        on_end = self._waiting.pop(input.token, None)
+        if on_end is not None:
+            on_end(now_ms, None, input.reason)
+
+    def _begin(self, kind: Kind, fields: dict[str, Any]) -> int:
+        self._number += 1
+        self._out.append(Begin(self._number, kind, fields))
+        return self._number
+
+    # ------------------------------------------------------------ routes and heartbeats
+
+    def _ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
+        command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
+        on_end = partial(self._route_answered, topic, tried)
+        self._request(now_ms, self.config.name_servers[tried], command, self.config.request_timeout_ms, on_end)
+
+    def _route_answered(
+        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
+        if answer is not None and answer.code == ResponseCode.SUCCESS:
+            route = TopicRoute.decode(answer.body)
+            if self.routes.get(topic) != route:
+                self._learn(now_ms, topic, route)
+        elif answer is None and tried + 1 < len(self.config.name_servers):
+            self._ask_route(now_ms, topic, tried + 1)
+            return
+        for sending in self._parked.pop(topic, ()):
+            self._try(now_ms, sending)
+
+    def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
+        self.routes[topic] = route
+        self.queues[topic] = self.queues_of(topic, route)
+        for broker in route.brokers:
+            if broker.master is not None:
+                self.addresses[broker.broker] = broker.master
+        self._beat(now_ms, sorted(set(self.addresses.values()) - self._beaten))
+
+    def queues_of(self, topic: str, route: TopicRoute) -> list[Queue]:
+        return writable_queues(topic, route)
+
+    def _beat(self, now_ms: int, addresses: list[Address]) -> None:
+        body = Heartbeat(self.config.client_id, producers=(self.config.group,)).encode()
+        for address in addresses:
+            self._beaten.add(address)
+            command = Command(RequestCode.HEART_BEAT, body=body)
+            self._request(
+                now_ms, address, command, self.config.request_timeout_ms, partial(self._beat_ended, address)
+            )
+
+    def _beat_ended(self, address: Address, now_ms: int, answer: Command | None, reason: str) -> None:
+        if answer is None:
+            self._beaten.discard(address)
+
+    # ------------------------------------------------------------ sending
+
+    def _on_send(self, now_ms: int, message: SendMessage) -> None:
+        message_id = message.message_id
+        if message_id is None:
+            self._ids += 1
+            message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
+        sending = Sending(
+            message, message_id, self._properties(message, message_id), zlib.crc32(message.body)
+        )
+        if self.stopping:
+            self._out.append(SendDone(message.token, Outcome.REFUSED, message_id=message_id))
+            return
+        self._open.add(sending)
+        if message.topic in self.queues:
+            self._try(now_ms, sending)
+        elif message.topic in self._parked:
+            self._parked[message.topic].append(sending)
+        else:
+            self._parked[message.topic] = [sending]
+            self._ask_route(now_ms, message.topic)
+
+    def _properties(self, message: SendMessage, message_id: str) -> str:
+        properties = {PROPERTY_UNIQ_KEY: message_id}
+        if message.sharding_key is not None:
+            properties[PROPERTY_SHARDING_KEY] = message.sharding_key
+        if message.tags is not None:
+            properties[PROPERTY_TAGS] = message.tags
+        if message.key_seq is not None:
+            properties[KEY_SEQ] = str(message.key_seq)
+        return pack_properties(properties)
+
+    def select(self, key: str, queues: Sequence[Queue]) -> Queue:
+        """The key's queue. The remainder first, then its sign: the smallest hash has no positive twin in Java."""
+        return queues[abs(java_hash(key)) % len(queues)]
+
+    def next_in_turn(self, queues: Sequence[Queue], avoid: str | None) -> Queue:
+        for _ in queues:
+            self._turn += 1
+            queue = queues[(self._turn - 1) % len(queues)]
+            if queue.broker != avoid:
+                return queue
+        self._turn += 1
+        return queues[(self._turn - 1) % len(queues)]
+
+    def _try(self, now_ms: int, sending: Sending) -> None:
+        message = sending.message
+        queues = self.queues.get(message.topic)
+        sending.attempt += 1
+        queue = None
+        if queues:
+            if message.sharding_key is not None:
+                queue = self.select(message.sharding_key, queues)
+            else:
+                queue = self.next_in_turn(queues, sending.last_broker)
+        fields: dict[str, Any] = {
+            "client_id": self.config.client_id,
+            "topic": message.topic,
+            "broker": queue.broker if queue else None,
+            "queue_id": queue.queue_id if queue else None,
+            "message_id": sending.message_id,
+            "sharding_key": message.sharding_key,
+            "key_seq": message.key_seq,
+            "attempt": sending.attempt,
+            "body_hash": sending.body_hash,
+            "tags": message.tags,
+        }
+        sending.op = self._begin(Kind.SEND, fields)
+        on_end = partial(self._sent, sending)
+        if queue is None:
+            on_end(now_ms, None, "no route")
+            return
+        sending.last_broker = queue.broker
+        header = SendHeader(
+            producer_group=self.config.group,
+            topic=message.topic,
+            queue_id=queue.queue_id,
+            born_timestamp=now_ms,
+            properties=sending.properties,
+            reconsume_times=0,
+        )
+        command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), message.body)
+        self._request(now_ms, self.addresses.get(queue.broker), command, self.config.send_timeout_ms, on_end)
+
+    def _sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
+        if answer is not None and answer.code in STORED:
+            stored = SendResponse.from_ext(answer.ext)
+            place = {"queue_id": stored.queue_id, "queue_offset": stored.queue_offset}
+            self._out.append(End(sending.op, Outcome.OK, {"code": answer.code, **place}))
+            self._done(
+                now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset
+            )
+            return
+        if answer is None:
+            outcome = Outcome.REFUSED if reason in ("unreachable", "no route") else Outcome.UNKNOWN
+            self._out.append(End(sending.op, outcome, {"detail": reason}))
+            again = reason in RETRIED_FAILURES
+        else:
+            outcome = Outcome.REFUSED
+            self._out.append(End(sending.op, outcome, {"code": answer.code, "detail": answer.remark}))
+            again = answer.code in RETRIED_CODES
+        if again and sending.attempt < self.tries(sending.message):
+            self._try(now_ms, sending)
+        else:
+            self._done(now_ms, sending, outcome, None if answer is None else answer.code)
+
+    def tries(self, message: SendMessage) -> int:
+        """How often a message may be sent: with a key only once, else a second copy could overtake."""
+        return 1 if message.sharding_key is not None else 1 + self.config.retries
+
+    def _done(
+        self,
+        now_ms: int,
+        sending: Sending,
+        outcome: Outcome,
+        code: int | None,
+        queue_id: int | None = None,
+        queue_offset: int | None = None,
+    ) -> None:
+        self._open.remove(sending)
+        token = sending.message.token
+        self._out.append(SendDone(token, outcome, code, queue_id, queue_offset, sending.message_id))
+        self._check_leaving(now_ms)
