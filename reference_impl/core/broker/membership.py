@@ -97,8 +97,9 @@ class Membership:
         group = self._groups.get(group_name)
         return list(group.members) if group and not group.broadcasting else []
 
-    def knows(self, group_name: str) -> bool:
-        return group_name in self._groups
+    def memberships(self, conn: ConnId) -> list[tuple[str, str]]:
+        """The groups that the connection is in, each with the client id under which."""
+        return [(name, group.members[conn].client_id) for name, group in self._groups.items() if conn in group.members]
 
     def subscription(self, group_name: str, topic: str) -> Subscription | None:
         group = self._groups.get(group_name)
