@@ -9,92 +9,97 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 
 from reference_impl.core import io
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.frame import FrameDecoder, encode_frame
-from reference_impl.shell.body import Body, Core
+from reference_impl.shell.body import Body, Core, log
 from reference_impl.shell.client import FLUSH_S
 from reference_impl.shell.clock import WallClock
-from reference_impl.shell.errors import BodyFailed
 from reference_impl.shell.recording import Recorder
 from specs.errors import UsageError
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
-_TURNS_TO_ACCEPT = 5  # of the loop, until a connection that was just accepted has shown up
+BACKLOG = 128
+NOBODY = ("0.0.0.0", 0)  # the peer of a connection that was gone before it was seen
+_ACCEPT_PAUSE_S = 1.0  # after an error of accept itself: most likely too many open files
+
+
+def take_port(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
+    """A socket bound to the port (0: any free one), not yet listening: for a core that must know its address
+    before it is made. Raises UsageError when the port can't be had.
+    """
+    taken = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        taken.setblocking(False)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+    except (OSError, OverflowError) as error:
+        taken.close()
+        raise _port_taken(host, port, error) from error
+    return taken
+
+
+def address_of(taken: socket.socket) -> str:
+    """`host:port` of a bound socket."""
+    return _text(taken.getsockname())
+
+
+def _text(name: tuple[str, int]) -> str:
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+
+
+def _port_taken(host: str, port: int, error: Exception) -> UsageError:
+    return UsageError(f"Port {port} of {host} can't be had ({error}); choose another, or 0 for any free one.")
 
 
 class ServerBody(Body):
     """Listens, and drives one server core. ConnIds are whole numbers, new for every connection."""
 
     def __init__(
-        self,
-        core: Core,
-        *,
-        host: str = "127.0.0.1",
-        clock: WallClock | None = None,
-        recorder: Recorder | None = None,
+        self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None
     ) -> None:
         super().__init__(core, clock=clock, recorder=recorder)
-        self.host = host
-        self.port = 0
-        self._server: asyncio.Server | None = None
+        self.address = ""  # `host:port`, once started
+        self._socket: socket.socket | None = None
+        self._joining: set[asyncio.Task[object]] = set()
         self._connections: dict[io.ConnId, _Connection] = {}
         self._numbers = itertools.count(1)
-        self._stopping = False
 
-    @property
-    def address(self) -> str:
-        """`host:port`, once started."""
-        return f"{self.host}:{self.port}"
-
-    async def start(self, port: int = 0) -> str:
-        """Listen (port 0: any free one), tell the core `Start`, return the address.
-
-        Raises UsageError when the port can't be had.
+    async def start(self, port: int | socket.socket = 0) -> str:
+        """Listen on a port of 127.0.0.1 (0: any free one) or on a socket from `take_port`, tell the core
+        `Start`, return the address. Raises UsageError when the port can't be had.
         """
-        await self.listen(port)
-        await self.begin()
-        return self.address
-
-    async def listen(self, port: int = 0) -> str:
-        """Bind the port only: for a core whose configuration needs its own address. `begin` follows."""
-        loop = asyncio.get_running_loop()
+        listening = take_port(port) if isinstance(port, int) else port
+        self.address = address_of(listening)
         try:
-            self._server = await loop.create_server(
-                lambda: _Connection(self, next(self._numbers)), self.host, port, start_serving=False
-            )
-        except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"Port {port} of {self.host} can't be had ({error}); choose another, or 0 for any free one."
-            ) from error
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self.address
-
-    async def begin(self) -> None:
-        """Tell the core `Start` and take connections."""
-        if self._server is None:
-            raise BodyFailed("A server must listen before it begins.")
+            listening.listen(BACKLOG)
+        except OSError as error:  # two sockets may be bound to one port, but only one can listen
+            host, number = listening.getsockname()[:2]
+            listening.close()
+            raise _port_taken(host, number, error) from error
+        self._socket = listening
         self.post(io.Start())
-        await self._server.start_serving()
+        asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+        return self.address
 
     async def stop(self) -> None:
         """Tell the core `Shutdown`, carry out what it asks for at once, close everything."""
         self.post(io.Shutdown())
-        self._stopping = True
-        if self._server is not None:
-            self._server.close()
-        for _ in range(_TURNS_TO_ACCEPT):
-            await asyncio.sleep(0)
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+        if self._joining:
+            await asyncio.wait(set(self._joining))
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
         for connection in connections:
             await connection.closed()
         await self.end()
-        if self._server is not None:
-            await self._server.wait_closed()
 
     def carry_out(self, effect: io.Effect) -> None:
         match effect:
@@ -118,10 +123,30 @@ class ServerBody(Body):
             answer = event.command.reply(ResponseCode.SYSTEM_ERROR, remark=str(error)[:200])
             self.carry_out(io.Send(event.conn, answer))
 
-    def joined(self, connection: _Connection) -> None:
-        if self._stopping:
-            connection.close()
+    def _accept(self, listening: socket.socket) -> None:
+        """Our own loop of accept: asyncio's server loses a connection that it accepts while it is closed."""
+        loop = asyncio.get_running_loop()
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
+        except OSError:
+            log.exception("no connection can be accepted; next try in %s s", _ACCEPT_PAUSE_S)
+            loop.remove_reader(listening)
+            loop.call_later(_ACCEPT_PAUSE_S, self._accept_again, listening)
+            return
+        accepted.setblocking(False)
+        joining: asyncio.Task[object] = loop.create_task(
+            loop.connect_accepted_socket(lambda: _Connection(self, next(self._numbers)), accepted)
+        )
+        self._joining.add(joining)
+        joining.add_done_callback(self._joining.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if self._socket is listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def joined(self, connection: _Connection) -> None:
         self._connections[connection.number] = connection
         self.post(io.Opened(connection.number, connection.peer))
 
@@ -142,8 +167,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        name = transport.get_extra_info("peername")
-        self.peer = f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+        self.peer = _text(transport.get_extra_info("peername") or NOBODY)
         self._body.joined(self)
 
     def data_received(self, data: bytes) -> None:

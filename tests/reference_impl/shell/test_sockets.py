@@ -17,7 +17,7 @@ from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.frame import encode_frame
 from reference_impl.shell.client import RemotingClient, SyncClient
-from reference_impl.shell.errors import CLOSED, TIMEOUT, UNREACHABLE, BodyFailed, RequestFailed
+from reference_impl.shell.errors import CLOSED, TIMEOUT, UNREACHABLE, BodyFailed, RequestFailed, split_address
 from reference_impl.shell.server import ServerBody
 from specs.errors import UsageError
 
@@ -235,8 +235,11 @@ def test_a_port_that_is_taken_is_one_clear_sentence() -> None:
     async def run() -> None:
         body = ServerBody(Toy())
         await body.start()
-        with pytest.raises(UsageError, match=f"Port {body.port} of 127.0.0.1 can't be had"):
-            await ServerBody(Toy()).start(body.port)
+        port = int(body.address.rpartition(":")[2])
+        with pytest.raises(UsageError, match=f"Port {port} of 127.0.0.1 can't be had"):
+            await ServerBody(Toy()).start(port)
+        with pytest.raises(UsageError, match=r"Port 70000 of 127.0.0.1 can't be had"):
+            await ServerBody(Toy()).start(70000)
         await body.stop()
 
     asyncio.run(run())
@@ -255,7 +258,7 @@ def test_a_port_that_is_taken_is_one_clear_sentence() -> None:
 )
 def test_what_is_no_frame_closes_the_connection_without_an_answer(hostile: bytes) -> None:
     core = Toy()
-    with serving(core) as body, socket.create_connection(("127.0.0.1", body.port), 5) as raw:
+    with serving(core) as body, socket.create_connection(split_address(body.address), 5) as raw:
         raw.settimeout(10)
         raw.sendall(encode_frame(Command(code=ECHO, ext={"n": "1"}, flag=FLAG_ONEWAY)) + hostile)
         assert raw.recv(100) == b""
@@ -268,7 +271,7 @@ def test_what_is_no_frame_closes_the_connection_without_an_answer(hostile: bytes
 
 def test_a_peer_that_does_not_read_is_not_read_from_and_does_not_hold_the_server() -> None:
     core = Toy()
-    with serving(core) as body, socket.create_connection(("127.0.0.1", body.port), 5) as raw:
+    with serving(core) as body, socket.create_connection(split_address(body.address), 5) as raw:
         raw.settimeout(0.5)
         frame = encode_frame(Command(code=BIG))
         sent = 0
