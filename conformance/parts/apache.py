@@ -233,6 +233,7 @@ class ApacheCluster:
                 if process is not None:
                     process.kill()
             await asyncio.wait([starting])
+            starting.exception()  # it is about the killed servers: retrieved, so that nobody reports it
             self.close()
             raise
         return self

@@ -1,0 +1,132 @@
+"""Apache clusters start, restart and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.parts import jars, ports
+from conformance.parts.apache import ApacheCluster
+from conformance.parts.java import find_java
+from conformance.parts.processes import wait_until
+from specs.errors import TargetMisbehaved, UsageError
+
+VERSIONS = [
+    pytest.param(
+        version,
+        marks=[
+            pytest.mark.apache,
+            pytest.mark.skipif(
+                not jars.present(version) or find_java() is None,
+                reason=f"needs Java and the jars of RocketMQ {version}; `make setup` gets them",
+            ),
+        ],
+    )
+    for version in jars.DEFAULT
+]
+
+
+def listens(address: str) -> bool:
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), 2).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_it_starts_restarts_and_leaves_nothing(version: str, tmp_path: Path) -> None:
+    """Ready means registered; a killed broker comes back with its store; at the end no process, port or store."""
+    with ApacheCluster(version, workdir=tmp_path, broker_lease_ms=3000) as cluster:
+        namesrv, broker = cluster.namesrv, cluster.broker
+        processes = [cluster.namesrv_process.pid, cluster.broker_process.pid]
+        assert listens(namesrv)
+        assert listens(broker)
+        cluster.create_topic("orders", queues=4)
+        cluster.restart()
+        processes.append(cluster.broker_process.pid)
+        assert listens(broker)
+        assert (tmp_path / "store" / "config" / "topics.json").read_text().count('"orders"') > 0
+    assert not listens(namesrv)
+    assert not listens(broker)
+    assert [pid for pid in processes if psutil.pid_exists(pid)] == []
+    assert not (tmp_path / "store").exists()
+    assert (tmp_path / "broker.out").read_text().count("boot success") == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_server_outlives_a_killed_parent(version: str, tmp_path: Path) -> None:
+    """The program that started a cluster is killed with SIGKILL: both servers are gone."""
+    script = f"""
+import threading
+from pathlib import Path
+from conformance.parts.apache import ApacheCluster
+cluster = ApacheCluster({version!r}, workdir=Path({str(tmp_path)!r}))
+cluster.start()
+print(cluster.namesrv_process.pid, cluster.broker_process.pid, flush=True)
+threading.Event().wait()
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(psutil.pid_exists(pid) for pid in pids)
+        parent.kill()
+    assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids), deadline_s=30)
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_it_is_easy_from_a_coroutine(version: str, tmp_path: Path) -> None:
+    """`async with` starts it in a worker thread, and it outlives that thread."""
+
+    async def use() -> bool:
+        async with ApacheCluster(version, workdir=tmp_path) as cluster:
+            return await asyncio.to_thread(listens, cluster.broker)
+
+    assert asyncio.run(use())
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_a_cancelled_start_leaves_nobody(version: str, tmp_path: Path) -> None:
+    """Cancelling the task that waits for readiness ends the servers at once."""
+    cluster = ApacheCluster(version, workdir=tmp_path)
+
+    async def cancel() -> None:
+        starting = asyncio.ensure_future(cluster.__aenter__())
+        await asyncio.to_thread(wait_until, (tmp_path / "broker.out").exists, deadline_s=60)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    asyncio.run(cancel())
+    mine = [process for process in psutil.Process().children() if process.name() == "java"]
+    assert mine == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_busy_port_is_an_error_with_the_log(version: str, tmp_path: Path) -> None:
+    """A broker that can't listen does not hang the suite, and says why."""
+    with ports.reserve() as reservation, socket.create_server(("", reservation.port)):
+        cluster = ApacheCluster(version, workdir=tmp_path, extra_broker_conf={"listenPort": str(reservation.port)})
+        with pytest.raises(TargetMisbehaved, match=rf"The broker of RocketMQ {version} died"):
+            cluster.start()
+
+
+def test_an_unknown_version_is_the_users_error(tmp_path: Path) -> None:
+    """Before anything is written or started."""
+    with pytest.raises(UsageError, match="known:"):
+        ApacheCluster("3.2.6", workdir=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_4_9_can_not_be_advertised_through_a_proxy(tmp_path: Path) -> None:
+    """It binds every address, also the proxy's."""
+    with pytest.raises(UsageError, match=r"127\.0\.0\.2"):
+        ApacheCluster("4.9.7", workdir=tmp_path, broker_ip1="127.0.0.2")
