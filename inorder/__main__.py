@@ -1,0 +1,24 @@
+"""`inorder` and `python -m inorder`: look for shadows, then hand over to the command line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from inorder.shadows import EXIT_SHADOWED, find_shadows, sentence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. Returns the exit code: 0 upheld, 1 refuted, 2 inconclusive, 64 usage, 70 suite."""
+    shadows = find_shadows()
+    if shadows:
+        print(sentence(shadows), file=sys.stderr)  # noqa: T201 - nothing of ours can be imported yet
+        return EXIT_SHADOWED
+    cli = importlib.import_module("conformance.cli.main")
+    code: int = cli.main(list(sys.argv[1:] if arguments is None else arguments))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
