@@ -1,0 +1,1 @@
+"""Targets: the systems that the suite can judge. Only a target knows its broker."""
