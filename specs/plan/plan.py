@@ -226,7 +226,8 @@ class Plan:
             last_ms = action.at_ms
             for name, (kind, _) in VERBS[action.do].items():
                 if kind == NODE and action.args.get(name, NAME_SERVER) not in taken:
-                    raise UsageError(f"{place}: there is no node {action.args[name]!r}{_near(action.args[name], taken)}")
+                    unknown = action.args[name]
+                    raise UsageError(f"{place}: there is no node {unknown!r}{_near(unknown, taken)}")
         if self.until_ms < last_ms:
             raise UsageError(f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}")
 
@@ -378,11 +379,9 @@ def _action(data: Any, where: str) -> Action:
     for name, (kind, required) in known.items():
         if name not in args and not required:
             continue
-        value = _member(args, name, _ARG_TYPES[kind], None, f"{where}, args of {verb}")
-        if kind == "integers":
-            assert isinstance(value, list)
-            if not all(_is(item, int) for item in value):
-                raise UsageError(f"{where}, args of {verb}: {name!r} must be a list of whole numbers")
+        value: Any = _member(args, name, _ARG_TYPES[kind], None, f"{where}, args of {verb}")
+        if kind == "integers" and not all(_is(item, int) for item in value):
+            raise UsageError(f"{where}, args of {verb}: {name!r} must be a list of whole numbers")
     return Action(_member(source, "at_ms", int, None, where), verb, args)
 
 
