@@ -1,0 +1,42 @@
+# Every target does its own set-up first; the second time that takes no time.
+# INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
+
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all bench lint types contracts clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## .venv and .tools: Python packages, Java, RocketMQ's jars, toxiproxy
+	@$(PYTHON) tools/setup.py
+
+demo: setup ## the suite judges four systems and shows what it found
+	@$(BIN)/python -m conformance.demo
+
+test: setup lint types contracts ## lint, types, import contracts and all tests that do not take long
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"
+
+test-all: setup lint types contracts ## the same with the long tests
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+bench: setup ## Spark checkers beside a plain scan: time, events per second, peak memory
+	@$(BIN)/python -m spark_checkers.bench
+
+lint: setup ## ruff
+	$(BIN)/ruff check .
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+contracts: setup ## which package may import which
+	$(BIN)/lint-imports
+
+clean: ## removes .venv, .tools and everything that a run leaves
+	rm -rf .venv .tools .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .coverage* \
+		runs allure-results build dist spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
