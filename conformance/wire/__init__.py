@@ -1,0 +1,1 @@
+"""The wire machine: a broker asked over its real protocol, every answer compared with the abstract model."""

@@ -1,0 +1,343 @@
+"""A raw protocol client whose every request is a row of the history (level `wire`).
+
+Nothing is retried and nothing is hidden: a request without an answer has outcome unknown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference_impl.protocol.bodies import (
+    ConsumerData,
+    Heartbeat,
+    LockBatch,
+    Subscription,
+    decode_consumer_ids,
+    decode_lock_answer,
+)
+from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.headers import (
+    PULL_SUBSCRIPTION,
+    ConsumerGroupHeader,
+    CreateTopicHeader,
+    GetMaxOffsetHeader,
+    OffsetResponse,
+    PullHeader,
+    PullResponse,
+    QueryConsumerOffsetHeader,
+    SendHeader,
+    SendResponse,
+    UpdateConsumerOffsetHeader,
+)
+from reference_impl.protocol.message import (
+    PROPERTY_DELAY,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_UNIQ_KEY,
+    StoredMessage,
+    decode_all,
+    pack_properties,
+)
+from reference_impl.shell.client import SyncClient
+from reference_impl.shell.errors import UNREACHABLE, RequestFailed
+from specs.errors import TargetMisbehaved
+from specs.history.clock import RecorderClock, host_clock
+from specs.history.journal import Journal
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Lane, Level, Outcome, Queue, retry_topic
+
+PRODUCER_GROUP = "inorder-wire"
+TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, and when. code None: nothing came back (see `reason`)."""
+
+    code: int | None
+    begun_us: int
+    ended_us: int
+    ext: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    remark: str = ""
+    reason: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.code is None:
+            return Outcome.REFUSED if self.reason == UNREACHABLE else Outcome.UNKNOWN
+        return Outcome.OK if self.code in STORED else Outcome.REFUSED
+
+
+class WireClient:
+    """One client: its id, its own connection, and the journal that all clients of the run share."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, client_id: str, broker: str, broker_name: str, journal: Journal) -> None:
+        self.client_id = client_id
+        self.broker = broker
+        self.broker_name = broker_name
+        self._journal = journal
+        self._clock: RecorderClock = host_clock()
+        self._link = SyncClient()
+
+    def close(self) -> None:
+        """Close the connection, as a client does that dies: no unlock, no unregister."""
+        self._link.close()
+
+    def pushes(self, timeout_s: float, count: int) -> list[Command]:
+        """The broker's own requests (change notices), waited for."""
+        return self._link.listen(self.broker, timeout_s, count)
+
+    # ------------------------------------------------------------------ locks
+
+    def lock(self, group: str, queues: Sequence[Queue]) -> tuple[Answer, frozenset[Queue] | None]:
+        """Ask for lanes. Returns the answer and the granted queues (None without an answer)."""
+        body = LockBatch(group, self.client_id, tuple(queues)).encode()
+        operation = self._begin(Kind.LOCK, {"group": group}, [queue._asdict() for queue in queues])
+        answer = self._ask(RequestCode.LOCK_BATCH_MQ, {}, body)
+        granted = decode_lock_answer(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        rows = [
+            {"outcome": answer.outcome if granted is None else Outcome.OK if queue in granted else Outcome.REFUSED}
+            for queue in queues
+        ]
+        self._end(operation, answer, rows=rows)
+        return answer, granted
+
+    def unlock(self, group: str, queues: Sequence[Queue]) -> Answer:
+        body = LockBatch(group, self.client_id, tuple(queues)).encode()
+        operation = self._begin(Kind.UNLOCK, {"group": group}, [queue._asdict() for queue in queues])
+        return self._end(operation, self._ask(RequestCode.UNLOCK_BATCH_MQ, {}, body))
+
+    # ------------------------------------------------------------------ messages
+
+    def create_topic(self, topic: str, queues: int) -> Answer:
+        return self._ask(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext())
+
+    def send(self, queue: Queue, message_id: str, key: str | None = None, key_seq: int | None = None) -> Answer:
+        """Send one message to one queue; its body is its id."""
+        properties = {PROPERTY_UNIQ_KEY: message_id}
+        if key is not None:
+            properties[PROPERTY_SHARDING_KEY] = key
+        body = message_id.encode()
+        operation = self._begin(
+            Kind.SEND,
+            {
+                **queue._asdict(),
+                "message_id": message_id,
+                "sharding_key": key,
+                "key_seq": key_seq,
+                "attempt": 1,
+                "body_hash": zlib.crc32(body),
+            },
+        )
+        answer = self._send(queue.topic, queue.queue_id, properties, body)
+        fields: dict[str, Any] = {}
+        if answer.outcome is Outcome.OK:
+            fields["queue_offset"] = self.offset_of(answer)
+        return self._end(operation, answer, fields)
+
+    @staticmethod
+    def offset_of(answer: Answer) -> int:
+        """The queue offset that a broker gave a message."""
+        return SendResponse.from_ext(answer.ext).queue_offset
+
+    def give_up(self, lane: Lane, offset: int, message_id: str, times: int, limit: int) -> Answer:
+        """Send a message's copy to the group's retry topic, its tries exhausted, as an orderly consumer does."""
+        operation = self._begin(
+            Kind.DEAD_LETTER,
+            {
+                **lane._asdict(),
+                "queue_offset": offset,
+                "message_id": message_id,
+                "reconsume_times": limit,
+                "attempt": 1,
+            },
+        )
+        answer = self.send_to_retry(lane, message_id, times, limit, delay_level=3 + limit)
+        return self._end(operation, answer)
+
+    def send_to_retry(
+        self, lane: Lane, message_id: str, times: int, limit: int, delay_level: int | None = None
+    ) -> Answer:
+        """Send to `%RETRY%group` with the retry counters in the header; not recorded by itself."""
+        properties = {
+            PROPERTY_UNIQ_KEY: message_id,
+            PROPERTY_ORIGIN_MESSAGE_ID: message_id,
+            PROPERTY_RETRY_TOPIC: lane.topic,
+        }
+        if delay_level is not None:
+            properties[PROPERTY_DELAY] = str(delay_level)
+        return self._send(retry_topic(lane.group), 0, properties, message_id.encode(), times, limit)
+
+    def _send(
+        self,
+        topic: str,
+        queue_id: int,
+        properties: Mapping[str, str],
+        body: bytes,
+        times: int = 0,
+        limit: int | None = None,
+    ) -> Answer:
+        header = SendHeader(
+            producer_group=PRODUCER_GROUP,
+            topic=topic,
+            queue_id=queue_id,
+            born_timestamp=self._clock.wall_us() // 1000,
+            properties=pack_properties(properties),
+            reconsume_times=times,
+            max_reconsume_times=limit,
+        )
+        return self._ask(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
+
+    def pull(
+        self, group: str, queue: Queue, offset: int, count: int = 32
+    ) -> tuple[Answer, list[StoredMessage], PullResponse | None]:
+        """One pull without waiting. Returns the answer, the messages and the answer's header."""
+        operation = self._begin(Kind.PULL, {"group": group, **queue._asdict(), "queue_offset": offset})
+        header = PullHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=count,
+            sys_flag=PULL_SUBSCRIPTION,
+            subscription="*",
+            expression_type="TAG",
+        )
+        answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
+        found = decode_all(answer.body) if answer.code == ResponseCode.SUCCESS else []
+        response = PullResponse.from_ext(answer.ext) if "nextBeginOffset" in answer.ext else None
+        self._end(operation, answer, {"value": response.next_begin_offset if response else None})
+        return answer, found, response
+
+    def max_offset(self, queue: Queue) -> int | None:
+        """The queue's end; None when the broker does not know the queue."""
+        answer = self._ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext())
+        return OffsetResponse.from_ext(answer.ext).offset if answer.code == ResponseCode.SUCCESS else None
+
+    def read(self, queue: Queue, upto: int, group: str | None = None) -> int:
+        """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
+
+        Returns how many messages there were. group: whose retry or dead-letter topic it is.
+        """
+        common = {**queue._asdict(), "group": group}
+        marker = self._begin(Kind.READ, common)
+        offset, seen = 0, 0
+        reader = group or "inorder-drain"
+        while offset < upto:
+            header = PullHeader(
+                consumer_group=reader,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=offset,
+                sys_flag=PULL_SUBSCRIPTION,
+                subscription="*",
+                expression_type="TAG",
+            )
+            answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
+            if answer.code != ResponseCode.SUCCESS:
+                break
+            for message in decode_all(answer.body):
+                self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **read_fields(message)})
+                offset = message.queue_offset + 1
+                seen += 1
+        done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
+        self._journal.end(marker, done, {"value": offset})
+        return seen
+
+    # ------------------------------------------------------------------ offsets and members
+
+    def commit(self, lane: Lane, value: int) -> Answer:
+        operation = self._begin(Kind.COMMIT, {**lane._asdict(), "value": value})
+        header = UpdateConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id, value)
+        return self._end(operation, self._ask(RequestCode.UPDATE_CONSUMER_OFFSET, header.to_ext()))
+
+    def fetch(self, lane: Lane) -> tuple[Answer, int | None]:
+        """The stored offset; None when the broker says that there is none, or says nothing."""
+        operation = self._begin(Kind.FETCH_OFFSET, lane._asdict())
+        header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
+        answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
+        value = OffsetResponse.from_ext(answer.ext).offset if answer.code == ResponseCode.SUCCESS else None
+        missing = answer.code == ResponseCode.QUERY_NOT_FOUND
+        self._end(operation, answer, {"value": -1 if missing else value})
+        return answer, value
+
+    def heartbeat(self, group: str, topic: str) -> Answer:
+        """Join (or stay in) a group on this connection."""
+        subscriptions = (Subscription.of(topic), Subscription.of(retry_topic(group)))
+        consumer = ConsumerData(group, subscriptions=subscriptions)
+        body = Heartbeat(self.client_id, consumers=(consumer,)).encode()
+        return self._ask(RequestCode.HEART_BEAT, {}, body)
+
+    def members(self, group: str) -> tuple[Answer, list[str]]:
+        operation = self._begin(Kind.MEMBER, {"group": group})
+        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group).to_ext())
+        ids = sorted(decode_consumer_ids(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+        self._end(operation, answer, {"view": ",".join(ids)})
+        return answer, ids
+
+    def ask_unknown(self) -> Answer:
+        """A request code that no broker knows."""
+        return self._ask(31_999, {})
+
+    # ------------------------------------------------------------------ plumbing
+
+    def _client(self) -> dict[str, Any]:
+        return {"client_id": self.client_id}
+
+    def _begin(self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> int:
+        operation = next(self._numbers)
+        self._journal.begin(operation, kind, {**self._client(), **fields}, rows)
+        return operation
+
+    def _end(
+        self,
+        operation: int,
+        answer: Answer,
+        fields: Mapping[str, Any] | None = None,
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> Answer:
+        kept = {name: value for name, value in (fields or {}).items() if value is not None}
+        self._journal.end(operation, answer.outcome, {"code": answer.code, **kept}, rows)
+        return answer
+
+    def _ask(self, code: int, ext: Mapping[str, str], body: bytes = b"") -> Answer:
+        begun = self._clock.monotonic_us()
+        try:
+            answer = self._link.call(self.broker, Command(code, ext=ext, body=body), TIMEOUT_S)
+        except RequestFailed as error:
+            if error.reason == UNREACHABLE:
+                raise TargetMisbehaved(f"The broker at {self.broker} is gone: nobody listens there.") from error
+            return Answer(None, begun, self._clock.monotonic_us(), reason=error.reason)
+        return Answer(
+            answer.code, begun, self._clock.monotonic_us(), answer.ext, answer.body, answer.remark or ""
+        )
+
+
+def read_fields(message: StoredMessage) -> dict[str, Any]:
+    """A stored message as the columns of a READ row; wall_us is when the broker stored it."""
+    delay = message.properties.get(PROPERTY_DELAY)
+    copy = message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))
+    return {
+        "topic": message.topic,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id,
+        "origin_id": message.origin_id if copy else None,
+        "sharding_key": message.sharding_key,
+        "reconsume_times": message.reconsume_times,
+        "body_hash": zlib.crc32(message.body),
+        "tags": message.tags,
+        "delay_level": int(delay) if delay and delay.lstrip("-").isdigit() else None,
+        "wall_us": message.store_ms * 1000,
+    }
+
+
+WIRE_LEVEL = {"level": Level.WIRE}
