@@ -85,9 +85,14 @@ class ServerBody(Body):
         asyncio.get_running_loop().add_reader(listening, self._accept, listening)
         return self.address
 
-    async def stop(self) -> None:
-        """Tell the core `Shutdown`, carry out what it asks for at once, close everything."""
-        self.post(io.Shutdown())
+    async def stop(self, *, in_good_order: bool = True) -> None:
+        """Tell the core `Shutdown`, carry out what it asks for at once, close everything.
+
+        in_good_order False: as in a crash, the core hears and says nothing more.
+        """
+        if in_good_order:
+            self.post(io.Shutdown())
+        self._ended = True
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()

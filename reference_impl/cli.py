@@ -1,0 +1,110 @@
+"""`inorder serve`: the reference cluster as a server that unmodified RocketMQ clients can use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+
+import click
+
+from reference_impl.core.broker import BrokerConfig
+from reference_impl.core.broker.config import DELAY_LEVELS
+from reference_impl.shell.cluster import LocalCluster
+from reference_impl.shell.errors import split_address
+from specs.errors import UsageError
+
+PARENT_LOOK_S = 0.5
+WILDCARDS = frozenset({"0.0.0.0", "::"})
+
+
+@click.command(name="serve")
+@click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server; 0: any free one.")
+@click.option("--broker-port", default=10911, show_default=True, help="Port of the broker; 0: any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--advertise", metavar="HOST:PORT", help="The broker's address in routes, if not its own.")
+@click.option("--broker-name", default="b0", show_default=True)
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Create this topic; may be repeated.")
+@click.option("--queues", default=4, show_default=True, type=click.IntRange(1, 1024), help="Queues of a topic.")
+@click.option("--dialect", default="5.x", show_default=True, type=click.Choice(["5.x", "4.9"]))
+@click.option("--broker-lease-ms", default=60_000, show_default=True, type=click.IntRange(1))
+@click.option("--channel-expiry-ms", default=120_000, show_default=True, type=click.IntRange(1))
+@click.option("--persist-ms", default=5_000, show_default=True, type=click.IntRange(1))
+@click.option("--delay-levels", default=DELAY_LEVELS, help="One duration for each level, as '1s 5s'.")
+@click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
+@click.option("--with-parent", is_flag=True, help="End when the process that started this one is gone.")
+def serve(
+    namesrv_port: int,
+    broker_port: int,
+    host: str,
+    advertise: str | None,
+    broker_name: str,
+    topics: tuple[str, ...],
+    queues: int,
+    dialect: str,
+    broker_lease_ms: int,
+    channel_expiry_ms: int,
+    persist_ms: int,
+    delay_levels: str,
+    form: str,
+    with_parent: bool,
+) -> None:
+    """Run a name server and a broker until SIGINT or SIGTERM.
+
+    The addresses are printed when both are ready. Messages are kept in memory.
+    """
+    if advertise is not None:
+        split_address(advertise)
+    elif host in WILDCARDS:
+        raise UsageError(f"Clients can't connect to {host}; say with --advertise HOST:PORT where they find the broker.")
+    config = BrokerConfig(
+        dialect=dialect,
+        lease_ms=broker_lease_ms,
+        channel_expiry_ms=channel_expiry_ms,
+        channel_scan_ms=min(10_000, max(1, channel_expiry_ms // 4)),
+        persist_first_ms=min(10_000, 2 * persist_ms),
+        persist_ms=persist_ms,
+        delay_levels=delay_levels,
+        default_queues=queues,
+    )
+    cluster = LocalCluster(
+        config,
+        names=(broker_name,),
+        namesrv_port=namesrv_port,
+        broker_port=broker_port,
+        host=host,
+        advertise=advertise,
+        topics=topics,
+        queues=queues,
+    )
+    asyncio.run(_serve(cluster, form, with_parent=with_parent))
+
+
+async def _serve(cluster: LocalCluster, form: str, *, with_parent: bool) -> None:
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, told_to_stop.set)
+    parent = os.getppid()
+    async with cluster:
+        _say_ready(cluster, form)
+        while not told_to_stop.is_set():
+            try:
+                async with asyncio.timeout(PARENT_LOOK_S if with_parent else None):
+                    await told_to_stop.wait()
+            except TimeoutError:
+                if os.getppid() != parent:
+                    return
+    if form == "text":
+        click.echo("stopped")
+
+
+def _say_ready(cluster: LocalCluster, form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps({"namesrv": cluster.namesrv, "brokers": cluster.brokers}))
+        return
+    click.echo(f"name server {cluster.namesrv}")
+    for name, address in cluster.brokers.items():
+        click.echo(f"broker {name} {address}")
+    click.echo("ready; stop with Ctrl-C")
