@@ -1,0 +1,190 @@
+"""Each broker mutant does what its bug says, on one short exchange in which the correct broker does not.
+
+That a cluster's history gives it away is the kill matrix's matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reference_impl import mutants
+from reference_impl.core.broker import Broker
+from specs.errors import UsageError
+
+LIMIT_MS = 60_000
+
+
+def give_up(wire: Any) -> None:
+    """A consumer with a live lock gives the message m1 up after three retries."""
+    wire.lock("alice", 0)
+    wire.send(b"m", properties={"UNIQ_KEY": "m1"})
+    properties = {"UNIQ_KEY": "m2", "ORIGIN_MESSAGE_ID": "m1", "RETRY_TOPIC": "orders", "DELAY": "6"}
+    answer = wire.send(b"m", topic="%RETRY%billing", properties=properties, reconsume_times=4, max_reconsume_times=3)
+    assert answer.code == 0
+    wire.topic("%DLQ%billing", 1)
+
+
+def stranger_asks(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 0)
+
+
+def stranger_unlocks(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.unlock("bob", 0)
+    return wire.lock("carol", 0)
+
+
+def stranger_asks_after_a_renewal(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.pass_ms(LIMIT_MS)
+    wire.lock("alice", 0)
+    wire.pass_ms(1)
+    return wire.lock("bob", 0)
+
+
+def third_asks_after_a_takeover(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.pass_ms(LIMIT_MS + 1)
+    assert wire.lock("bob", 0) == [0]
+    return wire.lock("carol", 0)
+
+
+def stranger_asks_after_the_limit(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.pass_ms(LIMIT_MS + 1)
+    return wire.lock("bob", 0)
+
+
+def owner_asks_again(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("alice", 0)
+
+
+def stranger_asks_all_the_time(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    for _ in range(3):
+        assert wire.lock("bob", 0) == []
+        wire.pass_ms(LIMIT_MS // 3 + 1)
+    return wire.lock("bob", 0)
+
+
+def another_group_asks(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 0, group="shipping")
+
+
+def another_queue_is_asked_for(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 1)
+
+
+def a_batch_is_free_in_part(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 0, 1)
+
+
+def owner_disconnects(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.lock("alice", 0)
+    wire.close("c1")
+    return wire.lock("bob", 0)
+
+
+def dead_letters(wire: Any) -> Any:
+    give_up(wire)
+    return [message.origin_id for message in wire.messages("%DLQ%billing")]
+
+
+def messages_after_giving_up(wire: Any) -> Any:
+    give_up(wire)
+    return [message.message_id for message in wire.messages("orders")]
+
+
+def ten_sends(wire: Any) -> Any:
+    return [int(wire.send().ext["queueOffset"]) for _ in range(10)], len(wire.messages("orders"))
+
+
+def offset_asked_for_twice_at_each_of_three_handovers(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.commit(1)
+    answers = []
+    for _ in range(3):
+        answers.append((wire.fetch()[0], wire.fetch()[0]))
+        wire.pass_ms(10_000)
+    return answers
+
+
+def first_commits_of_two_queues(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.commit(1, queue_id=0)
+    wire.commit(1, queue_id=1)
+    return wire.fetch()
+
+
+def pull_beyond_the_end(wire: Any) -> Any:
+    for _ in range(3):
+        wire.send()
+    return wire.pull(5).ext["nextBeginOffset"]
+
+
+SHOWN_BY: dict[str, Callable[[Any], Any]] = {
+    "acknowledged-send-dropped": ten_sends,
+    "batch-all-or-nothing": a_batch_is_free_in_part,
+    "batch-answers-what-was-asked": a_batch_is_free_in_part,
+    "commit-race-loses-first": first_commits_of_two_queues,
+    "dead-letter-lost": dead_letters,
+    "dead-letter-returns-as-new": messages_after_giving_up,
+    "dead-letter-stored-twice": dead_letters,
+    "dead-letter-waits-for-delay-level": dead_letters,
+    "error-answered-as-not-found": offset_asked_for_twice_at_each_of_three_handovers,
+    "exhausted-circles-through-retry-topic": dead_letters,
+    "expired-not-freed": stranger_asks_after_the_limit,
+    "expiry-ignored": stranger_asks,
+    "key-without-group": another_group_asks,
+    "key-without-queue-id": another_queue_is_asked_for,
+    "lease-freed-at-disconnect": owner_disconnects,
+    "offset-overflow-to-min": pull_beyond_the_end,
+    "own-lock-refused-when-asked-again": owner_asks_again,
+    "refusal-refreshes-owner": stranger_asks_all_the_time,
+    "renewal-does-not-refresh": stranger_asks_after_a_renewal,
+    "takeover-keeps-old-timestamp": third_asks_after_a_takeover,
+    "unlock-ignores-owner": stranger_unlocks,
+}
+EVERY_MUTANT = mutants.all_mutants() + mutants.all_mutants(mutants.MODEL)
+
+
+def test_every_broker_mutant_is_shown() -> None:
+    assert {mutant.name for mutant in EVERY_MUTANT if mutant.broker is not Broker} == set(SHOWN_BY)
+
+
+@pytest.mark.parametrize("name", sorted(SHOWN_BY))
+def test_the_bug_shows(make_wire: Any, name: str) -> None:
+    """The mutant answers otherwise than the correct broker, which answers the same twice."""
+    exchange = SHOWN_BY[name]
+    correct = exchange(make_wire())
+    assert exchange(make_wire()) == correct
+    assert exchange(make_wire(broker_class=mutants.load(name).broker)) != correct
+
+
+@pytest.mark.parametrize("mutant", EVERY_MUTANT, ids=lambda mutant: mutant.name)
+def test_every_mutant_says_what_it_is(mutant: mutants.Mutant) -> None:
+    """A name that is a file's, a bug, a source, a clause, and a docstring."""
+    assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", mutant.name)
+    assert mutants.load(mutant.name) is mutant
+    assert re.fullmatch(r"[A-Z]{3}-\d+", mutant.killed_by)
+    assert mutant.bug
+    assert mutant.source
+    assert mutant.doc
+    assert mutant.broker is not Broker or mutant.consumer or mutant.producer
+
+
+def test_an_unknown_mutant_is_a_wrong_use() -> None:
+    with pytest.raises(UsageError, match="there is no mutant nonsense"):
+        mutants.load("nonsense")
