@@ -8,7 +8,7 @@ Layout, big-endian (source: `MessageDecoder` of apache/rocketmq; checked against
     topic length i8 (second version: i16) + topic · properties length i16 + properties
 
 The CRC is `crc32(body) & 0x7fffffff`, over the bytes as stored (that is, compressed ones when compressed).
-Properties are `name 0x01 value 0x02` repeated.
+Properties are `name 0x01 value 0x02` repeated; 4.9.7 leaves the last 0x02 out, 5.4.0 and we write it.
 """
 
 from __future__ import annotations
