@@ -59,7 +59,8 @@ class Core(ABC):
         self.leaving: dict[Queue, ProcessQueue] = {}  # dropped, but a call still runs
         self.addresses: dict[str, Address] = {}  # broker name → its master
         self.subscriptions: dict[str, Subscription] = {}
-        self.stopping = False
+        self.stopping = False  # no new call, no new pull
+        self.has_left = False  # all lanes given back, goodbye said
         self.stopped = False
         self._out: list[Effect] = []
         self._number = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from reference_impl.core.io import Address
 from reference_impl.protocol.bodies import CLUSTERING
+from specs.errors import UsageError
 from specs.plan.config import Config
 
 NO_LIMIT = -1
@@ -64,6 +65,12 @@ class ConsumerConfig:
     limit: int = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.consume_from not in ("first", "last", "timestamp"):
+            raise UsageError(f"consume_from is {self.consume_from!r}; it must be first, last or timestamp")
+        if self.message_model != CLUSTERING:
+            raise UsageError(f"an orderly consumer works in the model {CLUSTERING} only, not {self.message_model!r}")
+        if self.threads < 1 or self.batch < 1 or not self.name_servers:
+            raise UsageError("a consumer needs at least one thread, a batch of at least one and a name server")
         limit = WITHOUT_LIMIT if self.max_reconsume_times == NO_LIMIT else self.max_reconsume_times
         object.__setattr__(self, "limit", limit)
 

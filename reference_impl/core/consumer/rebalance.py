@@ -6,7 +6,8 @@ rebalance if one of them fails:
 
     lease granted → stored offset asked for → start computed where nothing is stored → ADD, first pull
 
-No answer about the members changes nothing. A lane that we are still leaving is passed over for now.
+No answer about the members changes nothing; a list without ourselves leaves us nothing, and is answered with a
+heartbeat. A lane that we are still leaving is passed over for now.
 Two rebalances are never closer than the minimal interval. Source: `RebalanceImpl` of apache/rocketmq.
 """
 
@@ -23,7 +24,7 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.pulling import Pulling
 from reference_impl.core.consumer.start_offset import FAILED, HALF_AN_HOUR_MS, NOT_FOUND, START, Where
 from reference_impl.core.io import Pushed
-from reference_impl.protocol.bodies import BROADCASTING, decode_consumer_ids
+from reference_impl.protocol.bodies import decode_consumer_ids
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import (
@@ -70,10 +71,13 @@ class Rebalancing(Pulling):
         self._rebalance_tick(now_ms)
 
     def on_pushed(self, now_ms: int, input: Pushed) -> None:
-        if input.command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
-            header = ConsumerGroupHeader.from_ext(input.command.ext)
-            if header.consumer_group == self.config.group:
-                self.rebalance(now_ms)
+        """A notice that the group has changed; everything else that a broker may push is not for us."""
+        command = input.command
+        if (
+            command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+            and command.ext.get("consumerGroup") == self.config.group
+        ):
+            self.rebalance(now_ms)
 
     def rebalance_soon(self, delay_ms: int = 0) -> None:
         self.set_timer(REBALANCE_SOON, delay_ms)
@@ -122,6 +126,8 @@ class Rebalancing(Pulling):
             members = sorted(set(decode_consumer_ids(answer.body)))  # a client is listed once per connection
             self._asking.discard(topic)
             if members and not self.stopping:
+                if self.config.client_id not in members:  # a restarted broker has forgotten us
+                    self.beat(now_ms, [self.addresses[brokers[tried]]])
                 self.take_share(now_ms, topic, members)
             return
         self._asking.discard(topic)
@@ -130,7 +136,7 @@ class Rebalancing(Pulling):
 
     def take_share(self, now_ms: int, topic: str, members: Sequence[str]) -> None:
         queues = self.queues[topic]
-        share = self._share_of(queues, members)
+        share = self.allocate(self.config.client_id, queues, members)
         self._note_share(topic, queues, members, share)
         wanted = set(share)
         for queue in sorted(queue for queue in self.lanes if queue.topic == topic and queue not in wanted):
@@ -139,11 +145,6 @@ class Rebalancing(Pulling):
             if queue.topic == topic:
                 candidate.unwanted = queue not in wanted
         self._add_lanes(now_ms, share)
-
-    def _share_of(self, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
-        if self.config.message_model == BROADCASTING:
-            return list(queues)
-        return self.allocate(self.config.client_id, queues, members)
 
     def _note_share(
         self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]

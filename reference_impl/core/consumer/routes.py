@@ -120,7 +120,8 @@ class Routes(Core):
         self.beat(now_ms, sorted(set(self.addresses.values())))
 
     def beat(self, now_ms: int, addresses: list[Address]) -> None:
-        for address in addresses:
+        """Tells these brokers that we are here, unless we have said goodbye."""
+        for address in () if self.has_left else addresses:
             self._beaten.add(address)
             self._open_questions += 1
             command = Command(RequestCode.HEART_BEAT, body=self._heartbeat_body)

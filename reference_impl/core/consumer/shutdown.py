@@ -29,7 +29,6 @@ class ShuttingDown(Rebalancing):
         super().__init__(config)
         self._leave_op = 0
         self._unregistering = 0
-        self._has_left = False
         self._timers["shutdown"] = self._waited_enough
 
     def on_shutdown(self, now_ms: int, input: Shutdown) -> None:
@@ -45,11 +44,11 @@ class ShuttingDown(Rebalancing):
         return not self.leaving and not any(pq.busy for pq in self.lanes.values())
 
     def came_to_rest(self, now_ms: int) -> None:
-        if self.stopping and not self._has_left and self._all_at_rest():
+        if self.stopping and not self.has_left and self._all_at_rest():
             self._leave(now_ms)
 
     def _waited_enough(self, now_ms: int) -> None:
-        if not self._has_left:
+        if not self.has_left:
             self._cut_calls()
             self._leave(now_ms)
 
@@ -59,7 +58,7 @@ class ShuttingDown(Rebalancing):
         self.calls.clear()
 
     def _leave(self, now_ms: int) -> None:
-        self._has_left = True
+        self.has_left = True
         for name in ("shutdown", "lock", "persist", "heartbeat", "routes", "rebalance"):
             self._out.append(CancelTimer((name,)))
         lanes = [self.lanes[queue] for queue in sorted(self.lanes)]
