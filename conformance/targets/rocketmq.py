@@ -1,0 +1,59 @@
+"""`rocketmq:HOST:PORT` and `rocketmq-local:VERSION`: Apache RocketMQ, with our own clients on the other side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.parts import jars
+from conformance.targets.systems import ApacheOnThisMachine, Remote
+from conformance.wire.runner import SHORT_LEASES, WireRun, ours
+from reference_impl.shell.errors import split_address
+from specs.errors import UsageError
+from specs.plan.config import Config
+
+
+def _profile(version: str) -> str:
+    return "rocketmq-4.9-orderly" if version.startswith("4.") else "rocketmq-5-orderly"
+
+
+def _parties(broker: str) -> dict[str, str]:
+    return {"broker": broker, "client": ours(), "producer": ours()}
+
+
+def local(version: str | None) -> WireRun:
+    """An Apache release on this machine, with leases of a second so that their end can be waited for."""
+    if not version:
+        raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
+    jars.check_version(version)
+    config = replace(SHORT_LEASES, dialect="4.9" if version.startswith("4.") else "5.x")
+    return WireRun(
+        target=f"rocketmq-local:{version}",
+        parties=_parties(f"Apache RocketMQ {version}"),
+        profile=_profile(version),
+        config=config,
+        lease_known=True,
+        open_system=lambda: ApacheOnThisMachine(version, config),
+    )
+
+
+def remote(address: str | None) -> WireRun:
+    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s."""
+    if not address or ":" not in address:
+        raise UsageError("the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876")
+    split_address(address)
+    short = SHORT_LEASES
+    config = replace(
+        short,
+        broker_lease_ms=Config().broker_lease_ms,
+        # Our consumers' own lease may be short; the broker's is not ours to choose.
+        client_lease_ms=short.client_lease_ms,
+        delay_levels=Config().delay_levels,
+    )
+    return WireRun(
+        target=f"rocketmq:{address}",
+        parties=_parties(f"Apache RocketMQ at {address}"),
+        profile="rocketmq-5-orderly",
+        config=config,
+        lease_known=False,
+        open_system=lambda: Remote(address),
+    )

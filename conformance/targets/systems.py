@@ -1,0 +1,143 @@
+"""Systems under test that are spoken to over sockets: where they are, and what can be done to them.
+
+A system is a context manager: entered it runs and its addresses are known, left it is gone without a trace.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from conformance.parts.apache import ApacheCluster
+from reference_impl.core.broker import BrokerConfig
+from reference_impl.protocol.bodies import ClusterInfo
+from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.errors import ProtocolError
+from reference_impl.shell.client import SyncClient
+from reference_impl.shell.cluster import ThreadedCluster
+from reference_impl.shell.errors import RequestFailed, split_address
+from specs.errors import UsageError
+from specs.plan.config import Config
+
+
+class System(ABC):
+    """A name server and its brokers. brokers: name → `host:port`; valid while entered."""
+
+    namesrv: str
+    brokers: Mapping[str, str]
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def crash_broker(self, name: str) -> None:
+        """Kill a broker; its store stays."""
+        raise UsageError("this target's brokers are not ours to kill")
+
+    def restart_broker(self, name: str) -> None:
+        """Start a killed broker again on its store."""
+        raise UsageError("this target's brokers are not ours to start")
+
+
+class ReferenceOnSockets(System):
+    """Our own cluster on sockets of 127.0.0.1."""
+
+    def __init__(self, config: Config) -> None:
+        self._cluster = ThreadedCluster(BrokerConfig.from_plan(config))
+
+    def __enter__(self) -> Self:
+        self._cluster.start()
+        self.namesrv, self.brokers = self._cluster.namesrv, self._cluster.brokers
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cluster.stop()
+
+    def crash_broker(self, name: str) -> None:
+        self._cluster.crash(name)
+
+    def restart_broker(self, name: str) -> None:
+        self._cluster.restart(name)
+
+
+class ApacheOnThisMachine(System):
+    """An Apache release, started from its jars in a temporary folder."""
+
+    def __init__(self, version: str, config: Config) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
+        extra = {} if version.startswith("4.") else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
+        self._cluster = ApacheCluster(
+            version,
+            workdir=Path(self._temporary.name),
+            broker_lease_ms=config.broker_lease_ms,
+            delay_levels=config.delay_levels,
+            extra_broker_conf=extra,
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            addresses = self._cluster.start()
+        except BaseException:
+            self._temporary.cleanup()
+            raise
+        self.namesrv, self.brokers = addresses.namesrv, broker_addresses(addresses.namesrv)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cluster.close()
+        self._temporary.cleanup()
+
+    def crash_broker(self, name: str) -> None:
+        self._cluster.stop_broker(kill=True)
+
+    def restart_broker(self, name: str) -> None:
+        self._cluster.start_broker()
+
+
+class Remote(System):
+    """Somebody else's cluster, found by its name server."""
+
+    def __init__(self, namesrv: str) -> None:
+        split_address(namesrv)
+        self.namesrv = namesrv
+        self.brokers = {}
+
+    def __enter__(self) -> Self:
+        self.brokers = broker_addresses(self.namesrv)
+        if not self.brokers:
+            raise UsageError(f"the name server {self.namesrv} knows no broker")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+def broker_addresses(namesrv: str) -> dict[str, str]:
+    """Ask a name server for the brokers and their masters' addresses. UsageError when it can't be asked."""
+    with SyncClient() as client:
+        try:
+            answer = client.call(namesrv, Command(RequestCode.GET_BROKER_CLUSTER_INFO))
+        except RequestFailed as error:
+            raise UsageError(f"no name server answers at {namesrv} ({error.reason}); is it running there?") from error
+    if answer.code != ResponseCode.SUCCESS:
+        raise UsageError(f"{namesrv} is no RocketMQ name server: it answered with code {answer.code}")
+    try:
+        info = ClusterInfo.decode(answer.body)
+    except ProtocolError as error:
+        raise UsageError(f"{namesrv} is no RocketMQ name server: {error}") from error
+    return {broker.broker: broker.master for broker in info.brokers if broker.master is not None}

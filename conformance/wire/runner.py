@@ -1,0 +1,223 @@
+"""A whole conformance run on a wire target: the machine, then our own orderly clients at work, then the drain.
+
+Everything is journalled in the run's folder while it happens; the clauses judge the history at the end, the wire
+rules have judged on the way, and one verdict holds both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from conformance.targets.systems import System
+from conformance.waiting import pass_time
+from conformance.wire.client import WireClient
+from conformance.wire.machine import run_machine
+from conformance.wire.nodes import PlanRunner
+from conformance.wire.session import Session
+from specs.errors import TargetMisbehaved, UsageError
+from specs.history.journal import Journal
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.store import History, compact_journal
+from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.profiles import Profile
+from specs.verdicts.examine import examine
+from specs.verdicts.verdict import Verdict, conclude
+from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
+
+QUEUES = 8
+KEYS = 24
+POISON_EVERY = 12
+SAY = Callable[[str], Any]
+
+SHORT_LEASES = Config(
+    broker_lease_ms=1_000,
+    client_lease_ms=500,
+    lock_interval_ms=200,
+    rebalance_ms=250,
+    persist_ms=500,
+    persist_first_ms=500,
+    heartbeat_ms=1_000,
+    channel_expiry_ms=10_000,
+    suspend_ms=60,
+    max_reconsume_times=1,
+    long_poll_ms=2_000,
+    # Every level waits longer than the bound for a dead letter, so that waiting for a level is seen.
+    delay_levels=" ".join(["2s"] * 18),
+    dead_letter_bound_ms=1_000,
+)
+"""Leases and intervals short enough that a run of seconds sees many of each; their ratios are the product's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRun:
+    """What a wire target needs to be judged. config: with the lease times that the target's broker really has."""
+
+    target: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    lease_known: bool
+    open_system: Callable[[], AbstractContextManager[System]]
+
+
+def ours() -> str:
+    """The name of our own code in a verdict."""
+    return f"inorder reference {version('inorder')}"
+
+
+def orderly_plan(config: Config, prefix: str, seed: int, messages: int) -> Plan:
+    """Our consumers at work: they join, crash, come back and leave while keyed messages flow.
+
+    Every `POISON_EVERY`-th message is suspended until it is given up, some others once.
+    """
+    topic, group = f"{prefix}orders", f"{prefix}billing"
+    c1, c2, shop = f"{prefix}c1", f"{prefix}c2", f"{prefix}shop"
+    poison = [number for number in range(1, messages + 1) if number % POISON_EVERY == 0]
+    once = [number for number in range(1, messages + 1) if number % POISON_EVERY == 5]
+    rules = [
+        ListenerRule(duration_ms=2),
+        *(ListenerRule(Outcome.SUSPEND, number=number, duration_ms=1) for number in poison),
+        *(ListenerRule(Outcome.SUSPEND, 20, 1, number=number, delivery_max=1) for number in once),
+    ]
+    lease, step = config.broker_lease_ms, config.rebalance_ms + 500
+    moments = [
+        ("start", {"client": shop}, 0),
+        ("start", {"client": c1}, 0),
+        ("start", {"client": c2}, lease + 2 * step),
+        ("crash", {"client": c1}, 3 * step),
+        ("restart", {"client": c1}, lease + 2 * step),
+        ("stop", {"client": c2}, 3 * step),
+        ("restart", {"client": c2}, 2 * step),
+        ("crash", {"client": c2}, 3 * step),
+        ("restart", {"client": c2}, lease + 2 * step),
+    ]
+    actions: list[Action] = []
+    at_ms = 0
+    for verb, args, after in moments:
+        at_ms += after
+        actions.append(Action(at_ms, verb, args))
+    per_key = max(1, messages // KEYS)
+    until = at_ms + lease + 3 * step
+    pace = max(1, (until - 2 * step) // (per_key * 2))
+    actions += [
+        Action(1_000 + turn * pace, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
+        for turn in range(per_key * 2)
+        for key in range(turn % 2, KEYS, 2)
+    ]
+    actions.sort(key=lambda action: action.at_ms)
+    return Plan(
+        seed=seed,
+        topology=Topology(topics=(TopicPlan(topic, QUEUES),), groups=(group,)),
+        config=config,
+        clients=(
+            ClientPlan(shop, "producer"),
+            ClientPlan(c1, "consumer", group, (topic,)),
+            ClientPlan(c2, "consumer", group, (topic,)),
+        ),
+        actions=tuple(actions),
+        listener=tuple(rules),
+        until_ms=max(until, actions[-1].at_ms),
+    )
+
+
+def conform_wire(
+    run: WireRun,
+    profile: Profile,
+    *,
+    seed: int,
+    examples: int,
+    out: Path,
+    floor: int,
+    messages: int = 240,
+    say: SAY = lambda _: None,
+) -> tuple[Verdict, History]:
+    """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each."""
+    if out.exists():
+        if any(out.iterdir()) and not (out / "run.json").is_file():
+            raise UsageError(f"{out} exists and is no run of ours; give another --out")
+        shutil.rmtree(out)
+    info = RunInfo(
+        run=f"{run.target.replace(':', '-').replace('/', '-')}-{seed}",
+        seed=seed,
+        target=run.target,
+        parties=run.parties,
+        profile=profile.name,
+        levels=(Level.WIRE, Level.CLIENT),
+        clock_bounds_us={"host": 0},
+        closed_world=True,
+        config=run.config,
+        replay=f"inorder conform --target {run.target} --profile {profile.name} --seed {seed} --examples {examples}",
+        environment={"python": platform.python_version(), "system": platform.platform()},
+    )
+    say(f"starting {run.target}")
+    with run.open_system() as system:
+        name, address = next(iter(sorted(system.brokers.items())))
+        # A remote broker may remember earlier runs: their names must not meet ours.
+        prefix = f"r{seed}x{run_nonce(system)}-" if not run.lease_known else f"r{seed}-"
+        plan = orderly_plan(run.config, prefix, seed, messages)
+        info = replace(info, plan=plan.to_json())
+        write_runinfo(out, info)
+        with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
+            session = Session(
+                address, name, journal, run.config, profile.wire, prefix, lease_known=run.lease_known
+            )
+            say(f"asking the broker over the wire ({examples} examples)")
+            run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
+            say("our orderly consumers at work")
+            _make_topic(session, plan)
+            asyncio.run(PlanRunner(plan, system, out, prefix).run())
+            _note_queues(session, plan)
+            say("reading everything back")
+            pass_time(run.config.dead_letter_bound_ms * 2 / 1000)  # what waits for a delay level is to be seen
+            session.drain()
+        info = replace(info, plan=plan.to_json())
+    history = compact_journal(out)
+    if not list((out / "history").glob("*.parquet")):
+        raise TargetMisbehaved(f"the run in {out} left no history")
+    examination = examine(history.rows(), history.info, why_cut=history.why_cut)
+    verdict = conclude(
+        examination,
+        history.info,
+        profile,
+        floor=floor,
+        require_exercised=False,
+        extra=session.judged(run.parties["broker"], floor),
+        tool={"engine": "python", "inorder": version("inorder")},
+    )
+    return verdict, history
+
+
+def run_nonce(system: System) -> str:
+    """A word that no earlier run on this cluster used: the clock of the broker's host moves on."""
+    from specs.history.clock import host_clock
+
+    return format(host_clock().wall_us() // 1000, "x")
+
+
+def _make_topic(session: Session, plan: Plan) -> None:
+    client: WireClient = session.client("setup")
+    try:
+        for topic in plan.topology.topics:
+            answer = client.create_topic(topic.name, topic.queues)
+            if answer.code != 0:
+                raise TargetMisbehaved(f"the broker did not create {topic.name}: code {answer.code} {answer.remark}")
+    finally:
+        client.close()
+
+
+def _note_queues(session: Session, plan: Plan) -> None:
+    """The queues of the orderly run join the drain."""
+    for topic in plan.topology.topics:
+        for queue_id in range(topic.queues):
+            session.to_drain.append((Queue(topic.name, session.broker_name, queue_id), None))
+    for group in plan.topology.groups:
+        session.to_drain.append((Queue(dead_letter_topic(group), session.broker_name, 0), group))
