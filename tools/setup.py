@@ -214,7 +214,7 @@ def sync_by_pip(uv: Path, environment: Mapping[str, str], first: Failed) -> None
     python = VENV / "bin" / "python"
     wanted = TOOLS / "requirements.txt"
     try:
-        export = [uv, "export", "--frozen", "--quiet", "--no-emit-project", "--no-annotate", "-o", wanted]
+        export: list[str | Path] = [uv, "export", "--frozen", "--quiet", "--no-emit-project", "-o", wanted]
         run(export, "uv could not list the packages", **environment)
         run([sys.executable, "-m", "venv", "--clear", VENV], "python could not make a virtual environment")
         pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]

@@ -326,7 +326,8 @@ class ApacheCluster:
         return Process(name, argv, log=self.workdir / "namesrv.out", cwd=self.workdir)
 
     def _start_broker(self, lib: Path) -> Process:
-        # 4.x keeps a direct buffer of 4 MiB per busy thread: with 128 MiB its pulls fail after some hundred requests.
+        # 4.x keeps a direct buffer of 4 MiB per busy thread: with 128 MiB its pulls fail after some hundred
+        # requests.
         memory = ("-Xms128m", "-Xmx384m", f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m")
         main = "org.apache.rocketmq.broker.BrokerStartup"
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"

@@ -1,0 +1,402 @@
+"""A Docker engine, the image of our own client, and containers that never outlive us.
+
+    client = docker_engine.connect()
+    image = docker_engine.ensure_image(client)
+    with Container(client, image, ["python3", "-m", "..."], volumes={folder: "/run/out"}) as container:
+        container.pause()
+
+Rules:
+- the engine is the one of DOCKER_HOST, else of the default socket; none is started here (`tools/dockerd.sh`
+  does);
+- no registry is needed: the base image is Debian by `debootstrap`; only where that can't run, one is pulled;
+- images are named by the hash of what they are made from, so that an unchanged one is not built again;
+- containers use the host's network, because brokers and proxies under test listen on 127.0.0.1, and the
+  host's monotonic clock, so their times compare with ours;
+- a container is removed when its `with` ends, and by the reaper when this process dies.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import io
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import docker
+import requests
+from docker import DockerClient
+from docker.errors import BuildError, DockerException, ImageNotFound, NotFound
+
+from conformance.parts.places import checkout, tools_dir
+from specs.errors import TargetMisbehaved, UsageError
+
+SUITE = "bookworm"
+PULLED_BASE = "python:3.11-slim-bookworm"
+PACKAGES = ("specs", "reference_impl", "conformance", "chaos")
+BASE_NAME = "inorder-base"
+CONSUMER_NAME = "inorder-consumer"
+LABEL = "inorder"
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+REQUEST_DEADLINE_S = 120
+DEBOOTSTRAP_DEADLINE_S = 900.0
+MEND = "start one, or as root: apt-get install docker.io debootstrap && tools/dockerd.sh start .tools/docker"
+
+
+# ---------------------------------------------------------------------------------------------- engine
+
+
+def connect() -> DockerClient:
+    """A client of the running engine. Raises UsageError, with the reason and the remedy, if there is none."""
+    reason: Exception
+    try:
+        _check_socket()
+        client = docker.from_env(timeout=REQUEST_DEADLINE_S)
+    except (DockerException, OSError) as error:
+        reason = error
+    else:
+        try:
+            client.ping()
+            return client
+        except (DockerException, requests.RequestException) as error:
+            client.close()
+            reason = error
+    where = os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
+    raise UsageError(f"No Docker engine answers at {where} ({_short(reason)}); {MEND}.") from reason
+
+
+def _check_socket() -> None:
+    """Raises OSError if the engine's Unix socket refuses; the SDK would leak the socket that it tried with."""
+    host = os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
+    if host.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(host.removeprefix("unix://"))
+
+
+def why_not() -> str | None:
+    """Why there is no engine here, or None if there is one; quick."""
+    try:
+        connect().close()
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _short(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:160]
+
+
+# ---------------------------------------------------------------------------------------------- images
+
+
+def ensure_image(client: DockerClient) -> str:
+    """The name of the image with Python and our packages, built now if it is not there.
+
+    Needs a source checkout. Raises UsageError (no checkout, no way to a base image), TargetMisbehaved (the
+    build
+    failed). Takes half a minute the first time, two seconds after a change of our sources, nothing otherwise.
+    """
+    root = checkout()
+    if root is None:
+        raise UsageError("The consumer image is built from a source checkout, and this is an installed package.")
+    base = ensure_base(client)
+    dockerfile = (root / "docker" / "consumer" / "Dockerfile").read_bytes()
+    sources = {
+        f"packages/{path.relative_to(root)}": path.read_bytes()
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    digest = hashlib.sha256(base.encode() + dockerfile)
+    for name, content in sources.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    image = f"{CONSUMER_NAME}:{digest.hexdigest()[:16]}"
+    if _present(client, image):
+        return image
+    context = _tar({"Dockerfile": dockerfile, **sources})
+    try:
+        client.images.build(
+            fileobj=context,
+            custom_context=True,
+            tag=image,
+            buildargs={"BASE": base},
+            labels={LABEL: CONSUMER_NAME},
+            rm=True,
+            forcerm=True,
+        )
+    except (BuildError, DockerException) as error:
+        raise TargetMisbehaved(f"The consumer image could not be built: {_short(error)}") from error
+    _remove_older(client, CONSUMER_NAME, keep=image)
+    return image
+
+
+def ensure_base(client: DockerClient) -> str:
+    """The name of a base image with `python3`. Raises UsageError if there is no way to one."""
+    named = os.environ.get("INORDER_DOCKER_BASE")
+    if named:
+        return named
+    image = f"{BASE_NAME}:{SUITE}-{_base_digest()}"
+    if _present(client, image):
+        return image
+    if _can_debootstrap() or _base_archive().exists():
+        archive = _ensure_base_archive()
+        repository, tag = image.split(":")
+        client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
+        if not _present(client, image):
+            raise TargetMisbehaved(f"The Docker engine imported {archive} and does not have {image}.")
+        return image
+    if not _present(client, PULLED_BASE):
+        try:
+            client.images.pull(PULLED_BASE)
+        except (DockerException, requests.RequestException) as error:
+            raise UsageError(
+                f"There is no base image: debootstrap is missing or this is not root, and {PULLED_BASE} can't be "
+                f"pulled ({_short(error)}); as root: apt-get install debootstrap."
+            ) from error
+    return PULLED_BASE
+
+
+def _base_digest() -> str:
+    return hashlib.sha256(repr(_debootstrap_command(Path("/"))).encode()).hexdigest()[:12]
+
+
+def _base_archive() -> Path:
+    return tools_dir() / "images" / f"{SUITE}-{_base_digest()}.tar"
+
+
+def _debootstrap_command(target: Path) -> list[str]:
+    return ["debootstrap", "--variant=minbase", "--include=python3", SUITE, str(target)]
+
+
+def _can_debootstrap() -> bool:
+    return os.geteuid() == 0 and shutil.which("debootstrap") is not None
+
+
+def _ensure_base_archive() -> Path:
+    archive = _base_archive()
+    if archive.exists():
+        return archive
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="base-", dir=archive.parent) as scratch:
+        root = Path(scratch) / "root"
+        done = subprocess.run(
+            _debootstrap_command(root),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEBOOTSTRAP_DEADLINE_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = "\n".join(done.stdout.strip().splitlines()[-8:])
+            raise TargetMisbehaved(f"debootstrap could not make a Debian {SUITE}; it said:\n{said}")
+        for heavy in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
+            shutil.rmtree(root / heavy, ignore_errors=True)
+        new = Path(scratch) / "base.tar"
+        # Not tarfile: device nodes and ownership as they are, and quicker.
+        subprocess.run(["tar", "-C", str(root), "-cf", str(new), "."], check=True, stdin=subprocess.DEVNULL)
+        os.replace(new, archive)
+    return archive
+
+
+def _present(client: DockerClient, image: str) -> bool:
+    try:
+        client.images.get(image)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _remove_older(client: DockerClient, name: str, keep: str) -> None:
+    for image in client.images.list(name=name):
+        if keep not in image.tags and image.id is not None:
+            # One that a container still uses stays.
+            with contextlib.suppress(DockerException):
+                client.images.remove(image.id)
+
+
+def _tar(files: Mapping[str, bytes]) -> IO[bytes]:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            entry.mode = 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    whole.seek(0)
+    return whole
+
+
+# ---------------------------------------------------------------------------------------------- reaper
+
+
+class _Reaper:
+    """The process that removes our containers if we die; see `reaper`."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        # Not leashed: its whole purpose is to outlive us for a moment.
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "conformance.parts.reaper"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(__file__).resolve().parents[2],
+            start_new_session=True,
+            text=True,
+        )
+
+    def tell(self, line: str) -> None:
+        assert self._popen.stdin is not None
+        if self._popen.poll() is not None:
+            raise TargetMisbehaved(f"The container reaper died (exit code {self._popen.returncode}).")
+        self._popen.stdin.write(line + "\n")
+        self._popen.stdin.flush()
+
+    def close(self) -> None:
+        if self.pid == os.getpid():
+            self._popen.communicate()
+
+
+_lock = threading.Lock()
+_reaper: _Reaper | None = None
+_numbers = itertools.count(1)
+
+
+def _tell_reaper(line: str) -> None:
+    global _reaper
+    with _lock:
+        if _reaper is None or _reaper.pid != os.getpid():
+            _reaper = _Reaper()
+            atexit.register(_reaper.close)
+        _reaper.tell(line)
+
+
+# ---------------------------------------------------------------------------------------------- containers
+
+
+class Container:
+    """A running container; a context manager.
+
+    command: what runs in it. volumes: host folder → folder in the container, writable. env: its environment.
+    It runs as our own user on the host's network. name: default one that is ours alone.
+    Raises TargetMisbehaved if the engine does not start it.
+    """
+
+    def __init__(
+        self,
+        client: DockerClient,
+        image: str,
+        command: Sequence[str],
+        *,
+        name: str | None = None,
+        volumes: Mapping[Path, str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name or f"inorder-{os.getpid()}-{next(_numbers)}"
+        _tell_reaper(f"+{self.name}")
+        try:
+            self._container = client.containers.run(
+                image,
+                list(command),
+                name=self.name,
+                detach=True,
+                init=True,
+                network_mode="host",
+                user=f"{os.getuid()}:{os.getgid()}",
+                volumes={
+                    str(host.resolve()): {"bind": inside, "mode": "rw"} for host, inside in (volumes or {}).items()
+                },
+                environment=dict(env or {}),
+                labels={LABEL: str(os.getpid())},
+            )
+        except (DockerException, requests.RequestException) as error:
+            self._remove(client)
+            raise TargetMisbehaved(f"Container {self.name} could not be started: {_short(error)}") from error
+        self._client = client
+
+    def _remove(self, client: DockerClient) -> None:
+        with contextlib.suppress(NotFound):
+            client.containers.get(self.name).remove(force=True)
+        _tell_reaper(f"-{self.name}")
+
+    @property
+    def status(self) -> str:
+        """What the engine says now: "running", "paused", "exited", or "gone"."""
+        try:
+            self._container.reload()
+        except NotFound:
+            return "gone"
+        return str(self._container.status)
+
+    def pause(self) -> None:
+        """Freezes all of it: connections stay open, clocks go on, nothing runs. Verified."""
+        self._container.pause()
+        self._expect("paused")
+
+    def resume(self) -> None:
+        """Thaws it. Verified."""
+        self._container.unpause()
+        self._expect("running")
+
+    def kill(self) -> None:
+        """SIGKILL; the container stays for its logs until `close`."""
+        self._container.kill("SIGKILL")
+        self._container.wait(timeout=REQUEST_DEADLINE_S)
+
+    def wait(self, deadline_s: float) -> int | None:
+        """Waits for its end; the exit code, or None if it still runs after `deadline_s` seconds."""
+        try:
+            return int(self._container.wait(timeout=deadline_s)["StatusCode"])
+        except requests.RequestException:
+            return None
+
+    def logs(self) -> str:
+        """All that it wrote to stdout and stderr."""
+        return bytes(self._container.logs()).decode(errors="replace")
+
+    def lines(self) -> Iterator[str]:
+        """What it writes to stdout, line by line, until it ends."""
+        buffer = b""
+        for chunk in self._container.logs(stream=True, follow=True, stderr=False):
+            buffer += chunk
+            *whole, buffer = buffer.split(b"\n")
+            for line in whole:
+                yield line.decode(errors="replace")
+
+    def close(self) -> None:
+        """Removes it, running or not. A second call does nothing."""
+        if self.status != "gone":
+            self._remove(self._client)
+
+    def _expect(self, status: str) -> None:
+        found = self.status
+        if found != status:
+            raise TargetMisbehaved(f"Container {self.name} should be {status} and is {found}: {self.logs()[-2000:]}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def engine_info(client: DockerClient) -> str:
+    """For people: "Docker 20.10.24"."""
+    version: dict[str, Any] = client.version()
+    return f"Docker {version['Version']}"
