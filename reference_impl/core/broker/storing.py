@@ -19,6 +19,7 @@ from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.headers import parse_int
 from reference_impl.protocol.message import (
     PROPERTY_DELAY,
+    PROPERTY_KEY_SEQ,
     PROPERTY_REAL_QUEUE_ID,
     PROPERTY_REAL_TOPIC,
     StoredMessage,
@@ -65,6 +66,7 @@ class Storing:
     def note(self, stored: StoredMessage, out: list[Effect]) -> None:
         properties = stored.properties
         level = properties.get(PROPERTY_DELAY)
+        number = properties.get(PROPERTY_KEY_SEQ, "")
         out.append(
             Note(
                 Kind.APPEND,
@@ -79,6 +81,7 @@ class Storing:
                     "message_id": stored.message_id,
                     "origin_id": self._origin(stored),
                     "sharding_key": stored.sharding_key,
+                    "key_seq": int(number) if number.isdecimal() else None,
                     "reconsume_times": stored.reconsume_times,
                     "delay_level": int(level) if level else None,
                     "body_hash": zlib.crc32(stored.body),

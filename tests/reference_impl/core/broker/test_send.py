@@ -119,7 +119,7 @@ def test_a_torn_batch_stores_nothing(wire: Any) -> None:
 
 def test_what_the_recorder_is_told(wire: Any) -> None:
     """One note for each stored message, in the columns of a history."""
-    properties = {"UNIQ_KEY": "m1", "__SHARDINGKEY": "k", "TAGS": "t"}
+    properties = {"UNIQ_KEY": "m1", "__SHARDINGKEY": "k", "KEY_SEQ": "7", "TAGS": "t"}
     wire.send(b"body", queue_id=2, properties=properties)
     (note,) = [note for note in wire.notes if note.kind is Kind.APPEND]
     assert note.fields == {
@@ -132,6 +132,7 @@ def test_what_the_recorder_is_told(wire: Any) -> None:
         "message_id": "m1",
         "origin_id": None,
         "sharding_key": "k",
+        "key_seq": 7,
         "reconsume_times": 0,
         "delay_level": None,
         "body_hash": zlib.crc32(b"body"),
