@@ -1,0 +1,431 @@
+"""A simulated cluster: nodes built from a plan, the plan's actions, rest, and the final drain.
+
+    cluster = Cluster(plan, cores)       # name server and brokers run
+    cluster.run_until(1_000)
+    cluster.perform("start", {"client": "alice"})
+    ...
+    cluster.settle(plan.settle_ms)       # faults are healed, the dead live again, until nothing happens any more
+    cluster.drain()
+    rows = cluster.rows()
+
+It is driven by `simulate` from a whole plan, or step by step by a machine that writes the plan as it goes.
+An action that does not fit the moment does nothing.
+
+A client's process has an id of its own: `alice`, after a restart `alice.2`, as a RocketMQ client's id names its
+process. The history's `process` is the plan's name.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from reference_impl.core import io
+from reference_impl.core.broker.broker import Broker
+from reference_impl.core.broker.config import BrokerConfig
+from reference_impl.core.broker.log import BrokerStore
+from reference_impl.core.broker.topics import SCHEDULE_TOPIC
+from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.orderly import OrderlyConsumer
+from reference_impl.core.nameserver import NameServer
+from reference_impl.core.producer import Producer, ProducerConfig
+from reference_impl.protocol.bodies import TopicConfig
+from reference_impl.protocol.headers import PERM_READ_WRITE
+from reference_impl.sim.drain import drain_broker
+from reference_impl.sim.listener import Listener
+from reference_impl.sim.network import Fault, Network, Pair
+from reference_impl.sim.node import Node
+from reference_impl.sim.prober import Ask, Prober
+from reference_impl.sim.time import Timeline
+from specs.history.journal import MemoryRecorder
+from specs.history.row import Row
+from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
+from specs.vocabulary import Kind, Level, Outcome, Queue
+
+NAME_SERVER_ADDRESS = "10.0.0.1:9876"
+PRODUCER_GROUP = "producers"
+LOOK_MS = 500
+"""While the cluster settles: how often it is looked at whether anything still happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """What the nodes run: the reference's own classes, or a mutant's."""
+
+    broker: type[Broker] = Broker
+    consumer: type[OrderlyConsumer] = OrderlyConsumer
+    producer: type[Producer] = Producer
+
+
+class Cluster:
+    """See the module. message_number: of the last message that was given out to a producer."""
+
+    def __init__(self, plan: Plan, cores: Cores | None = None, run: str = "simulated") -> None:
+        self.plan = plan
+        self.message_number = 0
+        self._cores = cores or Cores()
+        self._dice = Random(f"world {plan.seed}")
+        self._timeline = Timeline()
+        self._recorder = MemoryRecorder(run, self._timeline.now_us)
+        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends)
+        self._listener = Listener(plan.listener)
+        self._stores: dict[str, BrokerStore] = {name: BrokerStore() for name in plan.topology.brokers}
+        self._addresses: dict[str, str] = {}
+        self._clients = {client.id: client for client in plan.clients}
+        self._nodes: dict[str, Node] = {}
+        self._key_seqs: dict[tuple[str, str], int] = {}
+        self._to_send: dict[tuple[str, str, str | None], deque[io.SendMessage]] = {}
+        self._chain_of: dict[int, tuple[str, str, str | None]] = {}
+        self._calls = 0  # listener calls that run
+        self._running: dict[str, int] = {}  # of each client
+        self._dead: set[str] = set()  # clients that crashed and were not started again
+        self._last_event_ms = 0  # when something last happened to a message
+        self._faults = 0
+        self._pauses: dict[str, tuple[object, object]] = {}
+        self._build()
+
+    # ------------------------------------------------------------ nodes
+
+    def _build(self) -> None:
+        server = self._node(NAME_SERVER, NAME_SERVER_ADDRESS, {})
+        self._network.listen(NAME_SERVER_ADDRESS, server)
+        for number, name in enumerate(self.plan.topology.brokers):
+            address = self._addresses[name] = f"10.0.1.{number + 1}:10911"
+            self._network.listen(address, self._node(name, address, {io.Note: self._broker_noted}))
+        hooks = {
+            "consumer": {io.CallListener: self._listener_called, io.Stopped: self._stopped},
+            "producer": {io.SendDone: self._send_done, io.Stopped: self._stopped},
+            "prober": {},
+        }
+        for number, client in enumerate(self.plan.clients):
+            self._node(client.id, f"10.0.2.{number + 1}:50000", hooks[client.kind])
+        server.boot(NameServer())
+        for name in self.plan.topology.brokers:
+            self._boot_broker(name)
+        for client in self.plan.clients:
+            if client.kind == "prober":
+                self._nodes[client.id].boot(Prober(client.id))
+
+    def _node(self, name: str, address: str, hooks: Mapping[type[Any], Any]) -> Node:
+        node = Node(name, address, self._timeline, self._network, self._recorder, hooks)
+        self._nodes[name] = node
+        return node
+
+    def _boot_broker(self, name: str) -> None:
+        config = BrokerConfig.from_plan(
+            self.plan.config, name=name, address=self._addresses[name], name_servers=(NAME_SERVER_ADDRESS,)
+        )
+        store = self._stores[name]
+        for topic in self.plan.topology.topics:
+            store.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE))
+        choices = Random(f"broker {self.plan.seed} {name} {store.epoch}")
+        self._nodes[name].boot(self._cores.broker(config, store, choices))
+
+    def _boot_client(self, client: ClientPlan) -> None:
+        node = self._nodes[client.id]
+        client_id = self.client_id(client.id, node.life + 1)
+        core: Any
+        if client.kind == "consumer":
+            core = self._cores.consumer(
+                ConsumerConfig.from_plan(
+                    self.plan.config,
+                    client_id=client_id,
+                    group=client.group,
+                    topics=dict.fromkeys(client.topics, "*"),
+                    name_servers=(NAME_SERVER_ADDRESS,),
+                )
+            )
+        else:
+            core = self._cores.producer(
+                ProducerConfig.from_plan(
+                    self.plan.config,
+                    client_id=client_id,
+                    group=client.group or PRODUCER_GROUP,
+                    topics=client.topics,
+                    name_servers=(NAME_SERVER_ADDRESS,),
+                )
+            )
+        node.boot(core)
+
+    def client_id(self, name: str, life: int | None = None) -> str:
+        """The id of a client's process: of its present (or last) one, when no number is given."""
+        number = self._nodes[name].life if life is None else life
+        return name if number <= 1 else f"{name}.{number}"
+
+    # ------------------------------------------------------------ time
+
+    @property
+    def now_ms(self) -> int:
+        """ms since the run began."""
+        return self._timeline.now_ms
+
+    @property
+    def events(self) -> int:
+        """How much has happened: deliveries of frames, timers, ends of listener calls."""
+        return self._timeline.events
+
+    def run_until(self, at_ms: int) -> None:
+        """Let everything happen that is due up to and at that time."""
+        self._timeline.run_until(at_ms)
+
+    def settle(self, limit_ms: int) -> bool:
+        """Heal, start again what died, and let time pass until all is quiet; False when that took too long."""
+        self._network.heal_all()
+        for name in self._nodes:
+            self._do_resume(name)
+        for name in self.plan.topology.brokers:
+            self._do_broker_restart(name)
+        for client in self.plan.clients:
+            node = self._nodes[client.id]
+            if client.id in self._dead and not node.alive:
+                self._do_restart(client.id)
+        end_ms = self.now_ms + limit_ms
+        while self.now_ms < end_ms:
+            self.run_until(min(self.now_ms + LOOK_MS, end_ms))
+            if self.is_quiet:
+                return True
+        return False
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is under way, and nothing happened for longer than anything here could wait."""
+        config = self.plan.config
+        patience_ms = max(31_000, config.broker_lease_ms + config.rebalance_ms + 5_000)
+        return (
+            not self._calls
+            and not self._chain_of
+            and self.now_ms - self._last_event_ms > patience_ms
+            and not any(self._waits_for_its_time(store) for store in self._stores.values())
+        )
+
+    def _waits_for_its_time(self, store: BrokerStore) -> bool:
+        levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
+        return any(store.queue(SCHEDULE_TOPIC, n - 1).max_offset > store.delayed_done.get(n, 0) for n in levels)
+
+    def drain(self) -> None:
+        """Read every queue of every broker to its end, dead letters included, while time stands still."""
+        for name in self.plan.topology.brokers:
+            node = self._nodes[name]
+            if isinstance(node.core, Broker):
+                drain_broker(node.core, node.wall_ms, self._recorder)
+
+    def rows(self) -> list[Row]:
+        """The history so far."""
+        return self._recorder.rows()
+
+    # ------------------------------------------------------------ the plan's actions
+
+    def add_rule(self, rule: ListenerRule) -> None:
+        """One more rule for the listeners, as if it stood last in the plan."""
+        self._listener.add(rule)
+
+    def perform(self, do: str, args: Mapping[str, Any]) -> None:
+        """Do one of `specs.plan.plan.VERBS`, now."""
+        match do:
+            case "cut" | "hold":
+                self._network.inject(do, args["a"], args["b"])
+            case "delay" | "reorder":
+                self._network.inject(do, args["a"], args["b"], args["ms"])
+            case "lose" | "duplicate":
+                self._network.inject(do, args["a"], args["b"], args["percent"])
+            case "drop_next":
+                answer = bool(args.get("answer", False))
+                self._network.inject(do, args["a"], args["b"], args["code"], answer=answer)
+            case "heal":
+                self._network.heal(args["a"], args["b"])
+            case "probe_lock" | "probe_unlock":
+                self._probe(Kind.LOCK if do == "probe_lock" else Kind.UNLOCK, args)
+            case _:
+                getattr(self, f"_do_{do}")(**args)
+
+    def is_running(self, name: str) -> bool:
+        return self._nodes[name].alive
+
+    def is_paused(self, name: str) -> bool:
+        return self._nodes[name].paused
+
+    def has_started(self, name: str) -> bool:
+        return self._nodes[name].life > 0
+
+    def _do_start(self, client: str) -> None:
+        node = self._nodes[client]
+        if not node.life and client in self._clients:
+            self._boot_client(self._clients[client])
+
+    def _do_stop(self, client: str) -> None:
+        node = self._nodes[client]
+        if node.alive and client in self._clients and self._clients[client].kind != "prober":
+            node.post(io.Shutdown())
+
+    def _do_restart(self, client: str) -> None:
+        node = self._nodes[client]
+        if client in self._clients and node.life and not node.alive:
+            self._dead.discard(client)
+            self._boot_client(self._clients[client])
+
+    def _do_crash(self, client: str, silent: bool = False) -> None:
+        node = self._nodes[client]
+        if not node.alive or client not in self._clients or self._clients[client].kind == "prober":
+            return
+        self._do_resume(client)
+        self._dead.add(client)
+        fields = {"process": client, "client_id": self.client_id(client), "level": Level.CLIENT}
+        self._recorder.note(Kind.CRASH, Outcome.OK, {**fields, "wall_us": node.wall_ms * 1000})
+        self._fault_note("crash", client)
+        self._forget_work(client)
+        node.halt(silent=silent)
+
+    def _do_broker_crash(self, broker: str) -> None:
+        node = self._nodes[broker]
+        if not node.alive or broker not in self._stores:
+            return
+        self._do_resume(broker)
+        fields = {"process": broker, "broker": broker, "broker_epoch": self._stores[broker].epoch}
+        wall_us = node.wall_ms * 1000
+        self._recorder.note(Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us})
+        self._fault_note("broker_crash", broker)
+        node.halt()
+
+    def _do_broker_restart(self, broker: str) -> None:
+        if broker in self._stores and not self._nodes[broker].alive:
+            self._boot_broker(broker)
+
+    def _do_pause(self, node: str) -> None:
+        found = self._nodes[node]
+        if not found.alive or found.paused:
+            return
+        pause, fault = ("pause", node, self._next_fault()), ("fault", self._next_fault())
+        fields = self._party(node)
+        self._recorder.begin(pause, Kind.PAUSE, fields)
+        self._recorder.begin(fault, Kind.FAULT, {**fields, "detail": f"pause {node}"})
+        self._pauses[node] = (pause, fault)
+        found.pause()
+
+    def _do_resume(self, node: str) -> None:
+        ops = self._pauses.pop(node, None)
+        if ops is None:
+            return
+        self._recorder.end(ops[0], Outcome.OK)
+        waited = self._nodes[node].waiting
+        self._recorder.end(ops[1], Outcome.OK if waited else Outcome.REFUSED)
+        self._nodes[node].resume()
+
+    def _do_clock_step(self, node: str, ms: int) -> None:
+        found = self._nodes[node]
+        self._recorder.note(Kind.CLOCK_STEP, Outcome.OK, {**self._party(node), "value": ms})
+        self._fault_note("clock_step", node)
+        found.skew_ms += ms
+
+    def _do_send(self, client: str, topic: str, count: int, key: str | None = None) -> None:
+        """The messages get their numbers in any case, so that they do not depend on who runs."""
+        messages = []
+        for _ in range(count):
+            self.message_number += 1
+            number = self.message_number
+            sequence = self._key_seqs.get((topic, key or ""), 0) + 1
+            self._key_seqs[topic, key or ""] = sequence
+            body = f"message {number} of the plan".encode()
+            key_seq = None if key is None else sequence
+            messages.append(io.SendMessage(number, topic, body, key, key_seq, message_id=f"m{number}"))
+        node = self._nodes[client]
+        if not node.alive or client not in self._clients or self._clients[client].kind != "producer":
+            return
+        chain = (client, topic, key)
+        waiting = self._to_send.setdefault(chain, deque())
+        is_idle = not waiting and chain not in self._chain_of.values()
+        waiting.extend(messages)
+        if is_idle:
+            self._send_next(chain)
+
+    def _send_next(self, chain: tuple[str, str, str | None]) -> None:
+        waiting = self._to_send[chain]
+        if waiting:
+            message = waiting.popleft()
+            self._chain_of[int(str(message.token))] = chain
+            self._nodes[chain[0]].post(message)
+
+    def _probe(self, kind: Kind, args: Mapping[str, Any]) -> None:
+        client = self._clients.get(args["client"])
+        address = self._addresses.get(args["broker"])
+        if client is None or client.kind != "prober" or address is None or not args["queues"]:
+            return
+        queues = tuple(Queue(args["topic"], args["broker"], number) for number in args["queues"])
+        self._nodes[client.id].post(Ask(kind, args["group"], address, queues))
+
+    # ------------------------------------------------------------ what nodes do
+
+    def _listener_called(self, node: Node, call: io.CallListener) -> None:
+        self._calls += 1
+        self._running[node.name] = self._running.get(node.name, 0) + 1
+        self._last_event_ms = self.now_ms
+        rule = self._listener.decide(self.now_ms, node.name, call.lane, call.messages, call.delivery)
+        returned = io.ListenerReturned(call.call_id, rule.outcome, rule.manual, rule.suspend_ms)
+        self._timeline.after(rule.duration_ms, self._listener_returns, node, node.life, returned)
+
+    def _listener_returns(self, node: Node, life: int, returned: io.ListenerReturned) -> None:
+        if node.alive and node.life == life:
+            self._calls -= 1
+            self._running[node.name] -= 1
+            node.post(returned)
+
+    def _send_done(self, node: Node, done: io.SendDone) -> None:
+        self._last_event_ms = self.now_ms
+        chain = self._chain_of.pop(int(str(done.token)), None)
+        if chain is not None:
+            # As an input of its own: the core is still busy with the one that ended this send.
+            self._timeline.after(0, self._send_next_in_life, node, node.life, chain)
+
+    def _send_next_in_life(self, node: Node, life: int, chain: tuple[str, str, str | None]) -> None:
+        if node.alive and node.life == life and chain not in self._chain_of.values():
+            self._send_next(chain)
+
+    def _stopped(self, node: Node, stopped: io.Stopped) -> None:
+        self._timeline.after(0, self._stop_node, node, node.life)
+
+    def _stop_node(self, node: Node, life: int) -> None:
+        if node.life == life and node.alive:
+            self._forget_work(node.name)
+            node.halt()
+
+    def _forget_work(self, name: str) -> None:
+        """The process ends: its listener calls end with it, and nobody sends its messages."""
+        self._calls -= self._running.pop(name, 0)
+        self._chain_of = {token: chain for token, chain in self._chain_of.items() if chain[0] != name}
+        for chain in [chain for chain in self._to_send if chain[0] == name]:
+            del self._to_send[chain]
+
+    def _broker_noted(self, node: Node, note: io.Note) -> None:
+        if note.kind is Kind.APPEND:
+            self._last_event_ms = self.now_ms
+
+    # ------------------------------------------------------------ faults, recorded
+
+    def _party(self, name: str) -> dict[str, Any]:
+        wall_us = self._nodes[name].wall_ms * 1000
+        fields: dict[str, Any] = {"process": name, "level": Level.CLIENT, "wall_us": wall_us}
+        if name in self._clients:
+            fields["client_id"] = self.client_id(name)
+        elif name in self._stores:
+            fields["broker"] = name
+            fields["broker_epoch"] = self._stores[name].epoch
+        return fields
+
+    def _next_fault(self) -> int:
+        self._faults += 1
+        return self._faults
+
+    def _fault_begins(self, kind: str, link: Pair, number: int) -> object:
+        op = ("fault", self._next_fault())
+        words = f"{kind} {link[0]} {link[1]}" + (f" {number}" if number else "")
+        self._recorder.begin(op, Kind.FAULT, {"level": Level.CLIENT, "process": "harness", "detail": words})
+        return op
+
+    def _fault_ends(self, fault: Fault) -> None:
+        self._recorder.end(fault.op, Outcome.OK if fault.seen else Outcome.REFUSED)
+
+    def _fault_note(self, kind: str, name: str) -> None:
+        fields = {"level": Level.CLIENT, "process": "harness", "detail": f"{kind} {name}"}
+        self._recorder.note(Kind.FAULT, Outcome.OK, fields)

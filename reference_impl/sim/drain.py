@@ -1,0 +1,90 @@
+"""The final drain: every queue of a broker read to its end, as a pull of a client named `drain` would see it.
+
+One marker row for each queue (kind READ, no offset, value = the offset up to which it was read) that begins before
+the first read and ends after the last, and one row for each message found. `wall_us` of a message's row is when
+the broker stored it. Rows of a retry or dead-letter topic carry the group that it belongs to.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from reference_impl.core.broker.broker import Broker
+from reference_impl.core.broker.topics import SCHEDULE_TOPIC
+from reference_impl.core.io import Closed, Effect, Opened, Received, Send
+from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
+from reference_impl.protocol.message import StoredMessage, decode_all
+from specs.history.journal import MemoryRecorder
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+
+DRAIN = "drain"
+_CONNECTION = "drain"
+_READ_MAX = 800
+
+
+def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder) -> None:
+    """Read all queues of all readable topics. now_ms: the broker's wall clock."""
+    broker.handle(now_ms, Opened(_CONNECTION, "10.0.3.1:50000"))
+    for topic in sorted(broker.store.topics):
+        config = broker.store.topics[topic]
+        if topic not in (DEFAULT_TOPIC, SCHEDULE_TOPIC) and config.perm & PERM_READ:
+            for queue_id in range(config.read_queues):
+                _drain_queue(broker, now_ms, topic, queue_id, recorder)
+    broker.handle(now_ms, Closed(_CONNECTION))
+
+
+def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorder: MemoryRecorder) -> None:
+    fields: dict[str, Any] = {
+        "process": DRAIN,
+        "client_id": DRAIN,
+        "level": Level.WIRE,
+        "group": group_of(topic),
+        "topic": topic,
+        "broker": broker.config.name,
+        "broker_epoch": broker.store.epoch,
+        "queue_id": queue_id,
+    }
+    op = (DRAIN, broker.config.name, topic, queue_id)
+    recorder.begin(op, Kind.READ, fields)
+    offset = 0
+    while True:
+        header = PullHeader(DRAIN, topic, queue_id, offset, _READ_MAX, PULL_SUBSCRIPTION, subscription="*")
+        answer = _ask(broker, now_ms, Command(RequestCode.PULL_MESSAGE, header.to_ext()))
+        if answer is None or answer.code != ResponseCode.SUCCESS:
+            break
+        for message in decode_all(answer.body):
+            recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message)})
+        offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
+    ended = answer is not None and answer.code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
+    recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset})
+
+
+def _ask(broker: Broker, now_ms: int, command: Command) -> Command | None:
+    effects: list[Effect] = broker.handle(now_ms, Received(_CONNECTION, command))
+    for effect in effects:
+        if isinstance(effect, Send) and effect.conn == _CONNECTION:
+            return effect.command
+    return None
+
+
+def group_of(topic: str) -> str | None:
+    """The group that a retry or dead-letter topic belongs to."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return None
+
+
+def _found(message: StoredMessage) -> dict[str, Any]:
+    return {
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id or message.offset_id,
+        "origin_id": message.origin_id,
+        "sharding_key": message.sharding_key,
+        "reconsume_times": message.reconsume_times,
+        "body_hash": zlib.crc32(message.body),
+        "wall_us": message.store_ms * 1000,
+    }

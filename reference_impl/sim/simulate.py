@@ -1,0 +1,92 @@
+"""From a plan to a history: the same plan gives the same bytes, on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reference_impl.core.consumer.orderly import OrderlyConsumer
+from reference_impl.core.producer import Producer
+from reference_impl.mutants import Mutant, load
+from reference_impl.sim.cluster import Cluster, Cores
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.plan import Plan
+
+REFERENCE = "inorder reference"
+
+
+def cores_of(mutant: Mutant | None) -> Cores:
+    """The classes that the nodes run."""
+    if mutant is None:
+        return Cores()
+    return Cores(mutant.broker, mutant.consumer or OrderlyConsumer, mutant.producer or Producer)
+
+
+def parties_of(mutant: Mutant | None) -> Mapping[str, str]:
+    """Who implements broker, client and producer, for a verdict."""
+    if mutant is None:
+        return {"broker": REFERENCE, "client": REFERENCE, "producer": REFERENCE}
+    name = f"inorder mutant {mutant.name}"
+    correct = Cores()
+    cores = cores_of(mutant)
+    return {
+        "broker": name if cores.broker is not correct.broker else REFERENCE,
+        "client": name if cores.consumer is not correct.consumer else REFERENCE,
+        "producer": name if cores.producer is not correct.producer else REFERENCE,
+    }
+
+
+def target_name(mutant: Mutant | None) -> str:
+    return "reference" if mutant is None else f"mutant:{mutant.name}"
+
+
+def run_name(mutant: Mutant | None, seed: int) -> str:
+    return f"{target_name(mutant).replace(':', '-')}-{seed}"
+
+
+def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
+    """What a judge must know about a run of the plan."""
+    return RunInfo(
+        run=run_name(mutant, plan.seed),
+        seed=plan.seed,
+        target=target_name(mutant),
+        parties=parties_of(mutant),
+        levels=("client", "wire", "store"),
+        clock_bounds_us={"virtual": 0},
+        closed_world=True,
+        config=plan.config,
+        plan=plan.to_json(),
+    )
+
+
+def cluster_of(plan: Plan, mutant: Mutant | None) -> Cluster:
+    return Cluster(plan, cores_of(mutant), run_name(mutant, plan.seed))
+
+
+def simulate(plan: Plan, mutant: Mutant | str | None = None) -> tuple[RunInfo, list[Row]]:
+    """Run the plan. mutant: run that one instead of the correct reference."""
+    if isinstance(mutant, str):
+        mutant = load(mutant)
+    cluster = play(plan, mutant)
+    return runinfo_of(plan, mutant), cluster.rows()
+
+
+def play(plan: Plan, mutant: Mutant | None) -> Cluster:
+    """The cluster after the whole plan."""
+    cluster = cluster_of(plan, mutant)
+    for action in plan.actions:
+        if action.at_ms > cluster.now_ms:
+            cluster.run_until(action.at_ms)
+        cluster.perform(action.do, action.args)
+    if plan.until_ms > cluster.now_ms:
+        cluster.run_until(plan.until_ms)
+    cluster.settle(plan.settle_ms)
+    if plan.drain:
+        cluster.drain()
+    return cluster
+
+
+def with_config(plan: Plan, values: Mapping[str, object]) -> Plan:
+    """The plan with some numbers of its configuration replaced."""
+    return replace(plan, config=replace(plan.config, **values))  # type: ignore[arg-type]
