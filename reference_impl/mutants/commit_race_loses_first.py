@@ -10,7 +10,7 @@ from reference_impl.core.broker.offset_table import OffsetKey, Offsets, OffsetTa
 NAME = "commit-race-loses-first"
 BUG = "B-57: the first commits of two queues race, and one is lost"
 SOURCE = "apache/rocketmq pull request 1427: get, then put, instead of putIfAbsent"
-KILLED_BY = "CMT-9"
+KILLED_BY = "WIR-13"
 ORACLE = "model"
 RACE_MS = 50
 
