@@ -15,7 +15,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if shadows:
         print(sentence(shadows), file=sys.stderr)  # noqa: T201 - nothing of ours can be imported yet
         return EXIT_SHADOWED
-    cli = importlib.import_module("conformance.cli.main")
+    try:
+        cli = importlib.import_module("conformance.cli.main")
+    except ImportError as error:
+        print(f"inorder can't start: {error}; install the distribution again", file=sys.stderr)  # noqa: T201
+        return EXIT_SHADOWED
     code: int = cli.main(list(sys.argv[1:] if arguments is None else arguments))
     return code
 

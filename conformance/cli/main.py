@@ -1,0 +1,211 @@
+"""The root of the command line: commands by entry point, and one sentence for every error.
+
+Rules:
+- a command is a click command in the entry-point group `inorder.commands`; it returns its exit code (None is 0);
+- data goes to stdout, everything for people to stderr;
+- an `InorderError` is one sentence and its own exit code; a usage error is 64, never the 2 of argument parsers,
+  which means *inconclusive* here; anything unexpected is 70, with the traceback in a file, never on the screen;
+- Ctrl-C ends with 130 after everybody's clean-up, SIGTERM with 143.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from conformance.cli.people import say
+from conformance.parts.processes import exit_on_sigterm
+from specs.errors import EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
+
+COMMAND_GROUP = "inorder.commands"
+EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+
+_ORDER = (
+    "conform",
+    "chaos",
+    "check",
+    "explain",
+    "replay",
+    "report",
+    "list",
+    "serve",
+    "generate",
+    "compact",
+    "doctor",
+)
+
+
+class CommandUnavailable(InorderError):
+    """A command is registered, but the part that brings it can't be imported."""
+
+
+class Root(click.Group):
+    """The group of all registered commands. Its `main` never lets a traceback through."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        found = set(_registered())
+        return [name for name in _ORDER if name in found] + sorted(found - set(_ORDER))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _registered().get(cmd_name)
+        return None if entry is None else _load(entry)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: list[tuple[str, str]] = []
+        for name in self.list_commands(ctx):
+            try:
+                command = self.get_command(ctx, name)
+            except CommandUnavailable as error:
+                rows.append((name, f"(not available: {error})"))
+            else:
+                rows.append((name, command.get_short_help_str(limit=90) if command else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """As click's, but standalone it exits with the codes of this command line, whatever happens."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        sys.exit(self._guarded(args, prog_name or "inorder", complete_var, extra))
+
+    def _guarded(
+        self, args: Sequence[str] | None, prog_name: str, complete_var: str | None, extra: dict[str, Any]
+    ) -> int:
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BaseException as error:
+            return _conclude(error)
+        return code if isinstance(code, int) else EXIT_UPHELD
+
+
+def _registered() -> dict[str, EntryPoint]:
+    """Commands by name. Of two distributions that bring one name, ours wins."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=COMMAND_GROUP):
+        ours = entry.dist is not None and entry.dist.name == "inorder"
+        if ours or entry.name not in found:
+            found[entry.name] = entry
+    return found
+
+
+def _load(entry: EntryPoint) -> click.Command:
+    try:
+        command = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise CommandUnavailable(f"`inorder {entry.name}` can't be loaded from {entry.value}: {error}") from error
+    if not isinstance(command, click.Command):
+        raise CommandUnavailable(f"`inorder {entry.name}`: {entry.value} is no click command")
+    return command
+
+
+def _conclude(error: BaseException) -> int:
+    """One sentence on stderr and the exit code that `error` means."""
+    match error:
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else EXIT_UPHELD if error.code is None else EXIT_SUITE
+        case click.exceptions.NoArgsIsHelpError():
+            click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
+            return EXIT_USAGE
+        case click.UsageError():
+            where = error.ctx.command_path if error.ctx else "inorder"
+            say(f"{_sentence(error.format_message())}; `{where} --help` shows what there is")
+            return EXIT_USAGE
+        case click.ClickException():
+            say(_sentence(error.format_message()))
+            return EXIT_USAGE
+        case click.Abort() | KeyboardInterrupt():
+            say("stopped by Ctrl-C")
+            return EXIT_INTERRUPTED
+        case BrokenPipeError():
+            # Whoever read us is gone; a flush at exit must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_PIPE_CLOSED
+        case InorderError():
+            say(_sentence(str(error) or type(error).__name__))
+            return error.exit_code
+        case BaseExceptionGroup():
+            return _conclude_group(error)
+        case _:
+            say(f"{_unexpected(error)}; the suite itself failed, not the system it judges; {_keep_traceback(error)}")
+            return EXIT_SUITE
+
+
+def _conclude_group(group: BaseExceptionGroup[BaseException]) -> int:
+    """Several tasks failed: an interruption wins, then anything unexpected, then the first known error."""
+    leaves = list(_leaves(group))
+    for wanted in (KeyboardInterrupt, SystemExit):
+        for leaf in leaves:
+            if isinstance(leaf, wanted):
+                return _conclude(leaf)
+    if all(isinstance(leaf, InorderError) for leaf in leaves):
+        return _conclude(leaves[0])
+    say(f"{_unexpected(leaves[0])}; the suite itself failed, not the system it judges; {_keep_traceback(group)}")
+    return EXIT_SUITE
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
+def _unexpected(error: BaseException) -> str:
+    text = _sentence(str(error))
+    return f"unexpected {type(error).__name__}{f': {text}' if text else ''}"
+
+
+def _keep_traceback(error: BaseException) -> str:
+    """Write the traceback to a file of its own and say where."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="inorder-traceback-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(" ".join(sys.argv) + "\n\n" + "".join(traceback.format_exception(error)))
+    except OSError as why:
+        return f"its traceback could not be kept ({why})"
+    return f"its traceback is in {Path(name)}"
+
+
+def _sentence(text: str) -> str:
+    """One line, without a final stop: more words may follow."""
+    return " ".join(text.split()).rstrip(".")
+
+
+@click.command(cls=Root, name="inorder", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="inorder", prog_name="inorder", message="%(prog)s %(version)s")
+def root() -> None:
+    """Does this message system really keep the order it promises?
+
+    \b
+    Exit codes: 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or input,
+    70 the suite itself failed or the run can't be trusted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit. SIGTERM and SIGHUP unwind like Ctrl-C, so that children are put away."""
+    exit_on_sigterm()
+    root.main(args=arguments, prog_name="inorder")
+    raise AssertionError("click returned in standalone mode")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""A verdict as Markdown, for a pull request or a wiki: a table, then the story of each failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.reports.text import WORDS, closing, failure
+from conformance.reports.view import ClauseView, VerdictView, families
+from specs.history.row import Row
+from specs.verdicts.verdict import ClauseVerdict
+
+_SIGNS: dict[ClauseVerdict, str] = {
+    ClauseVerdict.UPHELD: "✅",
+    ClauseVerdict.REFUTED: "❌",
+    ClauseVerdict.POSSIBLE: "❔",
+}
+
+
+def render(verdicts: Sequence[VerdictView], *, context: Sequence[Row] = ()) -> str:
+    """The document for one or several runs."""
+    return "\n".join(_one(verdict, context) for verdict in verdicts)
+
+
+def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
+    lines = [
+        f"# {_cell(verdict.target)}: {verdict.verdict.value}",
+        "",
+        f"{_cell(closing(verdict))}.",
+        f"Seed {verdict.seed}, profile `{verdict.profile}`.",
+    ]
+    lines += [f"The {role} is {_cell(name)}." for role, name in verdict.parties.items()]
+    for family, clauses in families([clause for clause in verdict.clauses if not clause.hidden]):
+        lines += ["", f"## {family[:1].upper()}{family[1:]}", "", _HEADER, _RULE, *(_row(clause) for clause in clauses)]
+    for clause in verdict.failures:
+        fence = "````"
+        lines += ["", f"## {clause.name}", "", fence + "text", failure(verdict, clause, context=context), fence]
+    failed = [check for check in verdict.met if check.ok is False]
+    if failed:
+        lines += ["", "## Checks of the run that failed", ""]
+        lines += [f"- {check.id} {check.title}: {_cell(check.detail)}" for check in failed]
+    if verdict.replay:
+        lines += ["", f"Replay: `{verdict.replay}`"]
+    return "\n".join(lines) + "\n"
+
+
+_HEADER = "| clause | promise | kept by | made by | verdict | at stake | why |"
+_RULE = "|---|---|---|---|---|---:|---|"
+
+
+def _row(clause: ClauseView) -> str:
+    sign = _SIGNS.get(clause.verdict, "")
+    why = clause.explanation if clause.verdict is ClauseVerdict.REFUTED else clause.reason
+    cells = (
+        clause.id,
+        clause.statement or clause.title,
+        clause.party,
+        " + ".join(dict.fromkeys(clause.implementations)),
+        f"{sign} {WORDS[clause.verdict].lower()}".strip(),
+        f"{clause.opportunities:,}",
+        why,
+    )
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

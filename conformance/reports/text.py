@@ -1,0 +1,224 @@
+"""A verdict for people: a table of clauses, the story of each failure, and one closing sentence.
+
+A failure must be understood by somebody who has seen none of the code: what was promised, by whom, what happened,
+a drawing, the events, and how to see it again.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from conformance.reports.timeline import draw
+from conformance.reports.view import CheckView, ClauseView, VerdictView, families
+from specs.clauses.catalogue import by_id
+from specs.history.row import Row
+from specs.history.text import render_rows
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
+from specs.vocabulary import Kind
+
+WORDS: dict[ClauseVerdict, str] = {
+    ClauseVerdict.UPHELD: "upheld",
+    ClauseVerdict.REFUTED: "REFUTED",
+    ClauseVerdict.POSSIBLE: "possible",
+    ClauseVerdict.NOT_EXERCISED: "not exercised",
+    ClauseVerdict.NOT_CLAIMED: "not claimed",
+    ClauseVerdict.ALLOWED: "allowed",
+}
+COLOURS: dict[ClauseVerdict, str] = {
+    ClauseVerdict.UPHELD: "green",
+    ClauseVerdict.REFUTED: "bold red",
+    ClauseVerdict.POSSIBLE: "yellow",
+    ClauseVerdict.NOT_EXERCISED: "yellow",
+    ClauseVerdict.NOT_CLAIMED: "dim",
+    ClauseVerdict.ALLOWED: "cyan",
+}
+_RUN_COLOURS: dict[RunVerdict, str] = {
+    RunVerdict.UPHELD: "bold green",
+    RunVerdict.REFUTED: "bold red",
+    RunVerdict.INCONCLUSIVE: "bold yellow",
+    RunVerdict.INADMISSIBLE: "bold red",
+}
+_INDENT = 14
+
+
+def clause_table(verdict: VerdictView) -> Table:
+    """One line per clause, grouped by family; clauses that a more specific one stands for are left out."""
+    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), title_justify="left", show_edge=False)
+    table.add_column("clause", no_wrap=True)
+    table.add_column("promise", ratio=5)
+    table.add_column("kept by", no_wrap=True)
+    table.add_column("made by", ratio=3)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("at stake", justify="right", no_wrap=True)
+    table.add_column("why", ratio=4)
+    groups = families([clause for clause in verdict.clauses if not clause.hidden])
+    for number, (_family, clauses) in enumerate(groups):
+        for clause in clauses:
+            colour = COLOURS[clause.verdict]
+            table.add_row(
+                Text(clause.id),
+                Text(clause.title),
+                Text(clause.party),
+                Text(_made_by(clause)),
+                Text(WORDS[clause.verdict], style=colour),
+                Text(f"{clause.opportunities:,}"),
+                Text(_why(clause)),
+            )
+        if number + 1 < len(groups):
+            table.add_section()
+    return table
+
+
+def check_lines(checks: Sequence[CheckView]) -> list[Text]:
+    """A line for each check of the run that failed, or one line that says all is well."""
+    failed = [check for check in checks if check.ok is False]
+    if not failed:
+        done = sum(check.ok is True for check in checks)
+        return [Text(f"checks of the run: {done} of {len(checks)} made, all passed", style="dim")] if checks else []
+    return [
+        Text.assemble(("check failed  ", "bold yellow"), _told(check))
+        for check in failed
+    ]
+
+
+def _told(check: CheckView) -> str:
+    return f"{check.id} {check.title}: {check.detail}" if check.detail else f"{check.id} {check.title}"
+
+
+def closing(verdict: VerdictView) -> str:
+    """The verdict in one sentence: the word, how many of what, and what makes it no better."""
+    counts = [
+        f"{verdict.count(each)} {WORDS[each].lower()}"
+        for each in ClauseVerdict
+        if verdict.count(each) or each is ClauseVerdict.UPHELD
+    ]
+    sentence = f"{verdict.verdict.value.upper()}  {verdict.target} under {verdict.profile}: {', '.join(counts)}"
+    if verdict.cut:
+        sentence += f"; the history was cut ({', '.join(verdict.cut)})"
+    return sentence
+
+
+def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
+    """Everything: table, checks, failures, closing sentence."""
+    parts: list[RenderableType] = [clause_table(verdict), Text()]
+    for clause in verdict.failures:
+        parts += [_coloured(failure(verdict, clause, width=width, context=context)), Text()]
+    parts += check_lines(verdict.met)
+    parts.append(Text(closing(verdict), style=_RUN_COLOURS[verdict.verdict]))
+    return Group(*parts)
+
+
+def _coloured(block: str) -> Text:
+    """The block with its first word, the verdict, in colour. Plain text, so that brackets stay brackets."""
+    text = Text(block)
+    word = block.split(" ", 1)[0]
+    text.stylize("bold red" if word == WORDS[ClauseVerdict.REFUTED] else "bold yellow", 0, len(word))
+    return text
+
+
+def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, context: Sequence[Row] = ()) -> str:
+    """The story of one failure, as plain text at most `width` wide (events may be wider: they are never cut)."""
+    lines = [_head(verdict, clause, width)]
+    lines += _item("promised:", clause.statement, width)
+    lines += _item("kept by:", _keepers(verdict, clause), width)
+    if clause.explanation:
+        lines += _item("happened:", _sentence(clause.explanation), width)
+    if clause.reason:
+        lines += _item("note:", _sentence(clause.reason), width)
+    if clause.witness:
+        drawing = draw(clause.witness, width=width - _INDENT, context=around(clause.witness, context))
+        lines += _block("timeline:", drawing)
+        base_us = min(row.started_us for row in clause.witness)
+        since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
+        lines += _block("events:", since + render_rows(clause.witness))
+    if clause.opportunities:
+        often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
+        lines += _item("how often:", often, width)
+    sources = by_id()[clause.id].sources if clause.id in by_id() else ()
+    if sources:
+        lines += _item("source:", ", ".join(sources), width)
+    if verdict.replay:
+        lines += _item("replay:", verdict.replay, 10_000)
+    return "\n".join(lines)
+
+
+def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
+    """What befell the parties of a witness in its time: their pauses, crashes and departures, and every fault."""
+    start = min(row.started_us for row in witness)
+    stop = max(row.ended_us if row.ended_us is not None else row.started_us for row in witness)
+    names = {name for row in witness for name in (row.client_id, row.process, row.broker) if name}
+    return [
+        row
+        for row in context
+        if row.run == witness[0].run
+        and row.started_us <= stop
+        and (row.ended_us is None or row.ended_us >= start)
+        and (row.kind is Kind.FAULT or names & {row.client_id, row.process, row.broker})
+    ]
+
+
+def render(renderable: RenderableType, *, width: int = 100) -> str:
+    """A renderable as plain text, for files."""
+    console = Console(width=width, file=None, record=False, force_terminal=False, color_system=None, highlight=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def times(number: int) -> str:
+    """`once`, or `1,204 times`."""
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _head(verdict: VerdictView, clause: ClauseView, width: int) -> str:
+    word = WORDS[clause.verdict].upper()
+    left = f"{word}  {clause.id} {clause.title}"
+    count = f"{len(clause.witness)} event{'' if len(clause.witness) == 1 else 's'}"
+    if verdict.events:
+        count += f" of {verdict.events:,}"
+    right = f"seed {verdict.seed}   {count}"
+    return f"{left}{' ' * max(2, width - len(left) - len(right))}{right}"
+
+
+def _keepers(verdict: VerdictView, clause: ClauseView) -> str:
+    roles = [role for role in ("broker", "client", "producer") if role == clause.party]
+    if clause.party == "pair":
+        roles = ["client", "broker"]
+    named = [f"{role} {verdict.parties.get(role, 'unknown')}" for role in roles]
+    return f"the {' and the '.join(named)}" if named else clause.party
+
+
+def _made_by(clause: ClauseView) -> str:
+    return " + ".join(dict.fromkeys(clause.implementations)) or "–"
+
+
+def _why(clause: ClauseView) -> str:
+    if clause.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE):
+        return f"broken {times(clause.violations)}"
+    return clause.reason
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _item(name: str, text: str, width: int) -> list[str]:
+    wrapped = textwrap.wrap(text, max(30, width - _INDENT), break_long_words=False, break_on_hyphens=False) or [""]
+    return [f"  {name:<{_INDENT - 2}}{wrapped[0]}", *(f"{'':<{_INDENT}}{line}" for line in wrapped[1:])]
+
+
+def _block(name: str, text: str) -> list[str]:
+    first, *rest = text.splitlines() or [""]
+    return [f"  {name:<{_INDENT - 2}}{first}".rstrip(), *(f"{'':<{_INDENT}}{line}".rstrip() for line in rest)]
+
+
+def write(path: Path, verdict: VerdictView, *, width: int = 100, context: Sequence[Row] = ()) -> None:
+    """The whole report as a text file."""
+    path.write_text(render(report(verdict, width=width, context=context), width=width), encoding="utf-8")

@@ -1,0 +1,201 @@
+"""A verdict as reports see it: read from `inorder/verdict/v1`, live or from a folder.
+
+Rules:
+- a general clause that was refuted by the same event as a specific one is hidden (its reason names the specific one);
+- what stays is grouped by family, in catalogue order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specs.clauses.base import Clause
+from specs.errors import EXIT_SUITE, HistoryError
+from specs.history.row import Row, make_row
+from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, RunVerdict, Verdict
+
+VERDICT_FILE = "verdict.json"
+_SHOWN_AS = "shown as "
+_WIRE = "the wire"
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseView:
+    """One clause or wire rule of a verdict."""
+
+    id: str
+    title: str
+    statement: str
+    verdict: ClauseVerdict
+    party: str
+    implementations: tuple[str, ...]
+    opportunities: int
+    floor: int
+    violations: int
+    witness: tuple[Row, ...]
+    explanation: str
+    reason: str
+
+    @property
+    def family(self) -> str:
+        """The family's name for people."""
+        return Clause.FAMILIES.get(self.id.split("-")[0], _WIRE)
+
+    @property
+    def hidden(self) -> bool:
+        """Refuted by the same event as a more specific clause, which is shown instead."""
+        return self.verdict is ClauseVerdict.REFUTED and self.reason.startswith(_SHOWN_AS)
+
+    @property
+    def name(self) -> str:
+        return f"{self.id} {self.title}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """A check of the run itself. ok is None where there was nothing to check."""
+
+    id: str
+    title: str
+    ok: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """A verdict, read. events: rows of the history, where known."""
+
+    verdict: RunVerdict
+    target: str
+    profile: str
+    seed: int
+    run: str
+    replay: str | None
+    parties: Mapping[str, str]
+    levels: tuple[str, ...]
+    clauses: tuple[ClauseView, ...]
+    met: tuple[CheckView, ...]
+    cut: tuple[str, ...] = ()
+    faults: tuple[tuple[str, bool], ...] = ()
+    tool: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    folder: Path | None = None
+    events: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES.get(self.verdict, EXIT_SUITE)
+
+    @property
+    def failures(self) -> tuple[ClauseView, ...]:
+        """Refuted clauses to show, then possible ones, in catalogue order."""
+        wanted = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
+        return tuple(
+            clause for verdict in wanted for clause in self.clauses if clause.verdict is verdict and not clause.hidden
+        )
+
+    def of(self, verdict: ClauseVerdict) -> tuple[ClauseView, ...]:
+        return tuple(clause for clause in self.clauses if clause.verdict is verdict)
+
+    def count(self, verdict: ClauseVerdict) -> int:
+        return len(self.of(verdict))
+
+
+def view(verdict: Verdict, *, folder: Path | None = None, events: int | None = None) -> VerdictView:
+    """A live verdict as reports see it."""
+    return parse(verdict.to_json(), where="the verdict", folder=folder, events=events)
+
+
+def parse(
+    data: Mapping[str, Any], *, where: str, folder: Path | None = None, events: int | None = None
+) -> VerdictView:
+    """Read `inorder/verdict/v1`. Raises HistoryError (exit 64) for another version or a broken shape."""
+    schema = data.get("schema")
+    if schema != VERDICT_SCHEMA:
+        raise HistoryError(f"{where} has schema {schema!r}; this version reads {VERDICT_SCHEMA}")
+    try:
+        return VerdictView(
+            verdict=RunVerdict(data["verdict"]),
+            target=data["target"],
+            profile=data["profile"],
+            seed=int(data["seed"]),
+            run=data["run"],
+            replay=data.get("replay"),
+            parties=dict(data["parties"]),
+            levels=tuple(data["levels"]),
+            clauses=tuple(_clause(each) for each in data["clauses"]),
+            met=tuple(CheckView(c["id"], c["title"], c["ok"], c.get("detail", "")) for c in data["met"]),
+            cut=tuple(data.get("cut", ())),
+            faults=tuple((str(f["fault"]), bool(f["effective"])) for f in data.get("faults", ())),
+            tool=dict(data.get("tool", {})),
+            raw=data,
+            folder=folder,
+            events=events,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise HistoryError(f"{where} can't be read as a verdict: {type(error).__name__} {error}") from error
+
+
+def _clause(data: Mapping[str, Any]) -> ClauseView:
+    return ClauseView(
+        id=data["id"],
+        title=data.get("title", ""),
+        statement=data.get("statement", ""),
+        verdict=ClauseVerdict(data["verdict"]),
+        party=data["party"],
+        implementations=tuple(data.get("implementations", ())),
+        opportunities=int(data["opportunities"]),
+        floor=int(data["floor"]),
+        violations=int(data["violations"]),
+        witness=tuple(make_row(**row) for row in data["witness"]),
+        explanation=data.get("explanation", ""),
+        reason=data.get("reason", ""),
+    )
+
+
+def open_run(path: Path | str) -> VerdictView:
+    """The verdict of a run's folder (or of a verdict.json). Raises HistoryError where there is none."""
+    path = Path(path)
+    file = path if path.is_file() else path / VERDICT_FILE
+    if not path.exists():
+        raise HistoryError(f"{path} is no run: there is no such folder")
+    if not file.is_file():
+        raise HistoryError(
+            f"{path} is no judged run: it has no {VERDICT_FILE}; "
+            f"`inorder check {path} --out {path}` judges the history of a run"
+        )
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise HistoryError(f"{file} can't be read as JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise HistoryError(f"{file} is no verdict: it holds no JSON object")
+    folder = file.parent
+    return parse(data, where=str(file), folder=folder, events=count_events(folder))
+
+
+def count_events(folder: Path) -> int | None:
+    """How many rows the run's history has; None where no history can be read (a report does not fail for that)."""
+    from specs.history.store import open_history
+
+    try:
+        history = open_history(folder)
+    except HistoryError:
+        return None
+    if not history.parquet:
+        return len(history.loaded)
+    import pyarrow.parquet as pq
+
+    return sum(int(pq.ParquetFile(path).metadata.num_rows) for path in history.parquet)
+
+
+def families(clauses: Sequence[ClauseView]) -> list[tuple[str, list[ClauseView]]]:
+    """Clauses by family, families in the order of their first clause."""
+    found: dict[str, list[ClauseView]] = {}
+    for clause in clauses:
+        found.setdefault(clause.family, []).append(clause)
+    return list(found.items())
