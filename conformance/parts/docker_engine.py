@@ -6,8 +6,8 @@
         container.pause()
 
 Rules:
-- the engine is the one of DOCKER_HOST, else of the default socket; none is started here (`tools/dockerd.sh`
-  does);
+- the engine is the one of DOCKER_HOST, else of the default socket, else of `.tools/docker`, which
+  `tools/dockerd.sh start .tools/docker` starts; none is started here;
 - no registry is needed: the base image is Debian by `debootstrap`; only where that can't run, one is pulled;
 - images are named by the hash of what they are made from, so that an unchanged one is not built again;
 - containers use the host's network, because brokers and proxies under test listen on 127.0.0.1, and the
@@ -63,7 +63,7 @@ def connect() -> DockerClient:
     reason: Exception
     try:
         _check_socket()
-        client = docker.from_env(timeout=REQUEST_DEADLINE_S)
+        client = docker.from_env(timeout=REQUEST_DEADLINE_S, environment=_environment())
     except (DockerException, OSError) as error:
         reason = error
     else:
@@ -73,13 +73,26 @@ def connect() -> DockerClient:
         except (DockerException, requests.RequestException) as error:
             client.close()
             reason = error
-    where = os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
-    raise UsageError(f"No Docker engine answers at {where} ({_short(reason)}); {MEND}.") from reason
+    raise UsageError(f"No Docker engine answers at {where()} ({_short(reason)}); {MEND}.") from reason
+
+
+def where() -> str:
+    """The address of the engine: DOCKER_HOST, else the default socket, else the one in `.tools/docker`."""
+    named = os.environ.get("DOCKER_HOST")
+    if named:
+        return named
+    ours = tools_dir() / "docker" / "docker.sock"
+    default = Path(DEFAULT_SOCKET.removeprefix("unix://"))
+    return f"unix://{ours}" if ours.exists() and not default.exists() else DEFAULT_SOCKET
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "DOCKER_HOST": where()}
 
 
 def _check_socket() -> None:
     """Raises OSError if the engine's Unix socket refuses; the SDK would leak the socket that it tried with."""
-    host = os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
+    host = where()
     if host.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(host.removeprefix("unix://"))
@@ -255,6 +268,7 @@ class _Reaper:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=Path(__file__).resolve().parents[2],
+            env=_environment(),
             start_new_session=True,
             text=True,
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from specs.errors import UsageError
 
 REMEDY = "apt-get install openjdk-17-jre-headless"
+VERSION_AT_LEAST = 17
 
 
 def find_java() -> Path | None:

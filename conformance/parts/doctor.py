@@ -1,0 +1,181 @@
+"""What of the real parts is here, what is missing, what is skipped without it, and the command that mends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from conformance.parts import docker_engine, jars, java, toxiproxy_binary
+from specs.errors import UsageError
+
+VERSION_DEADLINE_S = 20.0
+
+
+class State(StrEnum):
+    """Of a part."""
+
+    OK = "ok"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of this machine.
+
+    name: for example "java". detail: where it is, or why it is missing. skipped: what does not run without it.
+    mend: the command that gets it. optional: nothing of the suite's own tests or demonstration needs it.
+    """
+
+    name: str
+    state: State
+    detail: str
+    skipped: str
+    mend: str
+    optional: bool = False
+
+
+def checks() -> list[Part]:
+    """All parts, those that others rest on first. Starts `java`, `mvn` and `go` for their versions: a second or two."""
+    return list(_checks())
+
+
+def why_not(name: str) -> str | None:
+    """Why a part can't be used, in one line with its remedy, or None if it is here. Raises UsageError if unknown.
+
+    name: as in `checks`: "java", "maven", "rocketmq-5.4.0", "toxiproxy", "docker", ... For the reason of a skip.
+    """
+    for part in checks():
+        if part.name == name:
+            return None if part.state is State.OK else f"{name} is missing: {part.detail}; to mend it: {part.mend}"
+    raise UsageError(f"There is no part {name!r}; known: {', '.join(part.name for part in checks())}.")
+
+
+def _checks() -> Iterator[Part]:
+    yield _part(
+        "java",
+        _java,
+        skipped="Apache RocketMQ targets and every Spark check",
+        mend=java.REMEDY,
+    )
+    yield _part(
+        "maven",
+        lambda: _version_of("mvn", "-v"),
+        skipped="fetching further RocketMQ versions",
+        mend="apt-get install maven",
+    )
+    for version in jars.VERSIONS:
+        yield _part(
+            f"rocketmq-{version}",
+            partial(_jars, version),
+            skipped=f"the target rocketmq-local:{version}",
+            mend=f"make setup; .venv/bin/python -m conformance.parts.jars {version}",
+            optional=version not in jars.DEFAULT,
+        )
+    yield _part(
+        "toxiproxy",
+        _toxiproxy,
+        skipped="chaos scenarios with network faults",
+        mend="make setup",
+    )
+    yield _part(
+        "go",
+        lambda: _version_of("go", "version"),
+        skipped="nothing: toxiproxy is then built by a Go that is removed afterwards",
+        mend="install Go 1.22 or later",
+        optional=True,
+    )
+    yield _part(
+        "docker",
+        _docker,
+        skipped="chaos scenarios in containers",
+        mend="apt-get install docker.io debootstrap && tools/dockerd.sh start .tools/docker",
+    )
+    yield _part(
+        "chromium",
+        _chromium,
+        skipped="looking at HTML reports in a real browser",
+        mend="apt-get install chromium",
+        optional=True,
+    )
+
+
+def _part(name: str, find: Callable[[], str], *, skipped: str, mend: str, optional: bool = False) -> Part:
+    """find: gives the detail, or raises UsageError with the reason."""
+    try:
+        state, detail = State.OK, find()
+    except UsageError as error:
+        state, detail = State.MISSING, str(error)
+    return Part(name, state, detail, skipped, mend, optional)
+
+
+def _java() -> str:
+    found = java.find_java()
+    if found is None:
+        raise UsageError("there is no java in JAVA_HOME or PATH")
+    said = _said(str(found), "-version")
+    match = re.search(r'version "(\d+)', said)
+    if match is not None and int(match[1]) < java.VERSION_AT_LEAST:
+        raise UsageError(f"{found} is Java {match[1]}, and {java.VERSION_AT_LEAST} is needed")
+    return f"{found}: {said.splitlines()[0] if said else 'version unknown'}"
+
+
+def _jars(version: str) -> str:
+    folder = jars.folder(version)
+    if not jars.present(version):
+        raise UsageError(f"no jars in {folder}")
+    return f"{len(list(folder.glob('*.jar')))} jars in {folder}"
+
+
+def _toxiproxy() -> str:
+    path = toxiproxy_binary.path()
+    if not toxiproxy_binary.present():
+        raise UsageError(f"not built: no {path}")
+    return f"{path}: {_said(str(path), '-version').strip()}"
+
+
+def _docker() -> str:
+    client = docker_engine.connect()
+    with contextlib.closing(client):
+        return f"{docker_engine.engine_info(client)} at {docker_engine.where()}"
+
+
+def _chromium() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise UsageError("there is no chromium in PATH")
+
+
+def _version_of(command: str, *arguments: str) -> str:
+    found = shutil.which(command)
+    if found is None:
+        raise UsageError(f"there is no {command} in PATH")
+    said = _said(found, *arguments)
+    return f"{found}: {said.splitlines()[0] if said else 'version unknown'}"
+
+
+def _said(*command: str) -> str:
+    """What a command says about itself, on whichever stream, without colours; empty if it can't be asked."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=VERSION_DEADLINE_S,
+            check=False,
+            env={**os.environ, "TERM": "dumb"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
