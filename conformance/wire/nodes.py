@@ -7,92 +7,20 @@ the run's folder, so that one that is killed leaves what it began.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.io import SendMessage
-from reference_impl.core.producer import Producer, ProducerConfig
-from reference_impl.protocol.message import StoredMessage
-from reference_impl.shell.node import ClientNode, ListenerContext
+from reference_impl.shell.node import ClientNode
+from reference_impl.shell.planned import client_node
 from specs.errors import UsageError
 from specs.history.journal import Journal
-from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan
-from specs.vocabulary import Outcome
+from specs.plan.plan import Action, Plan
 
 _SHUTDOWN_S = 30.0
-
-
-def matching_rule(
-    rules: Sequence[ListenerRule],
-    message: StoredMessage,
-    context: ListenerContext,
-    client: str,
-    delivery: int,
-    at_ms: int,
-) -> ListenerRule | None:
-    """The last rule that matches the delivery; message `n` of a plan has the id `...m<n>`."""
-    number = message_number(message.message_id)
-    found = None
-    for rule in rules:
-        if (
-            rule.from_ms <= at_ms
-            and rule.group in (None, context.lane.group)
-            and rule.client in (None, client)
-            and rule.topic in (None, message.topic)
-            and rule.key in (None, message.sharding_key)
-            and rule.number in (None, number)
-            and rule.delivery_min <= delivery
-            and (rule.delivery_max is None or delivery <= rule.delivery_max)
-        ):
-            found = rule
-    return found
-
-
-def message_number(message_id: str | None) -> int | None:
-    """`run-m17` → 17."""
-    digits = (message_id or "").rpartition("m")[2]
-    return int(digits) if digits.isdigit() else None
-
-
-class PlannedListener:
-    """A listener that ends its calls as the plan says."""
-
-    def __init__(self, plan: Plan, client: str, began_s: float) -> None:
-        self._rules = plan.listener
-        self._client = client
-        self._began_s = began_s
-
-    async def __call__(self, messages: Sequence[StoredMessage], context: ListenerContext) -> Outcome | None:
-        at_ms = round((now_s() - self._began_s) * 1000)
-        rule = None
-        for message, delivery in zip(messages, context.delivery, strict=True):
-            rule = matching_rule(self._rules, message, context, self._client, delivery, at_ms)
-            if rule is not None:
-                break
-        rule = rule or ListenerRule()
-        await asyncio.sleep(rule.duration_ms / 1000)  # how long the work takes is the plan's
-        context.auto_commit = not rule.manual
-        context.suspend_ms = rule.suspend_ms
-        if rule.outcome is Outcome.THREW:
-            raise RuntimeError("the plan says that this delivery throws")
-        return None if rule.outcome is Outcome.NULL else rule.outcome
-
-
-def consumer_node(plan: Plan, client: ClientPlan, namesrv: str, journal: Journal, began_s: float) -> ClientNode:
-    """An orderly consumer of the plan, ready to start."""
-    config = ConsumerConfig.from_plan(
-        plan.config,
-        client_id=client.id,
-        group=client.group,
-        topics=dict.fromkeys(client.topics, "*"),
-        name_servers=(namesrv,),
-    )
-    core = OrderlyConsumer(config)
-    return ClientNode(core, PlannedListener(plan, client.id, began_s), threads=plan.config.threads, recorder=journal)
 
 
 class PlanRunner:
@@ -103,7 +31,6 @@ class PlanRunner:
         self._system = system
         self._folder = folder
         self._prefix = prefix
-        self._clients = {client.id: client for client in plan.clients}
         self._nodes: dict[str, ClientNode] = {}
         self._journals: dict[str, Journal] = {}
         self._sends: list[asyncio.Task[None]] = []
@@ -149,20 +76,8 @@ class PlanRunner:
     def _start(self, name: str) -> None:
         if name in self._nodes:
             return
-        client = self._clients[name]
         journal = self._journals[name] = Journal(self._folder, name)
-        if client.kind == "consumer":
-            node = consumer_node(self._plan, client, self._system.namesrv, journal, self._began_s)
-        else:
-            config = ProducerConfig.from_plan(
-                self._plan.config,
-                client_id=name,
-                group=client.group or "inorder-producers",
-                topics=tuple(topic.name for topic in self._plan.topology.topics),
-                name_servers=(self._system.namesrv,),
-            )
-            node = ClientNode(Producer(config), recorder=journal)
-        self._nodes[name] = node
+        node = self._nodes[name] = client_node(self._plan, name, self._system.namesrv, journal, self._began_s)
         node.start()
 
     async def _stop(self, name: str) -> None:
@@ -177,8 +92,7 @@ class PlanRunner:
             await node.kill()
             self._journals.pop(name).close()
 
-    async def _send(self, args: object) -> None:
-        assert isinstance(args, dict)
+    async def _send(self, args: Mapping[str, Any]) -> None:
         node = self._nodes.get(args["client"])
         if node is None:
             return

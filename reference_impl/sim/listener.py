@@ -12,8 +12,8 @@ _DEFAULT = ListenerRule()
 
 
 def number_of(message: StoredMessage) -> int:
-    """The message's number in the plan, 0 when it is none of the plan's."""
-    name = message.message_id or ""
+    """The message's number in the plan, 0 when it is none of the plan's: `m17` or `run-m17` is 17."""
+    name = (message.message_id or "").rpartition("-")[2]
     return int(name[1:]) if name[:1] == "m" and name[1:].isdecimal() else 0
 
 
