@@ -7,6 +7,7 @@ stays short and shows that the work goes on.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 DEFAULT_WIDTH = 100
 NARROWEST = 60
 _TENTHS = 10
+_COUNT = re.compile(r"(?P<what>.*?)\s*(?P<done>\d+) of (?P<total>\d+)$")
 
 
 def width() -> int:
@@ -42,32 +44,45 @@ def tell(line: str = "") -> None:
 
 
 class Watching:
-    """Shows how far the work is. Call it with (done, total, what)."""
+    """Shows how far the work is: sentences, and `EXAMPLE n of m` as a bar where there is a terminal."""
 
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
+    def __init__(self, bar: Progress | None = None) -> None:
+        self._bar = bar
         self._task: TaskID | None = None
-        self._told = -1
-        self._what = ""
+        self._told = ("", -1)
 
-    def __call__(self, done: int, total: int, what: str = "") -> None:
-        if self._bar is not None:
-            if self._task is None:
-                self._task = self._bar.add_task(what, total=total or None)
-            self._bar.update(self._task, completed=done, total=total or None, description=what)
-            return
-        tenth = _TENTHS * done // total if total else 0
-        if (what, tenth) != (self._what, self._told):
-            self._what, self._told = what, tenth
-            tell(f"  {what} {done}/{total}" if total else f"  {what}")
+    def say(self, line: str) -> None:
+        """A step of the work. A line that ends in `n of m` is progress: shown as a bar, or at each tenth."""
+        counted = _COUNT.match(line)
+        if counted is None:
+            self._plain(line)
+        else:
+            self.progress(int(counted["done"]), int(counted["total"]), counted["what"])
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """done of total."""
+        if self._bar is None:
+            tenth = _TENTHS * done // total if total else 0
+            if (what, tenth) != self._told:
+                self._told = (what, tenth)
+                tell(f"  {what} {done} of {total}")
+        elif self._task is None:
+            self._task = self._bar.add_task(what, total=total, completed=done)
+        else:
+            self._bar.update(self._task, completed=done, total=total, description=what)
+
+    def _plain(self, line: str) -> None:
+        if self._bar is None:
+            tell(f"  {line}")
+        else:
+            self._bar.console.print(f"  {line}", markup=False)
 
 
 @contextmanager
 def watching() -> Iterator[Watching]:
-    """A bar on a terminal, plain lines elsewhere; gone when the work is done."""
-    watch = Watching()
+    """A bar on a terminal, plain lines elsewhere; the bar is gone when the work is done."""
     if not (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"):
-        yield watch
+        yield Watching()
         return
     with Progress(
         TextColumn("  {task.description}"),
@@ -77,5 +92,4 @@ def watching() -> Iterator[Watching]:
         console=console(stderr=True),
         transient=True,
     ) as bar:
-        watch._bar = bar
-        yield watch
+        yield Watching(bar)

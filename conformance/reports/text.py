@@ -109,13 +109,50 @@ def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> 
     """Everything: table, checks, failures, closing sentence."""
     parts: list[RenderableType] = [clause_table(verdict), Text()]
     for clause in verdict.failures:
-        parts += [_coloured(failure(verdict, clause, width=width, context=context)), Text()]
+        parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
-    parts.append(Text(closing(verdict), style=_RUN_COLOURS[verdict.verdict]))
+    parts.append(closing_line(verdict))
     return Group(*parts)
 
 
-def _coloured(block: str) -> Text:
+def closing_line(verdict: VerdictView) -> Text:
+    """The closing sentence in the verdict's colour."""
+    return Text(closing(verdict), style=_RUN_COLOURS[verdict.verdict])
+
+
+def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = "") -> str:
+    """A clause without a witness: what it promises and what came of it."""
+    lines = [f"{WORDS[clause.verdict].upper()}  {clause.id} {clause.title}"]
+    lines += _item("promised:", clause.statement, width)
+    lines += _item("kept by:", _keepers(verdict, clause), width)
+    lines += _item("at stake:", f"{times(clause.opportunities)} (floor {clause.floor})", width)
+    if clause.reason:
+        lines += _item("because:", _sentence(clause.reason), width)
+    for number, paragraph in enumerate(doc.split("\n\n")):
+        lines += ["", *_item("in words:" if number == 0 else "", " ".join(paragraph.split()), width)] if doc else []
+    return "\n".join(lines)
+
+
+def runs_table(verdicts: Sequence[VerdictView]) -> Table:
+    """One line per run: the closing table of a report on several."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for column in ("target", "profile", "verdict", "upheld", "refuted", "not exercised", "not claimed", "refuted in"):
+        table.add_column(column, justify="right" if column in ("upheld", "not exercised", "not claimed") else "left")
+    for verdict in verdicts:
+        table.add_row(
+            Text(verdict.target),
+            Text(verdict.profile),
+            Text(verdict.verdict.value, style=_RUN_COLOURS[verdict.verdict]),
+            str(verdict.count(ClauseVerdict.UPHELD)),
+            str(verdict.count(ClauseVerdict.REFUTED)),
+            str(verdict.count(ClauseVerdict.NOT_EXERCISED)),
+            str(verdict.count(ClauseVerdict.NOT_CLAIMED)),
+            Text(", ".join(clause.id for clause in verdict.failures)),
+        )
+    return table
+
+
+def coloured(block: str) -> Text:
     """The block with its first word, the verdict, in colour. Plain text, so that brackets stay brackets."""
     text = Text(block)
     word = block.split(" ", 1)[0]

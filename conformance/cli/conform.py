@@ -1,0 +1,57 @@
+"""`inorder conform`: does this system keep the clauses of its profile?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli import seam
+from conformance.cli.options import (
+    draw_seed,
+    folder_name,
+    format_option,
+    print_verdict,
+    profile_option,
+    seed_option,
+)
+from conformance.cli.people import tell, watching
+
+
+@click.command(name="conform")
+@click.option("--target", required=True, metavar="NAME[:ARG]", help="What to judge, as `inorder list targets`.")
+@profile_option("What it promises, as `inorder list profiles`. Default: what its version was built to keep.")
+@seed_option
+@click.option(
+    "--examples", type=click.IntRange(1), metavar="N", help="Generated runs; more find more, and take longer."
+)
+@click.option("--floor", type=click.IntRange(0), metavar="N", help="At stake less often, a clause is not exercised.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to keep it: runs/TARGET-SEED if not given."
+)
+@format_option()
+def command(
+    target: str,
+    profile: str | None,
+    seed: int | None,
+    examples: int | None,
+    floor: int | None,
+    out: Path | None,
+    form: str,
+) -> int:
+    """Run the conformance suite against a target.
+
+    \b
+    Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage, 70 the suite failed
+    or the run can't be trusted.
+    """
+    ready = seam.prepare(target, profile)
+    seed = draw_seed() if seed is None else seed
+    out = folder_name(target, seed) if out is None else out
+    tell(f"judging {target} under {ready.profile.name}, seed {seed}")
+    with watching() as watch:
+        verdict = ready.run(seed=seed, examples=examples, floor=floor, out=out, say=watch.say)
+    print_verdict(verdict, form)
+    tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
+    tell(f"replay: {verdict.replay or f'inorder replay {out}'}")
+    return verdict.exit_code

@@ -1,0 +1,150 @@
+"""`inorder list WHAT`: clauses, profiles, targets, scenarios, faults and mutants, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.reports.saving import check
+from conformance.reports.schemas import LIST_SCHEMA
+from specs import profiles
+from specs.clauses.catalogue import all_clauses
+from specs.errors import InorderError, UsageError
+
+LISTS_GROUP = "inorder.lists"
+TARGETS_GROUP = "inorder.targets"
+Item = Mapping[str, Any]
+
+
+class ListUnavailable(InorderError):
+    """The part that knows a list can't be imported."""
+
+
+def clauses() -> Iterable[Item]:
+    """Every clause that a history can decide, in catalogue order."""
+    for clause in all_clauses():
+        yield {
+            "id": clause.id,
+            "name": clause.name,
+            "title": clause.title,
+            "family": clause.FAMILIES[clause.family],
+            "party": clause.party.value,
+            "statement": clause.statement,
+            "key": clause.key.value,
+            "premises": [premise.name for premise in clause.premise],
+            "refines": list(clause.refines),
+            "sources": list(clause.sources),
+        }
+
+
+def known_profiles() -> Iterable[Item]:
+    """The profiles that come with the project."""
+    for name in profiles.names():
+        profile = profiles.load(name)
+        claims = profile.claims.values()
+        yield {
+            "name": name,
+            "title": profile.title,
+            "claimed": sum(claim.status == "claimed" for claim in claims),
+            "allowed": sum(claim.status == "allowed" for claim in claims),
+            "not_applicable": sum(claim.status == "not_applicable" for claim in claims),
+        }
+
+
+def targets() -> Iterable[Item]:
+    """The registered targets, with the first line of their factory's docstring."""
+    for entry in sorted(entry_points(group=TARGETS_GROUP), key=lambda entry: entry.name):
+        try:
+            doc = entry.load().__doc__ or ""
+        except (ImportError, AttributeError) as error:
+            yield {"name": entry.name, "why": "", "available": False, "reason": str(error)}
+        else:
+            yield {"name": entry.name, "why": _first_line(doc), "available": True, "reason": ""}
+
+
+def mutants() -> Iterable[Item]:
+    """The mutants of the reference, each with the clause that must catch it."""
+    from reference_impl.mutants import all_mutants
+
+    for mutant in all_mutants():
+        yield {
+            "name": mutant.name,
+            "killed_by": mutant.killed_by,
+            "bug": mutant.bug,
+            "source": mutant.source,
+        }
+
+
+def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
+    """A list that another part registers in `inorder.lists`."""
+
+    def items() -> Iterable[Item]:
+        for entry in entry_points(group=LISTS_GROUP):
+            if entry.name == name:
+                try:
+                    found: Iterable[Item] = entry.load()()
+                except (ImportError, AttributeError) as error:
+                    raise ListUnavailable(f"the list of {name} can't be loaded from {entry.value}: {error}") from error
+                return found
+        raise UsageError(f"no installed part knows {name}")
+
+    return items
+
+
+LISTS: dict[str, Callable[[], Iterable[Item]]] = {
+    "clauses": clauses,
+    "profiles": known_profiles,
+    "targets": targets,
+    "scenarios": _elsewhere("scenarios"),
+    "faults": _elsewhere("faults"),
+    "mutants": mutants,
+}
+_SHOWN: dict[str, Sequence[str]] = {
+    "clauses": ("id", "party", "statement"),
+    "profiles": ("name", "claimed", "allowed", "title"),
+    "targets": ("name", "why"),
+    "mutants": ("name", "killed_by", "bug"),
+}
+_SHOWN_ELSEWHERE = ("name", "why")
+
+
+@click.command(name="list")
+@click.argument("what", type=click.Choice(list(LISTS)))
+@format_option()
+def command(what: str, form: str) -> int:
+    """List what there is, one item a line. JSON: inorder/list/v1."""
+    items = [dict(item) for item in LISTS[what]()]
+    if form == JSON:
+        data = {"schema": LIST_SCHEMA, "items": items}
+        check(data, LIST_SCHEMA)
+        print_json(data)
+    else:
+        print_human(_table(items, _SHOWN.get(what, _SHOWN_ELSEWHERE)))
+    return 0
+
+
+def _table(items: Sequence[Item], columns: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column.replace("_", " "), no_wrap=index == 0)
+    for item in items:
+        table.add_row(*(Text(_cell(item, column)) for column in columns))
+    return table
+
+
+def _cell(item: Item, column: str) -> str:
+    value = item.get(column, "")
+    if column == "why" and item.get("available") is False:
+        return f"not available: {item.get('reason')}"
+    return str(value)
+
+
+def _first_line(doc: str) -> str:
+    return doc.strip().splitlines()[0] if doc.strip() else ""

@@ -1,0 +1,78 @@
+"""Options that several commands share, and how they print data."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import RenderableType
+
+from conformance.cli.people import console, width
+from conformance.reports import text
+from conformance.reports.saving import check, context_of
+from conformance.reports.view import VerdictView
+from specs.verdicts.verdict import VERDICT_SCHEMA
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST_SEED = 2**31 - 1
+
+HUMAN, JSON = "human", "json"
+
+
+def format_option(*more: str) -> Callable[[F], F]:
+    """`--format human|json` and what else a command can print. The parameter is `form`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice([HUMAN, JSON, *more]),
+        default=HUMAN,
+        show_default=True,
+        help="What to print on stdout.",
+    )
+
+
+def profile_option(help_text: str) -> Callable[[F], F]:
+    return click.option("--profile", metavar="NAME|FILE", help=help_text)
+
+
+def seed_option(command: F) -> F:
+    """`--seed N`: an integer; drawn when left out, and always printed before the first step."""
+    return click.option(
+        "--seed", type=click.IntRange(0, LARGEST_SEED), metavar="N", help="An integer; drawn when left out."
+    )(command)
+
+
+def draw_seed() -> int:
+    """A fresh seed, small enough to be typed."""
+    return secrets.randbelow(1_000_000)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """One object on stdout."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_human(what: RenderableType) -> None:
+    """A table or text on stdout, in the width of the terminal."""
+    console().print(what)
+
+
+def print_verdict(verdict: VerdictView, form: str) -> None:
+    """A verdict on stdout: as `verdict.json` holds it, or as a table with the story of each failure."""
+    if form == JSON:
+        check(verdict.raw, VERDICT_SCHEMA)
+        print_json(verdict.raw)
+        return
+    context = context_of(verdict.folder) if verdict.folder is not None else ()
+    print_human(text.report(verdict, width=width(), context=context))
+
+
+def folder_name(target: str, seed: int) -> Path:
+    """Where a run is kept when nobody says: `runs/TARGET-SEED`."""
+    plain = "".join(char if char.isalnum() or char in "+.-_" else "-" for char in target)
+    return Path("runs") / f"{plain}-{seed}"
