@@ -71,8 +71,7 @@ def dumps(value: Any, *, quoted_keys: bool = True) -> bytes:
 def _dump_loose(value: Any) -> str:
     if isinstance(value, Mapping):
         members = (
-            f"{key if isinstance(key, int) else json.dumps(key)}:{_dump_loose(member)}"
-            for key, member in value.items()
+            f"{key if isinstance(key, int) else json.dumps(key)}:{_dump_loose(member)}" for key, member in value.items()
         )
         return "{" + ",".join(members) + "}"
     if isinstance(value, list | tuple):

@@ -81,13 +81,9 @@ def _binary_header(command: Command) -> bytes:
     remark = text_bytes(command.remark or "")
     language = _LANGUAGE_NUMBERS.get(command.language, _LANGUAGE_NUMBERS[_OTHER])
     try:
-        head = _BINARY_HEAD.pack(
-            command.code, language, command.version, command.opaque, command.flag, len(remark)
-        )
+        head = _BINARY_HEAD.pack(command.code, language, command.version, command.opaque, command.flag, len(remark))
     except struct.error as error:
-        raise ProtocolError(
-            f"Code {command.code} or another number does not fit a binary header: {error}."
-        ) from error
+        raise ProtocolError(f"Code {command.code} or another number does not fit a binary header: {error}.") from error
     return b"".join((head, remark, _I32.pack(len(packed)), packed))
 
 

@@ -58,9 +58,7 @@ def _port_taken(host: str, port: int, error: Exception) -> UsageError:
 class ServerBody(Body):
     """Listens, and drives one server core. ConnIds are whole numbers, new for every connection."""
 
-    def __init__(
-        self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None
-    ) -> None:
+    def __init__(self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None) -> None:
         super().__init__(core, clock=clock, recorder=recorder)
         self.address = ""  # `host:port`, once started
         self._socket: socket.socket | None = None

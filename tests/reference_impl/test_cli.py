@@ -68,9 +68,7 @@ def test_it_says_its_addresses_in_words() -> None:
 def test_it_ends_when_its_parent_is_gone() -> None:
     """The parent is killed; the pipe that the server inherited closes only when the server has ended too."""
     script = (
-        "import subprocess, sys\n"
-        f"child = subprocess.Popen({[*SERVE, *ANY_PORTS, '--with-parent']!r})\n"
-        "child.wait()\n"
+        f"import subprocess, sys\nchild = subprocess.Popen({[*SERVE, *ANY_PORTS, '--with-parent']!r})\nchild.wait()\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

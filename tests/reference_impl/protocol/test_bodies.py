@@ -42,11 +42,7 @@ subscriptions = st.builds(
 consumers = st.builds(b.ConsumerData, text, subscriptions=st.lists(subscriptions, max_size=3).map(tuple))
 
 
-@given(
-    st.builds(
-        b.Heartbeat, text, st.lists(text, max_size=3).map(tuple), st.lists(consumers, max_size=2).map(tuple)
-    )
-)
+@given(st.builds(b.Heartbeat, text, st.lists(text, max_size=3).map(tuple), st.lists(consumers, max_size=2).map(tuple)))
 def test_heartbeats_survive_the_round_trip(heartbeat: b.Heartbeat) -> None:
     assert b.Heartbeat.decode(heartbeat.encode()) == heartbeat
 
@@ -82,8 +78,8 @@ def test_a_cluster_whose_names_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("command", "standard"),
     [
-        (Command(code=105, version=399), True),
-        (Command(code=105, version=317), False),
+        (Command(code=105, version=401), True),
+        (Command(code=105, version=399), False),
         (Command(code=105, version=317, ext={"acceptStandardJsonOnly": "true"}), True),
     ],
 )
@@ -110,17 +106,34 @@ READERS: list[Callable[[bytes], object]] = [
 ]
 json_values: st.SearchStrategy[object] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | text,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        text
-        | st.sampled_from(
-            ["mqSet", "lockOKMQSet", "consumerIdList", "queueDatas", "brokerDatas", "brokerAddrs",
-            "topic", "producerDataSet", "consumerDataSet", "subscriptionDataSet",
-            "clusterAddrTable", "clientID", "brokerAddrTable", "groupName",
-            "topicConfigSerializeWrapper", "topicConfigTable", "brokerName"]
-        ),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            text
+            | st.sampled_from(
+                [
+                    "mqSet",
+                    "lockOKMQSet",
+                    "consumerIdList",
+                    "queueDatas",
+                    "brokerDatas",
+                    "brokerAddrs",
+                    "topic",
+                    "producerDataSet",
+                    "consumerDataSet",
+                    "subscriptionDataSet",
+                    "clusterAddrTable",
+                    "clientID",
+                    "brokerAddrTable",
+                    "groupName",
+                    "topicConfigSerializeWrapper",
+                    "topicConfigTable",
+                    "brokerName",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=8,
 )

@@ -15,9 +15,7 @@ from reference_impl.protocol import headers as h
 from reference_impl.protocol.errors import ProtocolError
 
 HEADERS = [
-    item
-    for _, item in inspect.getmembers(h, inspect.isclass)
-    if issubclass(item, h.Header) and item is not h.Header
+    item for _, item in inspect.getmembers(h, inspect.isclass) if issubclass(item, h.Header) and item is not h.Header
 ]
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "Int32": st.integers(-(2**31), 2**31 - 1),

@@ -171,8 +171,6 @@ async def requests_on_asyncio(cluster: ApacheCluster) -> None:
         for n in range(50)
     ]
     assert {(await send).code for send in sends} == {Code.SUCCESS}
-    await client.request(
-        cluster.broker, Command(Ask.SEND_MESSAGE_V2, replace(header, queue_id=2).to_ext_v2(), b"wake")
-    )
+    await client.request(cluster.broker, Command(Ask.SEND_MESSAGE_V2, replace(header, queue_id=2).to_ext_v2(), b"wake"))
     assert [message.body for message in decode_all((await parked).body)] == [b"wake"]
     await client.close()

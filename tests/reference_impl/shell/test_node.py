@@ -53,14 +53,10 @@ class Notebook:
     def __init__(self) -> None:
         self.lines: list[tuple[Any, ...]] = []
 
-    def begin(
-        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
         self.lines.append(("begin", op, kind, dict(fields)))
 
-    def end(
-        self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
         self.lines.append(("end", op, outcome))
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:
