@@ -146,11 +146,15 @@ class Pulling(Listening):
             return
         pq.next_offset = next_offset
         if messages:
-            if pq.put(self.wanted(pq, messages)):
-                self.resubmit(now_ms, pq)
+            self.keep(now_ms, pq, self.wanted(pq, messages))
         else:
             self.correct_offset(pq, next_offset)
         self.pull(now_ms, pq)
+
+    def keep(self, now_ms: int, pq: ProcessQueue, messages: list[StoredMessage]) -> None:
+        """Adds them to the lane and starts its task, unless it has one."""
+        if pq.put(messages):
+            self.resubmit(now_ms, pq)
 
     def wanted(self, pq: ProcessQueue, messages: list[StoredMessage]) -> list[StoredMessage]:
         """The broker filters by the tags' hash codes, which may collide; here they are compared."""

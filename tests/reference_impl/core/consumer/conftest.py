@@ -164,8 +164,12 @@ class Bench:
     def shut_down(self) -> list[Any]:
         return self.give(Shutdown())
 
-    def answer_held(self, code: int) -> None:
-        for request in self._unhold(code):
+    def answer_held(self, code: int, keep: bool = False) -> None:
+        """Answers the open requests of that code; keep: later ones stay open too."""
+        found = self._unhold(code)
+        if keep:
+            self.hold.add(code)
+        for request in found:
             self.give(Answered(request.token, self._answer(request)))
 
     def fail_held(self, code: int, reason: str = "timeout", keep: bool = False) -> None:

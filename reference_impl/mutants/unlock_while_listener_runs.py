@@ -1,0 +1,20 @@
+"""A lane that is taken away is released at once, although its listener call still runs.
+
+Shows when a client joins or leaves while a listener takes longer than the handover: the successor starts beside it.
+"""
+
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.process_queue import ProcessQueue
+
+NAME = "unlock-while-listener-runs"
+BUG = "B-01, B-04: the lock is released without waiting for the running listener"
+SOURCE = "RebalancePushImpl before commits 45dae1fa82 (2014) and 15b758e80d (2015)"
+KILLED_BY = "LSE-2"
+
+
+class Mutated(OrderlyConsumer):
+    def may_release(self, pq: ProcessQueue) -> bool:
+        return True
+
+
+consumer = Mutated

@@ -1,0 +1,234 @@
+"""Each consumer mutant beside the correct consumer: one scene in which only the bug can make the difference.
+
+That a judge sees the difference in a whole cluster's history is another test's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.mutants import all_mutants, load
+from reference_impl.protocol.codes import RequestCode
+from specs.vocabulary import Kind, Outcome, Queue
+
+LANE = Queue("t", "b0", 0)
+LOCK, SEND, QUERY = RequestCode.LOCK_BATCH_MQ, RequestCode.SEND_MESSAGE_V2, RequestCode.QUERY_CONSUMER_OFFSET
+
+Make = Callable[..., Any]
+"""Builds a bench with the consumer class under test."""
+
+
+def with_messages(make: Make, count: int = 3, **config: Any) -> Any:
+    b = make(**config).start()
+    b.append(count)
+    return b
+
+
+def call_under_an_old_grant(make: Make) -> object:
+    b = with_messages(make)
+    b.hold.add(LOCK)
+    b.advance(30_001)
+    b.returns()
+    return b.offsets
+
+
+def call_after_a_refusal(make: Make) -> object:
+    b = with_messages(make)
+    b.refused = {LANE}
+    b.advance(1_000)
+    b.returns()
+    return b.offsets
+
+
+def locks_before_the_first_call(make: Make) -> object:
+    return len(with_messages(make).of(Kind.LOCK))
+
+
+def unlocks_while_a_call_runs(make: Make) -> object:
+    b = with_messages(make)
+    b.take_away()
+    return len(b.unlocked)
+
+
+def calls_after_the_release(make: Make) -> object:
+    b = with_messages(make)
+    b.take_away()
+    b.returns()
+    return b.offsets
+
+
+def pause_after(asked_ms: int) -> Callable[[Make], object]:
+    def scene(make: Make) -> object:
+        b = with_messages(make)
+        b.returns(Outcome.SUSPEND, suspend_ms=asked_ms)
+        return b.timer("resubmit")
+
+    return scene
+
+
+def counters(make: Make) -> object:
+    b = with_messages(make)
+    b.returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    return [seen.rows[0]["reconsume_times"] for seen in b.of(Kind.DELIVER)]
+
+
+def deliveries_until_given_up(make: Make) -> object:
+    b = with_messages(make, max_reconsume_times=2)
+    while b.offsets == [0]:
+        b.returns(Outcome.SUSPEND)
+        b.advance(1_000)
+    return len(b.of(Kind.DELIVER)) - 1
+
+
+def next_call_after(outcome: Outcome) -> Callable[[Make], object]:
+    def scene(make: Make) -> object:
+        b = with_messages(make)
+        b.returns(outcome)
+        b.advance(1_000)
+        return b.offsets
+
+    return scene
+
+
+def calls_at_once(make: Make) -> object:
+    b = with_messages(make, 2)
+    b.append(1)
+    return len(b.calls)
+
+
+def deliveries_of_a_late_pull(make: Make) -> object:
+    """Answers of a second chain, if there is one, come when the first message is finished."""
+    b = make().start()
+    parked, b.parked = b.parked, []
+    b.append(1)
+    for request, queue, asked in parked:
+        b.parked = [(request, queue, asked)]
+        b.append(0)
+        if b.calls:
+            b.returns()
+    return [seen.rows[0]["queue_offset"] for seen in b.of(Kind.DELIVER)]
+
+
+def commits_during_a_call(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.advance(10_000)
+    return b.commits()
+
+
+def commits_while_suspended(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns(Outcome.SUSPEND, suspend_ms=30_000)
+    b.advance(10_000)
+    return b.commits()
+
+
+def commit_of_a_batch(make: Make) -> object:
+    b = with_messages(make, 3, batch=3)
+    b.returns()
+    b.advance(10_000)
+    return b.commits()
+
+
+def commits_after_the_release(make: Make) -> object:
+    b = with_messages(make)
+    b.returns()
+    b.returns()
+    b.returns()
+    b.take_away()
+    told = len(b.commits())
+    b.advance(15_000)
+    return len(b.commits()) - told
+
+
+def order_of_the_shutdown(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.shut_down()
+    b.advance(1_000)
+    return [seen.kind for seen in b.seen if seen.kind in (Kind.COMMIT, Kind.UNLOCK)][-2:]
+
+
+def commits_go_back(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.append(1)
+    b.returns()
+    b.advance(10_000)
+    b.append(1)
+    values = b.commits()
+    return values != sorted(values)
+
+
+def start_after_a_failed_query(make: Make) -> object:
+    b = make(consume_from="last")
+    b.append(5)
+    b.stored[LANE] = 2
+    b.hold.add(QUERY)
+    b.start()
+    b.answer_held(QUERY, keep=True)
+    b.fail_held(QUERY)
+    b.advance(3_000)
+    return b.of(Kind.PULL)[0].fields["queue_offset"]
+
+
+def start_at_a_handover(make: Make) -> object:
+    b = make()
+    b.append(5)
+    b.stored[LANE] = 2
+    b.start()
+    return b.of(Kind.PULL)[0].fields["queue_offset"]
+
+
+def copies_of_an_exhausted_message(make: Make) -> object:
+    b = with_messages(make, max_reconsume_times=0)
+    b.returns(Outcome.SUSPEND)
+    return len(b.sent)
+
+
+SUSPENDED = next_call_after(Outcome.SUSPEND)
+
+SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
+    # mutant: (scene, what the correct consumer does, what the mutant does)
+    "guard-ignores-expiry": (call_under_an_old_grant, [], [1]),
+    "refused-lease-still-consumes": (call_after_a_refusal, [], [1]),
+    "lane-added-without-lease": (locks_before_the_first_call, 1, 0),
+    "unlock-while-listener-runs": (unlocks_while_a_call_runs, 0, 1),
+    "dropped-lane-goes-on": (calls_after_the_release, [], [1]),
+    "suspend-default-forgotten": (pause_after(-1), [1_000], [0]),
+    "suspend-ignored": (pause_after(500), [500], [0]),
+    "retry-not-counted": (counters, [0, 1], [0, 0]),
+    "one-delivery-too-many": (deliveries_until_given_up, 3, 4),
+    "given-up-too-early": (deliveries_until_given_up, 3, 2),
+    "suspend-moves-on": (SUSPENDED, [0], [1]),
+    "throw-taken-for-success": (next_call_after(Outcome.THREW), [0], [1]),
+    "two-tasks-per-lane": (calls_at_once, 1, 2),
+    "two-pullers": (deliveries_of_a_late_pull, [0], [0, 0]),
+    "commit-covers-running-call": (commits_during_a_call, [], [1]),
+    "commit-though-suspended": (commits_while_suspended, [], [1]),
+    "first-of-batch-committed": (commit_of_a_batch, [3], [1]),
+    "commit-one-too-far": (commit_of_a_batch, [3], [4]),
+    "stale-commit-after-release": (commits_after_the_release, 0, 2),
+    "shutdown-persists-last": (order_of_the_shutdown, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "pull-commits-old-offset": (commits_go_back, False, True),
+    "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
+    "starts-at-end": (start_at_a_handover, 2, 5),
+    "dead-letter-sent-twice": (copies_of_an_exhausted_message, 1, 2),
+    "dead-letter-skipped": (copies_of_an_exhausted_message, 1, 0),
+}
+
+
+def test_every_consumer_mutant_has_a_scene() -> None:
+    assert {mutant.name for mutant in all_mutants() if mutant.consumer} == set(SCENES)
+
+
+@pytest.mark.parametrize("name", sorted(SCENES))
+def test_the_mutant_differs_from_the_correct_consumer_there(bench: Make, name: str) -> None:
+    scene, correct, mutated = SCENES[name]
+    assert scene(lambda **config: bench(OrderlyConsumer, **config)) == correct
+    mutant = load(name).consumer
+    assert scene(lambda **config: bench(mutant, **config)) == mutated
