@@ -1,8 +1,9 @@
 """Real bugs, one per file: each replaces one method of the correct reference and names the clause that catches it.
 
 A mutant's file holds NAME (kebab case, the file's name), BUG (what went wrong), SOURCE (where it was met),
-KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`: the class to be used instead of the
-correct one. Optional: ORACLE (see `Mutant`), CONFIG (what a plan has to say so that the bug can show).
+KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`: the class
+to be used instead of the correct one. Optional: ORACLE (see `Mutant`), CONFIG (what a plan has to say so that
+the bug can show).
 The docstring says how a run meets it. Files that begin with an underscore are helpers.
 """
 

@@ -7,7 +7,7 @@ that asks for everything.
 from collections.abc import Iterable
 
 from reference_impl.core.broker.broker import Broker
-from reference_impl.core.broker.lock_table import LockTable
+from reference_impl.core.broker.lock_table import Action, LockTable
 from specs.vocabulary import Queue
 
 NAME = "batch-all-or-nothing"
@@ -18,12 +18,11 @@ KILLED_BY = "LSE-4"
 
 class Table(LockTable):
     def lock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
-        wanted = list(queues)
-        granted = super().lock_batch(now_ms, group, client_id, wanted)
-        if len(granted) == len(wanted):
-            return granted
-        self.unlock_batch(now_ms, group, client_id, granted)
-        return []
+        wanted, leases = list(queues), self.leases_of(group)
+        situations = [self.situation(now_ms, leases.get(self.key(queue)), client_id) for queue in wanted]
+        if any(self.on_lock[situation] is Action.REFUSE for situation in situations):
+            return []
+        return super().lock_batch(now_ms, group, client_id, wanted)
 
 
 class Mutated(Broker):
