@@ -30,6 +30,7 @@ from reference_impl.core.broker.log import BrokerStore
 from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.orderly import OrderlyConsumer
+from reference_impl.core.consumer.results import SUSPEND_MS_MAX
 from reference_impl.core.nameserver import NameServer
 from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.protocol.bodies import TopicConfig
@@ -82,7 +83,7 @@ class Cluster:
         self._calls = 0  # listener calls that run
         self._running: dict[str, int] = {}  # of each client
         self._dead: set[str] = set()  # clients that crashed and were not started again
-        self._last_event_ms = 0  # when something last happened to a message
+        self._last_event_ms = 0  # when something last happened to a message, or a suspended one is due
         self._faults = 0
         self._pauses: dict[str, tuple[object, object]] = {}
         self._build()
@@ -191,9 +192,9 @@ class Cluster:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing is under way, and nothing happened for longer than anything here could wait."""
+        """Nothing is under way, and nothing happened for longer than a dead owner's lane could wait."""
         config = self.plan.config
-        patience_ms = max(31_000, config.broker_lease_ms + config.rebalance_ms + 5_000)
+        patience_ms = config.broker_lease_ms + config.rebalance_ms + config.long_poll_ms + 2_000
         return (
             not self._calls
             and not self._chain_of
@@ -360,8 +361,11 @@ class Cluster:
     def _listener_called(self, node: Node, call: io.CallListener) -> None:
         self._calls += 1
         self._running[node.name] = self._running.get(node.name, 0) + 1
-        self._last_event_ms = self.now_ms
         rule = self._listener.decide(self.now_ms, node.name, call.lane, call.messages, call.delivery)
+        due_ms = self.now_ms + rule.duration_ms
+        if rule.outcome not in (Outcome.SUCCESS, Outcome.COMMIT):
+            due_ms += self.plan.config.suspend_ms if rule.suspend_ms < 0 else min(rule.suspend_ms, SUSPEND_MS_MAX)
+        self._happens(due_ms)
         returned = io.ListenerReturned(call.call_id, rule.outcome, rule.manual, rule.suspend_ms)
         self._timeline.after(rule.duration_ms, self._listener_returns, node, node.life, returned)
 
@@ -371,8 +375,12 @@ class Cluster:
             self._running[node.name] -= 1
             node.post(returned)
 
+    def _happens(self, at_ms: int) -> None:
+        """Something happens to a message then."""
+        self._last_event_ms = max(self._last_event_ms, at_ms)
+
     def _send_done(self, node: Node, done: io.SendDone) -> None:
-        self._last_event_ms = self.now_ms
+        self._happens(self.now_ms)
         chain = self._chain_of.pop(int(str(done.token)), None)
         if chain is not None:
             # As an input of its own: the core is still busy with the one that ended this send.
@@ -399,7 +407,7 @@ class Cluster:
 
     def _broker_noted(self, node: Node, note: io.Note) -> None:
         if note.kind is Kind.APPEND:
-            self._last_event_ms = self.now_ms
+            self._happens(self.now_ms)
 
     # ------------------------------------------------------------ faults, recorded
 

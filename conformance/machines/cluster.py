@@ -1,0 +1,465 @@
+"""A machine that builds and drives a simulated cluster, and has every run judged by all clauses.
+
+Its rules draw small things: a burst of messages and the fate of one of them, a client that joins, leaves, dies or
+stands still, a fault of a link, a broker that restarts, time passing to and just past the limits that matter, a
+stranger who locks and unlocks. Everything that happens is written into a plan as it happens; the plan alone
+replays the run to the byte. At the end faults are healed, the cluster comes to rest, every queue is read, and the
+clauses say what they found.
+
+The machine knows no clause: it is driven by what a cluster can meet, not by what a judge looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from reference_impl.mutants import Mutant
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.sim.cluster import Cluster
+from reference_impl.sim.simulate import cluster_of, runinfo_of
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
+from specs.plan.plan import NAME_SERVER, Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.verdicts.examine import examine
+from specs.verdicts.tally import Examination
+from specs.vocabulary import Outcome
+
+TOPIC = "orders"
+GROUPS = ("billing", "audit")
+CONSUMERS = {"c1": "billing", "c2": "billing", "c3": "billing", "c4": "billing", "d1": "audit", "d2": "audit"}
+PRODUCERS = ("p1", "p2")
+PROBERS = ("e1", "e2", "e3")
+STRANGERS = "strangers"
+"""A group without members, in which the probers have the lanes to themselves."""
+
+MESSAGES_MAX = 60
+SETTLE_MS = 400_000
+
+SHORT: Mapping[str, int] = {
+    "broker_lease_ms": 3_000,
+    "client_lease_ms": 1_500,
+    "lock_interval_ms": 1_000,
+    "rebalance_ms": 1_000,
+    "persist_ms": 700,
+    "persist_first_ms": 1_000,
+    "heartbeat_ms": 3_000,
+    "channel_expiry_ms": 12_000,
+    "long_poll_ms": 4_000,
+    "shutdown_wait_ms": 500,
+    "suspend_ms": 100,
+}
+"""Every interval of the product, about twenty times shorter and in the same ratios."""
+
+GAPS_MS = (1, 2, 5, 20, 100, 400, 1_100)
+SUSPENDS_MS = (-1, 0, 9, 10, 100, 1_000, 30_000, 30_001)
+CODES = (
+    RequestCode.LOCK_BATCH_MQ,
+    RequestCode.UNLOCK_BATCH_MQ,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.PULL_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.HEART_BEAT,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+)
+
+
+class Refuted(AssertionError):
+    """A claimed clause was broken. clause_ids: which ones."""
+
+    def __init__(self, clause_ids: tuple[str, ...]) -> None:
+        super().__init__(f"refuted: {', '.join(clause_ids)}")
+        self.clause_ids = clause_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the machine."""
+
+    info: RunInfo
+    plan: Plan
+    rows: list[Row]
+    examination: Examination
+    events: int
+
+
+@dataclass(slots=True)
+class Collector:
+    """What all runs of a search found together.
+
+    wanted: which refuted clauses end the search. mutant: whose cores run. on_run: told of each run.
+    """
+
+    wanted: Callable[[tuple[str, ...]], tuple[str, ...]]
+    mutant: Mutant | None = None
+    on_run: Callable[[Run], None] = lambda run: None
+    total: Examination = field(default_factory=Examination)
+    runs: int = 0
+    events: int = 0
+    broken: Run | None = None
+    other: Run | None = None  # the first run with a violation of a clause that was not wanted
+    widest: Run | None = None  # the run in which most clauses were at stake
+
+    def take(self, run: Run) -> tuple[str, ...]:
+        """Add a run; the wanted clauses that it refutes."""
+        self.runs += 1
+        self.events += run.events
+        refuted = run.examination.refuted()
+        found = self.wanted(refuted)
+        if found and self.broken is None:
+            self.broken = run
+        if refuted and self.other is None:
+            self.other = run
+        if self.widest is None or _width(run) > _width(self.widest):
+            self.widest = run
+        self.on_run(run)
+        self.total.merge(run.examination)
+        return found
+
+
+def _width(run: Run) -> int:
+    return sum(1 for tally in run.examination.tallies.values() if tally.opportunities)
+
+
+class ClusterMachine(RuleBasedStateMachine):
+    """See the module. Subclassed with a collector by `machine_for`."""
+
+    collector: ClassVar[Collector]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plan = Plan()
+        self.cluster: Cluster | None = None
+        self.actions: list[Action] = []
+        self.decisions: list[ListenerRule] = []
+        self.sent = 0
+        self.is_manual = False
+
+    # ------------------------------------------------------------ the plan, as it is written
+
+    @property
+    def world(self) -> Cluster:
+        assert self.cluster is not None, "the machine begins with `begin`"
+        return self.cluster
+
+    @property
+    def config(self) -> Config:
+        return self.plan.config
+
+    def do(self, verb: str, **args: Any) -> None:
+        self.actions.append(Action(self.world.now_ms, verb, args))
+        self.world.perform(verb, args)
+
+    def listen(self, listener_rule: ListenerRule) -> None:
+        self.decisions.append(listener_rule)
+        self.world.add_rule(listener_rule)
+
+    def wait(self, ms: int) -> None:
+        """Time passes: at least a millisecond, so that what was just done comes before what follows."""
+        self.world.run_until(self.world.now_ms + max(1, ms))
+
+    def pick(self, names: tuple[str, ...] | list[str], number: int) -> str:
+        return names[number % len(names)]
+
+    # ------------------------------------------------------------ begin
+
+    @initialize(
+        seed=st.integers(0, 9_999),
+        short=st.sampled_from((True, True, True, False)),
+        limit=st.sampled_from((1, 2, 0, -1)),
+        batch=st.sampled_from((1, 1, 1, 2)),
+        threads=st.sampled_from((20, 1)),
+        brokers=st.sampled_from((1, 1, 2)),
+        queues=st.sampled_from((2, 1, 3, 4)),
+        manual=st.sampled_from((False, False, False, True)),
+        pace_ms=st.sampled_from((1, 5, 40)),
+        members=st.integers(1, 3),
+        audit=st.booleans(),
+    )
+    def begin(
+        self,
+        seed: int,
+        short: bool,
+        limit: int,
+        batch: int,
+        threads: int,
+        brokers: int,
+        queues: int,
+        manual: bool,
+        pace_ms: int,
+        members: int,
+        audit: bool,
+    ) -> None:
+        numbers: dict[str, Any] = {**SHORT} if short else {}
+        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
+        mutant = self.collector.mutant
+        if mutant is not None:
+            numbers |= mutant.config  # without which the bug has no occasion
+        config = replace(Config(), **numbers)
+        clients = [ClientPlan(name, "consumer", group, (TOPIC,)) for name, group in CONSUMERS.items()]
+        clients += [ClientPlan(name, "producer", topics=(TOPIC,)) for name in PRODUCERS]
+        clients += [ClientPlan(name, "prober") for name in PROBERS]
+        self.plan = Plan(
+            seed=seed,
+            topology=Topology(tuple(f"b{n}" for n in range(brokers)), (TopicPlan(TOPIC, queues),), GROUPS),
+            config=config,
+            clients=tuple(clients),
+            settle_ms=SETTLE_MS,
+        )
+        self.cluster = cluster_of(self.plan, mutant)
+        self.listen(ListenerRule(duration_ms=pace_ms, manual=manual))
+        self.is_manual = manual
+        self.do("start", client="p1")
+        self.do("start", client="p2")
+        for number in range(members):
+            self.do("start", client=f"c{number + 1}")
+        if audit:
+            self.do("start", client="d1")
+        self.wait(50)
+
+    # ------------------------------------------------------------ messages
+
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(
+        producer=st.sampled_from(PRODUCERS),
+        key=st.sampled_from(("k1", "k2", "k3", "k4", None)),
+        count=st.integers(1, 6),
+        which=st.integers(0, 5),
+        fate=st.sampled_from(("well", "suspend", "poison", "poison", "throw", "null", "slow", "commit", "rollback")),
+        suspend_ms=st.sampled_from(SUSPENDS_MS),
+        times=st.integers(1, 3),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def send(
+        self,
+        producer: str,
+        key: str | None,
+        count: int,
+        which: int,
+        fate: str,
+        suspend_ms: int,
+        times: int,
+        gap_ms: int,
+    ) -> None:
+        self.sent += count
+        self.decide(self.world.message_number + 1 + which % count, fate, suspend_ms, times)
+        args = {} if key is None else {"key": key}
+        self.do("send", client=producer, topic=TOPIC, count=count, **args)
+        self.wait(gap_ms)
+
+    def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
+        """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""
+        manual = self.is_manual
+        bound = None if fate == "poison" and self.config.max_reconsume_times >= 0 else times
+        match fate:
+            case "suspend" | "poison":
+                outcome, duration_ms = Outcome.SUSPEND, 2
+            case "throw":
+                outcome, duration_ms = Outcome.THREW, 1
+            case "null":
+                outcome, duration_ms = Outcome.NULL, 1
+            case "commit":
+                outcome, duration_ms, bound = Outcome.COMMIT, 3, None
+            case "rollback":
+                outcome, duration_ms, manual = Outcome.ROLLBACK, 2, manual or times == 1
+            case "slow":
+                limits = (self.config.lock_interval_ms, self.config.client_lease_ms, self.config.broker_lease_ms)
+                outcome, duration_ms, bound = Outcome.SUCCESS, limits[times - 1] + 300, None
+            case _:
+                return
+        self.listen(
+            ListenerRule(
+                outcome=outcome,
+                suspend_ms=suspend_ms,
+                duration_ms=duration_ms,
+                manual=manual,
+                number=number,
+                delivery_max=bound,
+            )
+        )
+
+    # ------------------------------------------------------------ clients
+
+    @rule(
+        who=st.sampled_from(tuple(CONSUMERS)),
+        how=st.sampled_from(("stop", "stop", "crash", "crash", "vanish")),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def join_or_leave(self, who: str, how: str, gap_ms: int) -> None:
+        """Who runs goes, who does not run comes."""
+        world = self.world
+        if not world.has_started(who):
+            self.do("start", client=who)
+        elif not world.is_running(who):
+            self.do("restart", client=who)
+        elif how == "stop":
+            self.do("stop", client=who)
+        else:
+            self.do("crash", client=who, silent=how == "vanish")
+        self.wait(gap_ms)
+
+    @rule(number=st.integers(0, 9), how=st.sampled_from(("stop", "crash")), gap_ms=st.sampled_from(GAPS_MS))
+    def hand_over(self, number: int, how: str, gap_ms: int) -> None:
+        """A member that works goes, while another one is there to take over."""
+        running = [name for name, group in CONSUMERS.items() if self.world.is_running(name) and group == GROUPS[0]]
+        fresh = [name for name, group in CONSUMERS.items() if name not in running and group == GROUPS[0]]
+        if fresh and len(running) < 2:
+            name = self.pick(fresh, number)
+            self.do("restart" if self.world.has_started(name) else "start", client=name)
+            self.wait(self.config.rebalance_ms + 100)
+        if running:
+            self.do(how, client=self.pick(running, number))
+        self.wait(gap_ms)
+
+    @rule(
+        who=st.sampled_from((*CONSUMERS, "p1", "b0")),
+        limit=st.sampled_from(("moment", "lock", "client", "broker")),
+        beyond_ms=st.sampled_from((-1, 0, 1, 400)),
+    )
+    def stand_still(self, who: str, limit: str, beyond_ms: int) -> None:
+        """A process is stopped for about as long as one of the limits, and goes on."""
+        if not self.world.is_running(who) or self.world.is_paused(who):
+            return
+        long_ms = self.limit(limit) if who != "b0" else min(self.limit(limit), 1_500)
+        self.do("pause", node=who)
+        self.wait(long_ms + beyond_ms)
+        self.do("resume", node=who)
+        self.wait(20)
+
+    def limit(self, name: str) -> int:
+        config = self.config
+        return {
+            "moment": 300,
+            "lock": config.lock_interval_ms,
+            "client": config.client_lease_ms,
+            "broker": config.broker_lease_ms,
+            "suspend": 30_000,
+            "rebalance": config.rebalance_ms,
+        }[name]
+
+    # ------------------------------------------------------------ brokers and links
+
+    @rule(number=st.integers(0, 1), down_ms=st.sampled_from((10, 300, 2_500)))
+    def restart_broker(self, number: int, down_ms: int) -> None:
+        broker = self.pick(self.plan.topology.brokers, number)
+        self.do("broker_crash", broker=broker)
+        self.wait(down_ms)
+        self.do("broker_restart", broker=broker)
+        self.wait(20)
+
+    @rule(
+        who=st.sampled_from((*CONSUMERS, "p1")),
+        server=st.sampled_from(("b0", "b0", "b1", NAME_SERVER)),
+        kind=st.sampled_from(("cut", "cut", "hold", "delay", "lose")),
+        size=st.sampled_from((20, 60, 300, 1_500)),
+        for_ms=st.sampled_from((10, 300, 1_200, 1_900, 4_000)),
+        heal=st.booleans(),
+    )
+    def break_link(self, who: str, server: str, kind: str, size: int, for_ms: int, heal: bool) -> None:
+        server = server if server in self.plan.topology.brokers else "b0"
+        match kind:
+            case "delay":
+                self.do("delay", a=who, b=server, ms=size)
+            case "lose":
+                self.do("lose", a=who, b=server, percent=min(size, 60))
+            case _:
+                self.do(kind, a=who, b=server)
+        self.wait(for_ms)
+        if heal:
+            self.do("heal", a=who, b=server)
+            self.wait(5)
+
+    @rule(who=st.sampled_from(tuple(CONSUMERS)), server=st.sampled_from(("b0", "b1")))
+    def mend_link(self, who: str, server: str) -> None:
+        if server in self.plan.topology.brokers:
+            self.do("heal", a=who, b=server)
+            self.wait(1)
+
+    @rule(
+        who=st.sampled_from((*CONSUMERS, "p1")),
+        server=st.sampled_from(("b0", "b1")),
+        code=st.sampled_from(CODES),
+        answer=st.booleans(),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def lose_one_frame(self, who: str, server: str, code: RequestCode, answer: bool, gap_ms: int) -> None:
+        if server in self.plan.topology.brokers:
+            self.do("drop_next", a=who, b=server, code=int(code), answer=answer)
+            self.wait(gap_ms)
+
+    # ------------------------------------------------------------ time
+
+    @rule(
+        limit=st.sampled_from(("moment", "lock", "client", "broker", "suspend", "rebalance")),
+        beyond_ms=st.sampled_from((-1, 0, 1, 2, 50)),
+    )
+    def pass_time(self, limit: str, beyond_ms: int) -> None:
+        self.wait(self.limit(limit) + beyond_ms)
+
+    # ------------------------------------------------------------ strangers
+
+    def probe(self, verb: str, who: str, group: str, queue: int, *, wide: bool = False) -> None:
+        broker = self.plan.topology.brokers[0]
+        queues = self.plan.topology.topics[0].queues
+        chosen = list(range(queues)) if wide else [queue % queues]
+        self.do(verb, client=who, group=group, topic=TOPIC, broker=broker, queues=chosen)
+
+    @rule(
+        who=st.sampled_from(PROBERS),
+        group=st.sampled_from((STRANGERS, *GROUPS)),
+        verb=st.sampled_from(("probe_lock", "probe_unlock")),
+        queue=st.integers(0, 3),
+        wide=st.booleans(),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def meddle(self, who: str, group: str, verb: str, queue: int, wide: bool, gap_ms: int) -> None:
+        """A stranger asks for a lane, or gives back what may not be its own."""
+        self.probe(verb, who, group, queue, wide=wide)
+        self.wait(gap_ms)
+
+    @rule(
+        group=st.sampled_from((STRANGERS, STRANGERS, GROUPS[0])),
+        queue=st.integers(0, 3),
+        steps=st.lists(
+            st.tuples(
+                st.sampled_from(PROBERS),
+                st.sampled_from(("probe_lock", "probe_lock", "probe_unlock")),
+                st.sampled_from((1, 5, 50, -1)),
+                st.sampled_from((-1, 0, 1, 5)),
+            ),
+            min_size=3,
+            max_size=8,
+        ),
+    )
+    def contend(self, group: str, queue: int, steps: list[tuple[str, str, int, int]]) -> None:
+        """Several strangers contend for one lane, at times that matter to the broker's limit."""
+        for who, verb, gap_ms, beyond_ms in steps:
+            self.probe(verb, who, group, queue)
+            self.wait(gap_ms if gap_ms > 0 else self.config.broker_lease_ms + beyond_ms)
+
+    # ------------------------------------------------------------ end
+
+    def teardown(self) -> None:
+        """Heal, rest, drain, judge. Raises Refuted when a wanted clause is broken."""
+        if self.cluster is None:
+            return
+        world, self.cluster = self.cluster, None
+        plan = replace(self.plan, actions=tuple(self.actions), listener=tuple(self.decisions), until_ms=world.now_ms)
+        world.settle(plan.settle_ms)
+        world.drain()
+        rows = world.rows()
+        info = runinfo_of(plan, self.collector.mutant)
+        found = self.collector.take(Run(info, plan, rows, examine(rows, info), world.events))
+        if found:
+            raise Refuted(found)
+
+
+def machine_for(collector: Collector) -> type[ClusterMachine]:
+    """The machine, bound to a collector."""
+    return type("ClusterMachine", (ClusterMachine,), {"collector": collector})

@@ -1,0 +1,114 @@
+"""Repeat a simulated run from its plan, and say whether the same came of it, to the byte.
+
+A run's folder holds its plan in `run.json` and its history; a plan file holds a plan alone, and then there is
+nothing to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from conformance.targets.base import known_names
+from conformance.targets.simulated import PROFILE, mutant_names
+from reference_impl.mutants import Mutant, load
+from reference_impl.sim.simulate import simulate
+from specs.errors import UsageError
+from specs.history.columns import NAMES
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import open_history, write_history
+from specs.plan.plan import Plan, read_plan
+from specs.profiles import load as load_profile
+from specs.verdicts.examine import examine
+from specs.verdicts.verdict import Verdict, conclude
+
+Say = Callable[[str], object]
+
+REFERENCE = "reference"
+_MUTANT = "mutant:"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """difference: None when the history is the recorded one to the byte, or when there was none to compare with.
+
+    compared: whether there was a recorded history.
+    """
+
+    plan: Plan
+    info: RunInfo
+    rows: list[Row]
+    compared: bool
+    difference: str | None = None
+    profile: str | None = None
+
+
+def repeat(path: Path, target: str | None = None) -> Replay:
+    """Run the plan of a run's folder, or of a plan file, again.
+
+    target: `reference` or `mutant:NAME`; by default the one of the run, or the reference. Raises UsageError for
+    a run that was not simulated, and HistoryError for a folder that can't be read.
+    """
+    if path.is_dir():
+        return _replay_run(path, target)
+    if not path.exists():
+        raise UsageError(f"{path} does not exist; give a run's folder or a plan file")
+    plan = read_plan(path)
+    info, rows = simulate(plan, _mutant_of(target or REFERENCE))
+    return Replay(plan, info, rows, compared=False)
+
+
+def replay(run: Path, *, profile: str | None = None, out: Path | None = None, say: Say = lambda words: None) -> Verdict:
+    """Repeat a run and judge it. profile: by default the run's own. out: where to keep the repeated run.
+
+    Whether the history is the recorded one to the byte stands in the verdict's `tool` as `replay`.
+    """
+    repeated = repeat(run)
+    same = repeated.difference or ("the same bytes" if repeated.compared else "nothing to compare with")
+    say(f"replayed {len(repeated.rows)} rows: {same}")
+    chosen = load_profile(profile or repeated.profile or PROFILE)
+    info = replace(repeated.info, profile=chosen.name, replay=f"inorder replay {run if out is None else out}")
+    if out is not None:
+        write_history(out, info, repeated.rows)
+    tool = {"inorder": version("inorder"), "engine": "python", "replay": same}
+    return conclude(examine(repeated.rows, info), info, chosen, floor=1, require_exercised=False, tool=tool)
+
+
+def _replay_run(folder: Path, target: str | None) -> Replay:
+    history = open_history(folder)
+    recorded = history.info
+    if recorded.plan is None:
+        raise UsageError(f"{folder} can't be replayed: its run.json has no plan")
+    plan = Plan.from_json(recorded.plan, f"{folder}/run.json, plan")
+    mutant = _mutant_of(target or recorded.target)
+    info, rows = simulate(plan, mutant)
+    if target is not None and target != recorded.target:
+        return Replay(plan, info, rows, compared=False, profile=recorded.profile)
+    found = difference(list(history.rows()), rows)
+    return Replay(plan, info, rows, compared=True, difference=found, profile=recorded.profile)
+
+
+def _mutant_of(target: str) -> Mutant | None:
+    if target == REFERENCE:
+        return None
+    if target.startswith(_MUTANT):
+        return load(target.removeprefix(_MUTANT))
+    known = (REFERENCE, *(f"{_MUTANT}{name}" for name in mutant_names()))
+    raise UsageError(f"a run of {target!r} can't be replayed, only simulated ones; {known_names(target, known[:2])}")
+
+
+def difference(recorded: Sequence[Row], repeated: Sequence[Row]) -> str | None:
+    """The first difference between two histories, in words; None when there is none."""
+    for number, (was, now) in enumerate(zip(recorded, repeated, strict=False), start=1):
+        for name in NAMES:
+            if getattr(was, name) != getattr(now, name):
+                return (
+                    f"row {number} ({was.kind.value} at {was.started_us} µs): {name} was {getattr(was, name)!r} "
+                    f"and is now {getattr(now, name)!r}"
+                )
+    if len(recorded) != len(repeated):
+        return f"{len(recorded)} rows were recorded, the replay has {len(repeated)}"
+    return None
