@@ -8,17 +8,31 @@ incarnation (or the grant) was watched from its start; so a slice of a history i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Key, Kind, Level, Outcome, Party
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    LISTENER_SUSPENDS,
+    RETRY_PREFIX,
+    CommitMode,
+    Key,
+    Kind,
+    Level,
+    Outcome,
+    Party,
+)
 
 MS = 1000
 """Microseconds in a millisecond."""
+
+NOTHING: tuple[()] = ()
+"""What a judge mostly finds."""
 
 REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE})
 """Requests as their sender saw them. Broker-side (`store`) rows repeat them and are left out unless asked for."""
@@ -41,6 +55,13 @@ BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the g
 NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")
 DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
+ORDERLY = Premise("orderly", "the group consumes in orderly mode and clustering; other modes take no lease")
+NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a recorded pause silences the clause")
+NO_FILTER = Premise("no filter", "the group subscribes to every message of the topic (`*`)")
+AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a manual ROLLBACK replays")
+SENT_IN_TURN = Premise(
+    "sent in turn", "the producer numbers a key's messages and sends the next one after the last was acknowledged"
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
 
 
@@ -85,6 +106,7 @@ class Context:
     leaving: dict[str, Row] = field(default_factory=dict)
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
     clock_stepped: Row | None = None
+    last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
 
     @property
     def config(self) -> Config:
@@ -95,7 +117,7 @@ class Context:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
             case Kind.CRASH if row.client_id:
-                self.client_died[row.client_id] = row
+                self.client_died[row.client_id] = self.last_death[row.client_id] = row
             case Kind.LEAVE if row.client_id:
                 self.leaving[row.client_id] = row
             case Kind.JOIN if row.client_id:
@@ -112,6 +134,17 @@ class Context:
         """Did the broker crash at or after the begin of `row`?"""
         death = self.broker_died.get(broker or "")
         return death is not None and death.seq_begin > row.seq_begin
+
+    def client_died_since(self, client_id: str | None, row: Row) -> bool:
+        """Did the client crash after the begin of `row`, whether or not it started again?"""
+        death = self.last_death.get(client_id or "")
+        return death is not None and death.seq_begin > row.seq_begin
+
+    def forget(self) -> None:
+        """Another run begins."""
+        for known in (self.broker_died, self.client_died, self.leaving, self.paused, self.last_death):
+            known.clear()
+        self.clock_stepped = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:
         """Was the client paused at any time from `at_us` on?"""
@@ -132,22 +165,25 @@ class Judge:
         self.config = context.info.config
         self.opportunities = 0
 
-    def begins(self, row: Row) -> Iterator[Finding]:
+    def begins(self, row: Row) -> Iterable[Finding]:
         """An operation begins."""
-        return iter(())
+        return NOTHING
 
-    def ends(self, row: Row) -> Iterator[Finding]:
+    def ends(self, row: Row) -> Iterable[Finding]:
         """An operation ends."""
-        return iter(())
+        return NOTHING
 
-    def finish(self) -> Iterator[Finding]:
+    def finish(self) -> Iterable[Finding]:
         """The history is over."""
-        return iter(())
+        return NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause, read from its module. kinds: the rows its judge wants. levels: at which they were seen."""
+    """A clause, read from its module. kinds: the rows its judge wants. levels: at which they were seen.
+
+    wants: which rows of these kinds; None for all of them.
+    """
 
     id: str
     name: str
@@ -166,6 +202,7 @@ class Clause:
     shortest_violation: str = field(repr=False)
     lookalike: str = field(repr=False)
     needs_finish: bool = False
+    wants: Callable[[Row], bool] | None = field(default=None, repr=False)
 
     @property
     def family(self) -> str:
@@ -247,36 +284,50 @@ class Intervals:
 
     def add(self, start: int, stop: int | None = None) -> None:
         """Add one number, or the range start..stop-1."""
-        from bisect import bisect_left, bisect_right
-
         stop = start + 1 if stop is None else stop
         if stop <= start:
             return
-        low = bisect_left(self._stops, start)
-        high = bisect_right(self._starts, stop)
+        starts, stops = self._starts, self._stops
+        if not stops or start > stops[-1]:
+            starts.append(start)
+            stops.append(stop)
+            return
+        if start >= starts[-1]:  # mostly the next number
+            if stop > stops[-1]:
+                stops[-1] = stop
+            return
+        low = bisect_left(stops, start)
+        high = bisect_right(starts, stop)
         if low < high:
-            start = min(start, self._starts[low])
-            stop = max(stop, self._stops[high - 1])
-        self._starts[low:high] = [start]
-        self._stops[low:high] = [stop]
+            start = min(start, starts[low])
+            stop = max(stop, stops[high - 1])
+        starts[low:high] = [start]
+        stops[low:high] = [stop]
 
     def __contains__(self, number: int) -> bool:
-        from bisect import bisect_right
-
         index = bisect_right(self._starts, number) - 1
         return index >= 0 and number < self._stops[index]
 
     def first_missing(self, start: int) -> int:
         """The smallest number at or after `start` that is not in the set."""
-        from bisect import bisect_right
-
         index = bisect_right(self._starts, start) - 1
         if index >= 0 and start < self._stops[index]:
             return self._stops[index]
         return start
 
+    def first_present(self, start: int) -> int | None:
+        """The smallest number at or after `start` that is in the set."""
+        index = bisect_right(self._starts, start) - 1
+        if index >= 0 and start < self._stops[index]:
+            return start
+        return self._starts[index + 1] if index + 1 < len(self._starts) else None
+
     def __bool__(self) -> bool:
         return bool(self._starts)
+
+    def clear(self) -> None:
+        self._starts.clear()
+        self._stops.clear()
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         return list(zip(self._starts, self._stops, strict=True))
@@ -287,10 +338,34 @@ def ended_before(earlier: Row, later: Row) -> bool:
     return earlier.seq_end is not None and earlier.seq_end < later.seq_begin
 
 
-
 def is_answered(row: Row) -> bool:
     """Does the row say what happened?"""
     return row.outcome not in (Outcome.UNKNOWN, Outcome.SENT)
+
+
+def is_manual(row: Row) -> bool:
+    """Did the listener choose the manual mode for this call?"""
+    return row.commit_mode == CommitMode.MANUAL
+
+
+def asks_again(row: Row) -> bool:
+    """Does the call's result ask for the same messages again, after the suspend time?"""
+    return row.outcome in LISTENER_SUSPENDS or (row.outcome is Outcome.ROLLBACK and is_manual(row))
+
+
+def acknowledges(row: Row) -> bool:
+    """Does the call's result finish its messages? In auto mode a ROLLBACK does so as well."""
+    if is_manual(row):
+        return row.outcome is Outcome.COMMIT
+    return row.outcome in _AUTO_ACKNOWLEDGES
+
+
+_AUTO_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
+
+
+def is_copy_topic(topic: str | None) -> bool:
+    """A topic that holds copies: of messages to retry, or of messages given up."""
+    return topic is not None and topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def ms(value_us: int) -> str:

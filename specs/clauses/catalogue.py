@@ -39,6 +39,7 @@ def _clause(module: ModuleType) -> Clause:
         shortest_violation=module.SHORTEST_VIOLATION,
         lookalike=module.ALLOWED_THOUGH_IT_LOOKS_WRONG,
         needs_finish=judge.finish is not Judge.finish,
+        wants=getattr(module, "wants", None),
     )
 
 

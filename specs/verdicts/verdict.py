@@ -216,9 +216,11 @@ def conclude(
     require_exercised: bool = True,
     clauses: Sequence[Clause] | None = None,
     extra: Sequence[Judged] = (),
+    more: Sequence[Check] = (),
     tool: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict of a run. extra: wire rules that were judged while the run went on.
+    """The verdict of a run. extra: wire rules that were judged while the run went on. more: further checks of
+    the run itself (what a scenario must reach); one that fails makes the run inconclusive.
 
     require_exercised: whether a claimed clause below its floor makes the run inconclusive.
     """
@@ -227,7 +229,7 @@ def conclude(
         judge_clause(clause, examination.tallies.get(clause.id, Tally()), info, profile, floor) for clause in chosen
     ]
     judged = [*_specific_first(judged, chosen), *extra]
-    met = checks(examination, info, judged, require_exercised=require_exercised)
+    met = (*checks(examination, info, judged, require_exercised=require_exercised), *more)
     failed = {check.id for check in met if check.ok is False}
     verdicts = {each.verdict for each in judged}
     if "MET-1" in failed:

@@ -9,20 +9,11 @@ Says nothing about listeners that outlive their grant (see one_processor_at_a_ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    MS,
-    NO_WALL_CLOCK_STEP,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    ms,
-)
+from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.grants import Grants
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -43,45 +34,30 @@ class TwoOwners(Finding):
 
 
 class LaneJudge(Judge):
-    """Remembers the grants of one lane that may still live, and unlocks that may still be under way."""
+    """Remembers the grants of one lane that certainly live."""
 
-    __slots__ = ("grants", "unlocking")
+    __slots__ = ("grants",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.grants: dict[str, Row] = {}
-        self.unlocking: dict[str, int] = {}  # client → time (µs) until which its unlock may still be applied
+        self.grants = Grants(context)
 
-    def begins(self, row: Row) -> Iterator[Finding]:
-        if row.kind is Kind.UNLOCK and row.client_id:
-            self.grants.pop(row.client_id, None)
-            # Answered, it is over at its end; one way or unanswered it may be applied for a while yet.
-            answered = row.outcome is Outcome.OK and row.ended_us is not None
-            until = row.ended_us if answered else (row.ended_us or row.started_us) + self.config.delay_bound_ms * MS
-            self.unlocking[row.client_id] = max(until or 0, self.unlocking.get(row.client_id, 0))
-        return iter(())
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(row)
+        return NOTHING
 
-    def ends(self, row: Row) -> Iterator[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None or row.ended_us is None:
-            return
-        limit = self.config.broker_lease_ms * MS
-        for client, grant in list(self.grants.items()):
-            if client == row.client_id or not ended_before(grant, row):
-                continue
-            if self.context.broker_died_since(row.broker, grant) or row.started_us - grant.started_us > limit:
-                del self.grants[client]
-                continue
-            if row.outcome is Outcome.UNKNOWN or row.ended_us - grant.started_us > limit:
-                continue  # the grant may have run out while the request was under way
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.LOCK or row.client_id is None:
+            return NOTHING
+        found: list[Finding] = []
+        for grant in self.grants.contested_by(row):
             self.opportunities += 1
             if row.outcome is Outcome.OK:
-                yield TwoOwners(grant, row, certain=self.context.info.clock_bound_us == 0)
-                del self.grants[client]
-        if row.outcome is Outcome.OK:
-            if self.unlocking.get(row.client_id, -1) < row.started_us:
-                self.grants[row.client_id] = row
-            else:
-                self.grants.pop(row.client_id, None)
+                found.append(TwoOwners(grant, row, certain=self.context.info.clock_bound_us == 0))
+                self.grants.ends(grant)
+        self.grants.lock_ends(row)
+        return found
 
 
 judge = LaneJudge

@@ -1,0 +1,151 @@
+"""A client starts a listener call only under a lease that was granted at most its own limit ago.
+
+What the client knows of its lease is its last certain answer and its own unlocks: (a) a refusal takes the lease
+away (only if its request is newer than that of the grant: a late answer to an older request says nothing, and an
+error code says nothing either); (b) a grant is good for the client's limit, measured from its answer in whole
+milliseconds, exactly the limit included; (c) a lane that was added without any answered lock has no lease; (d) an
+own unlock ends it at once. Between the guard and the call the client must not have been paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ms,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LSE-3"
+TITLE = "a call under a fresh grant"
+STATEMENT = "A listener call starts only under a grant whose answer came at most the client's limit ago."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
+SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD})
+
+
+@dataclass(frozen=True, slots=True)
+class NoLease(Finding):
+    """last: the answer, the unlock or the add after which there was no lease."""
+
+    last: Row
+    call: Row
+
+
+class _Client:
+    """What one client knows of its lease: the last of a grant, a refusal, and its own unlock."""
+
+    __slots__ = ("answered", "last", "op")
+
+    def __init__(self) -> None:
+        self.last: Row | None = None
+        self.answered = False
+        self.op = -1
+
+
+class LaneJudge(Judge):
+    """Remembers, for each client, what it last knew of its lease; and the rows that began incarnations."""
+
+    __slots__ = ("adds", "clients", "limit_us")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.clients: dict[str, _Client] = {}
+        self.adds: dict[str, Row] = {}
+        self.limit_us = (self.config.client_lease_ms + 1) * MS
+
+    def _client(self, name: str) -> _Client:
+        client = self.clients.get(name)
+        if client is None:
+            client = self.clients[name] = _Client()
+        return client
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.client_id is None:
+            return NOTHING
+        match row.kind:
+            case Kind.DELIVER:
+                client = self._client(row.client_id)
+                if row.op_id != client.op:
+                    client.op = row.op_id
+                    return self._call_begins(row, client)
+            case Kind.UNLOCK:
+                self._client(row.client_id).last = row
+            case Kind.ADD if row.incarnation is not None:
+                self.adds[row.client_id] = row
+            case _:
+                pass
+        return NOTHING
+
+    def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
+        last = client.last
+        if client.answered:
+            self.opportunities += 1
+        if last is None:
+            add = self.adds.get(row.client_id or "")
+            if add is None or add.incarnation != row.incarnation:
+                return NOTHING
+            last, since_us = add, add.started_us
+        elif last.kind is Kind.UNLOCK:
+            since_us = last.started_us
+        else:
+            since_us = last.started_us if last.ended_us is None else last.ended_us
+            if last.outcome is Outcome.OK and row.started_us - since_us < self.limit_us:
+                return NOTHING
+        if self.context.paused_since(row.client_id, since_us):
+            return NOTHING
+        return (NoLease(last, row),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.LOCK or row.client_id is None:
+            return NOTHING
+        client = self._client(row.client_id)
+        if row.outcome is Outcome.OK:
+            client.last, client.answered = row, True
+        elif row.outcome is Outcome.REFUSED and not row.code:
+            client.answered = True
+            last = client.last
+            if last is None or last.kind is not Kind.LOCK or row.seq_begin > last.seq_begin:
+                client.last = row
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: NoLease) -> str:
+    last, call = found.last, found.call
+    started = f"{who(call)} started offset {call.queue_offset} of {call.lane} at {at(call)}"
+    if last.kind is Kind.ADD:
+        return f"{started} without any lease: it had added the lane at {at(last)} and was never granted it"
+    if last.kind is Kind.UNLOCK:
+        return f"{started}, {ms(call.started_us - last.started_us)} after it had begun to give the lease back"
+    age = ms(call.started_us - (last.ended_us or last.started_us))
+    if last.outcome is Outcome.OK:
+        return f"{started}, {age} after its last grant was answered"
+    return f"{started}, {age} after it had been refused the lease"
+
+
+SHORTEST_VIOLATION = """
+    0ms              alice  locks     billing/orders/b0/3   ok
+    30001ms..30005ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms              alice  locks     billing/orders/b0/3   ok
+    20000ms..21000ms alice  locks     billing/orders/b0/3   unknown    # no answer changes nothing
+    30000ms..70000ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # exactly the limit
+"""

@@ -1,0 +1,106 @@
+"""Within one incarnation, messages are delivered for the first time in the order of their offsets.
+
+An incarnation is one client's work on one lane, from add until drop. Redeliveries may go back: a suspended batch
+comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
+delivered counts, and it must lie above all that it has. A reset by an operator clears what is remembered.
+Says nothing about where the incarnation begins, nor about holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Intervals, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "ORD-2"
+TITLE = "first deliveries ascend"
+STATEMENT = "Within an incarnation, first deliveries come in the order of their offsets."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class WentBack(Finding):
+    highest: Row
+    second: Row
+
+
+class _Delivered:
+    """What one incarnation has delivered."""
+
+    __slots__ = ("highest", "highest_offset", "offsets")
+
+    def __init__(self, row: Row, offset: int) -> None:
+        self.highest = row
+        self.highest_offset = offset
+        self.offsets = Intervals()
+        self.offsets.add(offset)
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest."""
+
+    __slots__ = ("delivered",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.delivered: dict[str, _Delivered] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.RESET:
+            self.delivered.clear()
+            return NOTHING
+        name, offset = row.incarnation, row.queue_offset
+        if name is None:
+            return NOTHING
+        if row.kind is Kind.ADD:
+            self.delivered.pop(name, None)
+            return NOTHING
+        if offset is None:
+            return NOTHING
+        mine = self.delivered.get(name)
+        if mine is None:
+            self.delivered[name] = _Delivered(row, offset)
+            return NOTHING
+        if offset > mine.highest_offset:
+            self.opportunities += 1
+            mine.offsets.add(offset)
+            mine.highest, mine.highest_offset = row, offset
+            return NOTHING
+        if offset in mine.offsets:
+            return NOTHING
+        self.opportunities += 1
+        mine.offsets.add(offset)
+        return (WentBack(mine.highest, row),)
+
+
+judge = LaneJudge
+
+
+def explain(found: WentBack) -> str:
+    first, second = found.highest, found.second
+    return (
+        f"{who(second)} delivered offset {second.queue_offset} of {second.lane} for the first time at {at(second)}, "
+        f"after offset {first.queue_offset}, which it had delivered at {at(first)} in the same incarnation"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual rollback
+    1010ms..1011ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success   # the ROLLBACK replays
+    1012ms..1013ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
+    1014ms      alice  drops     billing/orders/b0/3
+    2000ms      alice  adds      billing/orders/b0/3   inc=2 value=17
+    2001ms..2002ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 inc=2 success   # another incarnation
+"""

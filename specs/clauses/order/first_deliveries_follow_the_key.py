@@ -1,0 +1,89 @@
+"""The messages of one sharding key reach a group for the first time in the order of their numbers.
+
+The end-to-end promise, which a plain consumer log can decide: the producer numbers the messages of a key, and no
+matter how many clients share the work, a message that nobody of the group has been given yet must not come after
+one with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the
+offsets are known and lie the other way round, the log itself holds them so: that is the producer's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, ORDERLY, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "ORD-12"
+TITLE = "first deliveries follow the key"
+STATEMENT = "For each sharding key, first deliveries to a group follow the key's sequence."
+PARTY = Party.PAIR
+KEY = Key.GROUP_KEY
+PREMISE = (ORDERLY, SENT_IN_TURN)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
+KINDS = frozenset({Kind.DELIVER})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOvertaken(Finding):
+    highest: Row
+    second: Row
+
+
+class KeyJudge(Judge):
+    """Remembers, for one key and group, the numbers delivered (as ranges) and the highest row of each queue."""
+
+    __slots__ = ("delivered", "highest")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.delivered = Intervals()
+        self.highest: dict[tuple[str | None, int | None], Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        number = row.key_seq
+        if number is None or number in self.delivered:
+            return NOTHING
+        self.delivered.add(number)
+        queue = (row.broker, row.queue_id)
+        highest = self.highest.get(queue)
+        if highest is None:
+            self.highest[queue] = row
+            return NOTHING
+        self.opportunities += 1
+        if number > (highest.key_seq or 0):
+            self.highest[queue] = row
+            return NOTHING
+        if (
+            row.queue_offset is not None
+            and highest.queue_offset is not None
+            and row.queue_offset > highest.queue_offset
+        ):
+            return NOTHING
+        return (KeyOvertaken(highest, row),)
+
+
+judge = KeyJudge
+
+
+def explain(found: KeyOvertaken) -> str:
+    first, second = found.highest, found.second
+    return (
+        f"group {second.group} was given number {second.key_seq} of key {second.sharding_key} for the first time at "
+        f"{at(second)} (by {who(second)}), after number {first.key_seq}, which it had been given at {at(first)} "
+        f"(by {who(first)})"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 key_seq=5 success
+    6ms..9ms    bob    delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 key_seq=5 success
+    10ms..11ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success   # given again
+    12ms..13ms  bob    delivers  billing/orders/b0/4   offset=9  id=m16 key=k1 key_seq=3 success   # another queue
+    14ms..15ms  bob    delivers  billing/orders/b0/3   offset=19 id=m15 key=k1 key_seq=2 success   # sent so
+"""

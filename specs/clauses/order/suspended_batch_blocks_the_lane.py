@@ -1,0 +1,146 @@
+"""While a listener call runs, or its batch waits to be delivered again, nothing beyond that batch is delivered.
+
+(a) An incarnation has one running call at a time. (b) After a call that asks for its batch again (SUSPEND, null, a
+throw, or a manual ROLLBACK) the next call may not start beyond that batch, unless every message of it was given
+up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well.
+Says nothing about which message of the batch comes first, nor about other lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    asks_again,
+    at,
+    ended_before,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-3"
+TITLE = "a suspended batch blocks the lane"
+STATEMENT = (
+    "While a call runs or its batch is suspended, no other call of that incarnation starts beyond that batch."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken(Finding):
+    """owed: a message of the running call, or of the batch that was suspended."""
+
+    owed: Row
+    overtaking: Row
+    running: bool
+
+
+class _Calls:
+    """The calls of one incarnation: the last one, and that of all which ends last."""
+
+    __slots__ = ("given_up", "last_end", "op", "rows")
+
+    def __init__(self) -> None:
+        self.op = -1
+        self.rows: list[Row] = []  # of the call that began last
+        self.given_up: set[int] = set()  # its offsets that were given up since it ended
+        self.last_end: Row | None = None
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, its last call and what is still owed of it."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.calls: dict[str, _Calls] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DELIVER:
+            return self._delivered(row)
+        if row.kind is Kind.RESET:
+            self.calls.clear()
+        elif row.kind is Kind.ADD and row.incarnation is not None:
+            self.calls.pop(row.incarnation, None)
+        return NOTHING
+
+    def _delivered(self, row: Row) -> Iterable[Finding]:
+        if row.incarnation is None or row.queue_offset is None:
+            return NOTHING
+        calls = self.calls.get(row.incarnation)
+        found: Iterable[Finding] = NOTHING
+        if calls is None:
+            calls = self.calls[row.incarnation] = _Calls()
+            calls.op = row.op_id
+        elif row.op_id != calls.op:
+            self.opportunities += 1
+            found = self._new_call(calls, row, row.queue_offset)
+            calls.op = row.op_id
+            calls.rows.clear()
+            calls.given_up.clear()
+        calls.rows.append(row)
+        last = calls.last_end
+        if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
+            calls.last_end = row
+        return found
+
+    def _new_call(self, calls: _Calls, row: Row, offset: int) -> Iterable[Finding]:
+        if calls.last_end is not None and not ended_before(calls.last_end, row):
+            return (Overtaken(calls.last_end, row, running=True),)
+        last = calls.rows[-1]
+        if not asks_again(last):
+            return NOTHING
+        highest = max(each.queue_offset or 0 for each in calls.rows)
+        if offset <= highest:
+            return NOTHING
+        if last.outcome is Outcome.ROLLBACK:
+            owed = calls.rows
+        else:
+            owed = [each for each in calls.rows if each.queue_offset not in calls.given_up]
+        return (Overtaken(owed[-1], row, running=False),) if owed else NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and row.incarnation is not None:
+            calls = self.calls.get(row.incarnation)
+            if calls is not None and row.queue_offset is not None and ended_before(calls.rows[-1], row):
+                calls.given_up.add(row.queue_offset)
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: Overtaken) -> str:
+    owed, new = found.owed, found.overtaking
+    what = f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}"
+    if found.running:
+        return f"{what}, while its call of offset {owed.queue_offset}, begun at {at(owed)}, was still running"
+    return (
+        f"{what}, although offset {owed.queue_offset} of the same incarnation had ended {owed.outcome} at "
+        f"{(owed.ended_us or 0) / 1_000_000:.3f} s and had to come again first"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config max_reconsume_times=0
+    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
+    6ms..7ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=0 ok
+    8ms..9ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
+"""

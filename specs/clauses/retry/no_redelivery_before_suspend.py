@@ -1,0 +1,103 @@
+"""A suspended batch does not come again before its suspend time has passed.
+
+The time counts from the end of the call that asked for it (SUSPEND, null, a throw, or a manual ROLLBACK). It is
+what the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole
+milliseconds, so a redelivery refutes when it comes at least one millisecond early. Only the last suspended batch
+is remembered: the lane is blocked by it (ORD-3). Says nothing about another incarnation, nor about coming late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import MS, NOTHING, ORDERLY, Context, Finding, Judge, asks_again, at, ms, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "RTY-1"
+TITLE = "no redelivery before the suspend time"
+STATEMENT = "An incarnation does not redeliver a suspended message before its suspend time (10..30000 ms) has passed."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY,)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+
+SUSPEND_MS_MIN = 10
+SUSPEND_MS_MAX = 30_000
+
+
+def suspend_ms(row: Row, default_ms: int) -> int:
+    """The pause that the ended call asks for, in ms; -1 and none at all mean the consumer's own."""
+    asked = default_ms if row.suspend_ms is None or row.suspend_ms < 0 else row.suspend_ms
+    return min(max(asked, SUSPEND_MS_MIN), SUSPEND_MS_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class TooEarly(Finding):
+    suspended: Row
+    again: Row
+    promised_ms: int
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the messages of its last suspended batch that have not come again."""
+
+    __slots__ = ("suspended",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.suspended: dict[str, dict[int, Row]] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.RESET:
+            self.suspended.clear()
+            return NOTHING
+        if row.incarnation is None:
+            return NOTHING
+        if row.kind is Kind.ADD:
+            self.suspended.pop(row.incarnation, None)
+            return NOTHING
+        batch = self.suspended.get(row.incarnation)
+        if not batch or row.queue_offset is None:
+            return NOTHING
+        before = batch.pop(row.queue_offset, None)
+        if before is None or before.ended_us is None:
+            return NOTHING
+        self.opportunities += 1
+        promised = suspend_ms(before, self.config.suspend_ms)
+        if row.started_us > before.ended_us + (promised - 1) * MS:
+            return NOTHING
+        return (TooEarly(before, row, promised),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DELIVER and asks_again(row) and row.incarnation and row.queue_offset is not None:
+            batch = self.suspended.get(row.incarnation)
+            if not batch or next(iter(batch.values())).op_id != row.op_id:
+                batch = self.suspended[row.incarnation] = {}
+            batch[row.queue_offset] = row
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: TooEarly) -> str:
+    before, again = found.suspended, found.again
+    waited = again.started_us - (before.ended_us or before.started_us)
+    return (
+        f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, {ms(waited)} after "
+        f"it had ended {before.outcome}; it had to wait {found.promised_ms} ms"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=1000 suspend
+    1004ms..1006ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=3 suspend
+    15ms..16ms     alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=90000 suspend   # 3 means 10
+    30016ms..30017ms alice delivers billing/orders/b0/3   offset=17 id=m17 success                 # 90000 means 30000
+"""
