@@ -371,6 +371,10 @@ class Container:
         self._container.kill("SIGKILL")
         self._container.wait(timeout=REQUEST_DEADLINE_S)
 
+    def terminate(self) -> None:
+        """SIGTERM; `wait` tells how it ended."""
+        self._container.kill("SIGTERM")
+
     def wait(self, deadline_s: float) -> int | None:
         """Waits for its end; the exit code, or None if it still runs after `deadline_s` seconds."""
         try:

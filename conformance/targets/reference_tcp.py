@@ -17,5 +17,5 @@ def target(argument: str | None) -> WireRun:
         profile="reference",
         config=SHORT_LEASES,
         lease_known=True,
-        open_system=lambda: ReferenceOnSockets(SHORT_LEASES),
+        open_system=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
     )

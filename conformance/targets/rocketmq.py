@@ -32,7 +32,7 @@ def local(version: str | None) -> WireRun:
         profile=_profile(version),
         config=config,
         lease_known=True,
-        open_system=lambda: ApacheOnThisMachine(version, config),
+        open_system=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
     )
 
 
@@ -41,6 +41,12 @@ def remote(address: str | None) -> WireRun:
     if not address or ":" not in address:
         raise UsageError("the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876")
     split_address(address)
+
+    def open_remote(_config: Config, proxied: bool) -> Remote:
+        if proxied:
+            raise UsageError("the brokers of a running cluster can't be put behind a proxy of ours")
+        return Remote(address)
+
     short = SHORT_LEASES
     config = replace(
         short,
@@ -55,5 +61,5 @@ def remote(address: str | None) -> WireRun:
         profile="rocketmq-5-orderly",
         config=config,
         lease_known=False,
-        open_system=lambda: Remote(address),
+        open_system=open_remote,
     )

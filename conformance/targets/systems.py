@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
 from reference_impl.core.broker import BrokerConfig
 from reference_impl.protocol.bodies import ClusterInfo
@@ -25,11 +26,19 @@ from specs.errors import UsageError
 from specs.plan.config import Config
 
 
+PROXIED_IP = "127.0.0.2"
+"""With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
+
+
 class System(ABC):
-    """A name server and its brokers. brokers: name → `host:port`; valid while entered."""
+    """A name server and its brokers. brokers: name → the `host:port` that routes give; valid while entered.
+
+    upstreams: name → the `host:port` where the broker itself listens, past any proxy.
+    """
 
     namesrv: str
     brokers: Mapping[str, str]
+    upstreams: Mapping[str, str]
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -51,18 +60,26 @@ class System(ABC):
 class ReferenceOnSockets(System):
     """Our own cluster on sockets of 127.0.0.1."""
 
-    def __init__(self, config: Config) -> None:
-        self._cluster = ThreadedCluster(BrokerConfig.from_plan(config))
+    def __init__(self, config: Config, *, proxied: bool = False) -> None:
+        self._reservation = ports.reserve()
+        port = self._reservation.port
+        self._cluster = ThreadedCluster(
+            BrokerConfig.from_plan(config), broker_port=port, advertise=f"{PROXIED_IP}:{port}" if proxied else None
+        )
 
     def __enter__(self) -> Self:
         self._cluster.start()
-        self.namesrv, self.brokers = self._cluster.namesrv, self._cluster.brokers
+        self.namesrv, self.upstreams = self._cluster.namesrv, self._cluster.brokers
+        self.brokers = broker_addresses(self.namesrv)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._cluster.stop()
+        try:
+            self._cluster.stop()
+        finally:
+            self._reservation.release()
 
     def crash_broker(self, name: str) -> None:
         self._cluster.crash(name)
@@ -74,7 +91,7 @@ class ReferenceOnSockets(System):
 class ApacheOnThisMachine(System):
     """An Apache release, started from its jars in a temporary folder."""
 
-    def __init__(self, version: str, config: Config) -> None:
+    def __init__(self, version: str, config: Config, *, proxied: bool = False) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
         extra = {} if version.startswith("4.") else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
         self._cluster = ApacheCluster(
@@ -83,6 +100,7 @@ class ApacheOnThisMachine(System):
             broker_lease_ms=config.broker_lease_ms,
             delay_levels=config.delay_levels,
             extra_broker_conf=extra,
+            broker_ip1=PROXIED_IP if proxied else None,
         )
 
     def __enter__(self) -> Self:
@@ -92,6 +110,7 @@ class ApacheOnThisMachine(System):
             self._temporary.cleanup()
             raise
         self.namesrv, self.brokers = addresses.namesrv, broker_addresses(addresses.namesrv)
+        self.upstreams = dict.fromkeys(self.brokers, addresses.broker)
         return self
 
     def __exit__(
@@ -113,10 +132,9 @@ class Remote(System):
     def __init__(self, namesrv: str) -> None:
         split_address(namesrv)
         self.namesrv = namesrv
-        self.brokers = {}
 
     def __enter__(self) -> Self:
-        self.brokers = broker_addresses(self.namesrv)
+        self.brokers = self.upstreams = broker_addresses(self.namesrv)
         if not self.brokers:
             raise UsageError(f"the name server {self.namesrv} knows no broker")
         return self

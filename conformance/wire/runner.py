@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from conformance.targets.systems import System
-from conformance.waiting import pass_time
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.nodes import PlanRunner
@@ -59,14 +58,17 @@ SHORT_LEASES = Config(
 
 @dataclass(frozen=True, slots=True)
 class WireRun:
-    """What a wire target needs to be judged. config: with the lease times that the target's broker really has."""
+    """What a wire target needs to be judged. config: with the lease times that the target's broker really has.
+
+    open_system: takes the configuration and whether the brokers are to be advertised at a proxy's address.
+    """
 
     target: str
     parties: Mapping[str, str]
     profile: str
     config: Config
     lease_known: bool
-    open_system: Callable[[], AbstractContextManager[System]]
+    open_system: Callable[[Config, bool], AbstractContextManager[System]]
 
 
 def ours() -> str:
@@ -141,10 +143,7 @@ def conform_wire(
     say: SAY = lambda _: None,
 ) -> tuple[Verdict, History]:
     """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each."""
-    if out.exists():
-        if any(out.iterdir()) and not (out / "run.json").is_file():
-            raise UsageError(f"{out} exists and is no run of ours; give another --out")
-        shutil.rmtree(out)
+    replace_run_folder(out)
     info = RunInfo(
         run=f"{run.target.replace(':', '-').replace('/', '-')}-{seed}",
         seed=seed,
@@ -159,7 +158,7 @@ def conform_wire(
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
     say(f"starting {run.target}")
-    with run.open_system() as system:
+    with run.open_system(run.config, False) as system:
         name, address = next(iter(sorted(system.brokers.items())))
         # A remote broker may remember earlier runs: their names must not meet ours.
         prefix = f"r{seed}x{run_nonce(system)}-" if not run.lease_known else f"r{seed}-"
@@ -173,12 +172,11 @@ def conform_wire(
             say(f"asking the broker over the wire ({examples} examples)")
             run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
             say("our orderly consumers at work")
-            _make_topic(session, plan)
+            make_topics(session, plan)
             asyncio.run(PlanRunner(plan, system, out, prefix).run())
-            _note_queues(session, plan)
+            note_queues(session, plan)
             say("reading everything back")
-            pass_time(run.config.dead_letter_bound_ms * 2 / 1000)  # what waits for a delay level is to be seen
-            session.drain()
+            session.drain_when_settled()
         info = replace(info, plan=plan.to_json())
     history = compact_journal(out)
     if not list((out / "history").glob("*.parquet")):
@@ -196,6 +194,15 @@ def conform_wire(
     return verdict, history
 
 
+def replace_run_folder(out: Path) -> None:
+    """Make room for a run: an earlier run of ours is replaced, anything else is left alone (UsageError)."""
+    if out.exists():
+        if not out.is_dir() or (any(out.iterdir()) and not (out / "run.json").is_file()):
+            raise UsageError(f"{out} exists and is no run of ours; give another --out")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+
+
 def run_nonce(system: System) -> str:
     """A word that no earlier run on this cluster used: the clock of the broker's host moves on."""
     from specs.history.clock import host_clock
@@ -203,7 +210,8 @@ def run_nonce(system: System) -> str:
     return format(host_clock().wall_us() // 1000, "x")
 
 
-def _make_topic(session: Session, plan: Plan) -> None:
+def make_topics(session: Session, plan: Plan) -> None:
+    """Create the plan's topics on the session's broker."""
     client: WireClient = session.client("setup")
     try:
         for topic in plan.topology.topics:
@@ -214,8 +222,8 @@ def _make_topic(session: Session, plan: Plan) -> None:
         client.close()
 
 
-def _note_queues(session: Session, plan: Plan) -> None:
-    """The queues of the orderly run join the drain."""
+def note_queues(session: Session, plan: Plan) -> None:
+    """The queues of the plan, and its groups' dead letters, join the drain."""
     for topic in plan.topology.topics:
         for queue_id in range(topic.queues):
             session.to_drain.append((Queue(topic.name, session.broker_name, queue_id), None))

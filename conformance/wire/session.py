@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.waiting import wait_until
+from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import Answer, WireClient
 from reference_impl.protocol.codes import ResponseCode
 from specs.history.journal import Journal
@@ -101,6 +101,11 @@ class Session:
             explanation=tally.first,
             reason=reason,
         )
+
+    def drain_when_settled(self) -> int:
+        """Drain after the bound for dead letters has passed twice: what waits for a delay level shows up too."""
+        pass_time(self.config.dead_letter_bound_ms * 2 / 1000)
+        return self.drain()
 
     def drain(self) -> int:
         """Read every queue that was written to, to its end; returns the number of messages."""
