@@ -100,8 +100,9 @@ class ProducerConfig:
         topics: tuple[str, ...],
         name_servers: tuple[Address, ...],
     ) -> ProducerConfig:
-        """A producer for a planned run."""
-        return cls(client_id, group, name_servers, topics, heartbeat_ms=plan.heartbeat_ms)
+        """A producer for a planned run. Routes are polled as often as hearts beat: both are 30 s by default."""
+        beat_ms = plan.heartbeat_ms
+        return cls(client_id, group, name_servers, topics, route_poll_ms=beat_ms, heartbeat_ms=beat_ms)
 
 
 def writable_queues(topic: str, route: TopicRoute) -> list[Queue]:

@@ -105,16 +105,18 @@ class Rebalancing(Pulling):
 
     # ------------------------------------------------------------ the share
 
-    def _ask_members(self, now_ms: int, topic: str, tried: int = 0) -> None:
+    def _ask_members(self, now_ms: int, topic: str) -> None:
         """Asks the topic's brokers in turn until one answers."""
         brokers = sorted({queue.broker for queue in self.queues[topic]})
-        if not brokers:
+        if brokers:
+            self._asking.add(topic)
+            self._ask_members_of(now_ms, topic, brokers, 0)
+        else:
             self.take_share(now_ms, topic, [])
-            return
-        self._asking.add(topic)
-        command = Command(
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(self.config.group).to_ext()
-        )
+
+    def _ask_members_of(self, now_ms: int, topic: str, brokers: list[str], tried: int) -> None:
+        ext = ConsumerGroupHeader(self.config.group).to_ext()
+        command = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ext)
         address = self.addresses.get(brokers[tried])
         on_end = partial(self._members_answered, topic, brokers, tried)
         self.request(now_ms, address, command, self.config.request_timeout_ms, on_end)
@@ -130,9 +132,10 @@ class Rebalancing(Pulling):
                     self.beat(now_ms, [self.addresses[brokers[tried]]])
                 self.take_share(now_ms, topic, members)
             return
-        self._asking.discard(topic)
-        if tried + 1 < len(brokers) and self.queues[topic] and not self.stopping:
-            self._ask_members(now_ms, topic, tried + 1)
+        if tried + 1 < len(brokers) and not self.stopping:
+            self._ask_members_of(now_ms, topic, brokers, tried + 1)
+        else:
+            self._asking.discard(topic)
 
     def take_share(self, now_ms: int, topic: str, members: Sequence[str]) -> None:
         queues = self.queues[topic]
