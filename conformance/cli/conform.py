@@ -50,7 +50,7 @@ def command(
     out = folder_name(target, seed) if out is None else out
     tell(f"judging {target} under {ready.profile.name}, seed {seed}")
     with watching() as watch:
-        verdict = ready.run(seed=seed, examples=examples, floor=floor, out=out, say=watch.say)
+        verdict = ready.run(seed=seed, examples=examples, floor=floor, out=out, watch=watch)
     print_verdict(verdict, form)
     tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
     tell(f"replay: {verdict.replay or f'inorder replay {out}'}")

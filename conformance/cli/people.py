@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -44,12 +44,16 @@ def tell(line: str = "") -> None:
 
 
 class Watching:
-    """Shows how far the work is: sentences, and `EXAMPLE n of m` as a bar where there is a terminal."""
+    """Shows how far the work is: sentences, and what is counted as a bar where there is a terminal.
 
-    def __init__(self, bar: Progress | None = None) -> None:
+    write: where plain lines go.
+    """
+
+    def __init__(self, bar: Progress | None = None, write: Callable[[str], None] = tell) -> None:
         self._bar = bar
+        self._write = write
         self._task: TaskID | None = None
-        self._told = ("", -1)
+        self._told = -1
 
     def say(self, line: str) -> None:
         """A step of the work. A line that ends in `n of m` is progress: shown as a bar, or at each tenth."""
@@ -63,9 +67,9 @@ class Watching:
         """done of total."""
         if self._bar is None:
             tenth = _TENTHS * done // total if total else 0
-            if (what, tenth) != self._told:
-                self._told = (what, tenth)
-                tell(f"  {what} {done} of {total}")
+            if tenth != self._told:
+                self._told = tenth
+                self._write(f"  {done} of {total}  {what}")
         elif self._task is None:
             self._task = self._bar.add_task(what, total=total, completed=done)
         else:
@@ -73,7 +77,7 @@ class Watching:
 
     def _plain(self, line: str) -> None:
         if self._bar is None:
-            tell(f"  {line}")
+            self._write(f"  {line}")
         else:
             self._bar.console.print(f"  {line}", markup=False)
 

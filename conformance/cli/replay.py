@@ -23,6 +23,6 @@ def command(run: Path, profile: str | None, out: Path | None, form: str) -> int:
     """
     tell(f"replaying {run}")
     with watching() as watch:
-        verdict = seam.replay(run, profile=profile, out=out, say=watch.say)
+        verdict = seam.replay(run, profile=profile, out=out, watch=watch)
     print_verdict(verdict, form)
     return verdict.exit_code

@@ -7,29 +7,42 @@ apart.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.reports.saving import save
-from conformance.reports.view import VerdictView
+from conformance.reports.view import VerdictView, count_events, view
 from conformance.targets.base import find, known_names
 from specs import profiles
 from specs.errors import InorderError, UsageError
+from specs.history.runinfo import read_runinfo
 from specs.history.store import History, open_history
 from specs.profiles import Profile
 from specs.verdicts.verdict import Verdict
 
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from conformance.runner import Result
+
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
 ENGINES_GROUP = "inorder.engines"
 DEFAULT_PROFILE = "rocketmq-5-orderly"
-WIRE_FLOOR, SIMULATED_FLOOR = 10, 100
+WIRE_FLOOR = 10
 WIRE_EXAMPLES = 20
+
+
+class Watch(Protocol):
+    """Who is told how far the work is."""
+
+    def say(self, line: str) -> None:
+        """A step of the work, in words."""
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """done of total."""
 
 
 class PartUnavailable(InorderError):
@@ -44,15 +57,27 @@ class Conformance:
     profile: Profile
     system: Any
 
-    def run(self, *, seed: int, examples: int | None, floor: int | None, out: Path, say: Say) -> VerdictView:
-        """Judge the target, keep the run in `out`, and return its verdict."""
-        if hasattr(self.system, "open_system"):
-            verdict = self._on_the_wire(seed, examples, floor, out, say)
-        else:
-            verdict = self._simulated(seed, examples, floor, out, say)
-        return save(verdict, out)
+    @property
+    def on_the_wire(self) -> bool:
+        """Is the target spoken to over sockets? Then the wire rules are judged as well."""
+        return hasattr(self.system, "open_system")
 
-    def _on_the_wire(self, seed: int, examples: int | None, floor: int | None, out: Path, say: Say) -> Verdict:
+    def run(self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> VerdictView:
+        """Judge the target, keep the run in `out`, and return its verdict.
+
+        None stands for the target's own default. A run that is in `out` already is replaced; anything else there
+        is a UsageError.
+        """
+        make_room(out)
+        if self.on_the_wire:
+            verdict = self._on_the_wire(seed, examples, floor, out, watch)
+            return save(verdict, out)
+        result = self._simulated(seed, examples, floor, watch)
+        result.save(out)
+        info = replace(result.verdict.info, replay=f"inorder replay {out}")
+        return save(replace(result.verdict, info=info), out, events=result.events if not result.found else None)
+
+    def _on_the_wire(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
         from conformance.wire.runner import conform_wire
 
         verdict, _history = conform_wire(
@@ -62,12 +87,32 @@ class Conformance:
             examples=WIRE_EXAMPLES if examples is None else examples,
             out=out,
             floor=WIRE_FLOOR if floor is None else floor,
-            say=say,
+            say=watch.say,
         )
         return verdict
 
-    def _simulated(self, seed: int, examples: int | None, floor: int | None, out: Path, say: Say) -> Verdict:
-        raise PartUnavailable("simulated targets are not here yet")
+    def _simulated(self, seed: int, examples: int | None, floor: int | None, watch: Watch) -> Result:
+        from conformance.runner import EXAMPLES, FLOOR, conform_simulated
+
+        mutant = self.system.mutant
+        return conform_simulated(
+            None if mutant is None else mutant.name,
+            seed,
+            self.profile,
+            examples=EXAMPLES if examples is None else examples,
+            floor=FLOOR if floor is None else floor,
+            progress=watch.progress,
+        )
+
+
+def make_room(out: Path) -> None:
+    """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else."""
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / "run.json").is_file():
+            raise UsageError(f"{out} exists and is no run of ours; give another --out")
+        shutil.rmtree(out)
+    elif out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; give a folder with --out")
 
 
 def prepare(target: str, profile: str | None) -> Conformance:
@@ -100,7 +145,7 @@ def judge(
     folder: Path, *, engine_name: str, profile: str | None, master: str | None, floor: int, out: Path | None
 ) -> VerdictView:
     """Judge a history with an engine. out: where the verdict and its reports are kept; None: nowhere."""
-    from conformance.reports.view import count_events, view
+    from conformance.reports.view import view
 
     judging = engine(engine_name)
     history = open_history(folder)
@@ -116,17 +161,21 @@ def judge(
     return save(verdict, out, history=folder)
 
 
-def replay(run: Path, *, profile: str | None, out: Path | None, say: Say) -> VerdictView:
-    """Do again what a run, a plan or a case says."""
-    try:
-        module = import_module("conformance.replay")
-    except ImportError as error:
-        raise PartUnavailable(f"nothing can be replayed: {error}") from error
-    verdict: Verdict = module.replay(run, profile=profile, out=out, say=say)
-    return save(verdict, out) if out is not None else _seen(verdict)
+def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch) -> VerdictView:
+    """Do again what a run or a plan says, and judge it. Raises UsageError for a run on real sockets."""
+    from conformance.replay import replay as again
+
+    _refuse_real_runs(path)
+    if out is not None:
+        make_room(out)
+    verdict = again(path, profile=profile, out=out, say=watch.say)
+    return view(verdict) if out is None else save(verdict, out)
 
 
-def _seen(verdict: Verdict) -> VerdictView:
-    from conformance.reports.view import view
-
-    return view(verdict)
+def _refuse_real_runs(path: Path) -> None:
+    """A run on real sockets is done again by its own command: nothing repeats it to the byte."""
+    if not path.is_dir():
+        return
+    info = read_runinfo(path)
+    if info.replay and not info.replay.startswith("inorder replay"):
+        raise UsageError(f"{path} is a run of {info.target}, which can't be repeated to the byte; try `{info.replay}`")

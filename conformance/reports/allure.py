@@ -28,11 +28,10 @@ from allure_commons.model2 import (
 from allure_commons.types import AttachmentType, LabelType, Severity
 from allure_commons.utils import now
 
-from conformance.reports.text import WORDS, around, failure
+from conformance.reports.text import WORDS, around, events, failure
 from conformance.reports.timeline import draw
 from conformance.reports.view import CheckView, ClauseView, VerdictView
 from specs.history.row import Row
-from specs.history.text import render_rows
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict, row_to_json
 
 FOLDER = "allure-results"
@@ -83,7 +82,7 @@ def attachments(
         found += [
             ("what happened", failure(verdict, clause, context=context), AttachmentType.TEXT),
             ("timeline", drawing, AttachmentType.TEXT),
-            ("witness", render_rows(clause.witness), AttachmentType.TEXT),
+            ("witness", events(clause.witness), AttachmentType.TEXT),
             (
                 "witness (rows)",
                 json.dumps([row_to_json(row) for row in clause.witness], indent=2, sort_keys=True),
@@ -173,7 +172,7 @@ def _details(clause: ClauseView) -> StatusDetails | None:
         return None
     if clause.verdict is ClauseVerdict.ALLOWED:
         return StatusDetails(message=f"allowed: {clause.reason}", trace=clause.explanation, known=True)
-    return StatusDetails(message=message, trace=render_rows(clause.witness) if clause.witness else None)
+    return StatusDetails(message=message, trace=events(clause.witness) if clause.witness else None)
 
 
 def _severity(clause: ClauseView) -> str:

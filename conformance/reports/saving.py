@@ -37,10 +37,11 @@ def check(data: Mapping[str, Any], schema_id: str) -> None:
         raise WrongReport(f"{schema_id}: at {where}: {error.message}") from error
 
 
-def save(verdict: Verdict, folder: Path, *, history: Path | None = None) -> VerdictView:
+def save(verdict: Verdict, folder: Path, *, history: Path | None = None, events: int | None = None) -> VerdictView:
     """Write `verdict.json` and, beside it, report.txt, report.md, junit.xml and allure-results/.
 
-    history: the folder that was judged, where it is not the run's own. Returns the verdict as reports see it.
+    history: the folder that was judged, where it is not the run's own. events: how many rows were judged, where
+    the folder holds only some of them. Returns the verdict as reports see it.
     """
     history = folder if history is None else history
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,7 @@ def save(verdict: Verdict, folder: Path, *, history: Path | None = None) -> Verd
     temporary = folder / f"{VERDICT_FILE}.part"
     temporary.write_text(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     temporary.replace(folder / VERDICT_FILE)
-    seen = view(verdict, folder=folder, events=count_events(history))
+    seen = view(verdict, folder=folder, events=count_events(history) if events is None else events)
     write_reports(seen, folder, context=context_of(history))
     return seen
 
@@ -84,6 +85,5 @@ def read_kinds(paths: Sequence[Path], kinds: Iterable[Kind], most: int) -> Itera
     found = dataset.dataset([str(path) for path in paths], format="parquet").scanner(
         columns=list(NAMES), filter=dataset.field("kind").cast("string").isin(wanted)
     )
-    table = found.to_table().sort_by([("run", "ascending"), ("seq_begin", "ascending")]).slice(0, most)
-    for values in table.to_pylist():
-        yield make_row(**values)
+    rows = sorted((make_row(**values) for values in found.to_table().to_pylist()), key=lambda r: (r.run, r.seq_begin))
+    yield from rows[:most]

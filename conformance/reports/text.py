@@ -49,31 +49,43 @@ _INDENT = 14
 
 
 def clause_table(verdict: VerdictView) -> Table:
-    """One line per clause, grouped by family; clauses that a more specific one stands for are left out."""
-    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), title_justify="left", show_edge=False)
+    """One line per claimed clause, grouped by family; what a more specific clause stands for is left out."""
+    shown = [c for c in verdict.clauses if not c.hidden and c.verdict is not ClauseVerdict.NOT_CLAIMED]
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("clause", no_wrap=True)
-    table.add_column("promise", ratio=5)
+    table.add_column("promise", ratio=1, max_width=44)
     table.add_column("kept by", no_wrap=True)
-    table.add_column("made by", ratio=3)
+    table.add_column("made by", max_width=34, overflow="fold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("at stake", justify="right", no_wrap=True)
-    table.add_column("why", ratio=4)
-    groups = families([clause for clause in verdict.clauses if not clause.hidden])
-    for number, (_family, clauses) in enumerate(groups):
+    reasons = any(_why(clause) for clause in shown)
+    if reasons:
+        table.add_column("why", max_width=34)
+    for _family, clauses in families(shown):
         for clause in clauses:
-            colour = COLOURS[clause.verdict]
-            table.add_row(
+            cells = [
                 Text(clause.id),
                 Text(clause.title),
                 Text(clause.party),
                 Text(_made_by(clause)),
-                Text(WORDS[clause.verdict], style=colour),
-                Text(f"{clause.opportunities:,}"),
-                Text(_why(clause)),
-            )
-        if number + 1 < len(groups):
-            table.add_section()
+                Text(WORDS[clause.verdict], style=COLOURS[clause.verdict]),
+                Text(_at_stake(clause)),
+            ]
+            table.add_row(*cells, *([Text(_why(clause))] if reasons else []))
+        table.add_section()
     return table
+
+
+def not_claimed(verdict: VerdictView, width: int) -> list[Text]:
+    """The clauses that were not claimed, in a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for clause in verdict.of(ClauseVerdict.NOT_CLAIMED):
+        reasons.setdefault(clause.reason, []).append(clause.id)
+    lines: list[Text] = []
+    for reason, names in reasons.items():
+        told = textwrap.wrap(f"{', '.join(names)}: {reason}", width - 14, break_on_hyphens=False)
+        lines += [Text(f"{'not claimed' if n == 0 else '':<13} {line}", style="dim") for n, line in enumerate(told)]
+    return lines
 
 
 def check_lines(checks: Sequence[CheckView]) -> list[Text]:
@@ -107,7 +119,7 @@ def closing(verdict: VerdictView) -> str:
 
 def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
     """Everything: table, checks, failures, closing sentence."""
-    parts: list[RenderableType] = [clause_table(verdict), Text()]
+    parts: list[RenderableType] = [clause_table(verdict), *not_claimed(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
@@ -174,7 +186,7 @@ def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, conte
         lines += _block("timeline:", drawing)
         base_us = min(row.started_us for row in clause.witness)
         since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
-        lines += _block("events:", since + render_rows(clause.witness))
+        lines += _block("events:", since + events(clause.witness))
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
@@ -191,7 +203,7 @@ def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
     start = min(row.started_us for row in witness)
     stop = max(row.ended_us if row.ended_us is not None else row.started_us for row in witness)
     names = {name for row in witness for name in (row.client_id, row.process, row.broker) if name}
-    return [
+    near = [
         row
         for row in context
         if row.run == witness[0].run
@@ -199,6 +211,9 @@ def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
         and (row.ended_us is None or row.ended_us >= start)
         and (row.kind is Kind.FAULT or names & {row.client_id, row.process, row.broker})
     ]
+    # A fault that crashes or pauses a party is there twice: as the fault, and as what befell the party.
+    told = {row.started_us for row in near if row.kind is not Kind.FAULT}
+    return [row for row in near if row.kind is not Kind.FAULT or row.started_us not in told]
 
 
 def render(renderable: RenderableType, *, width: int = 100) -> str:
@@ -207,6 +222,11 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
     with console.capture() as capture:
         console.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def events(witness: Sequence[Row]) -> str:
+    """The events in the text notation, by client: a client that starts again in its process has another name."""
+    return render_rows([row._replace(process=row.client_id or row.process) for row in witness])
 
 
 def times(number: int) -> str:
@@ -236,10 +256,16 @@ def _made_by(clause: ClauseView) -> str:
     return " + ".join(dict.fromkeys(clause.implementations)) or "–"
 
 
+def _at_stake(clause: ClauseView) -> str:
+    """How often; beside the floor where that was not reached."""
+    if clause.verdict is ClauseVerdict.NOT_EXERCISED:
+        return f"{clause.opportunities:,} of {clause.floor:,}"
+    return f"{clause.opportunities:,}"
+
+
 def _why(clause: ClauseView) -> str:
-    if clause.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE):
-        return f"broken {times(clause.violations)}"
-    return clause.reason
+    """Why a line is as it is. What was refuted has its own story below the table."""
+    return clause.reason if clause.verdict is ClauseVerdict.ALLOWED else ""
 
 
 def _sentence(text: str) -> str:

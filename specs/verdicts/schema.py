@@ -1,0 +1,79 @@
+"""The JSON schema of verdict v1, made from the verdict's own words; `specs/schemas/verdict.v1.json` is its copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specs.history.columns import COLUMNS
+from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, RunVerdict
+from specs.vocabulary import Kind, Level, Outcome, Party
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_COUNT = {"type": "integer", "minimum": 0}
+_WORDS = {"kind": Kind, "level": Level, "outcome": Outcome}
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [name for name in properties if name not in optional],
+        "properties": properties,
+    }
+
+
+def row_schema() -> dict[str, Any]:
+    """A history row as JSON: its columns, without the empty ones."""
+    properties: dict[str, Any] = {}
+    for column in COLUMNS:
+        kind: dict[str, Any] = {"type": "integer" if column.type == "int64" else "string", "description": column.doc}
+        if column.name in _WORDS:
+            kind["enum"] = [word.value for word in _WORDS[column.name]]
+        properties[column.name] = kind
+    return _object(properties, tuple(column.name for column in COLUMNS if not column.required))
+
+
+def verdict_schema() -> dict[str, Any]:
+    """JSON schema, draft 2020-12."""
+    clause = _object(
+        {
+            "id": {"type": "string", "pattern": "^[A-Z]{3}-[1-9][0-9]*$"},
+            "title": _TEXT,
+            "statement": _TEXT,
+            "verdict": {"enum": [word.value for word in ClauseVerdict]},
+            "party": {"enum": [word.value for word in Party]},
+            "implementations": _TEXTS,
+            "opportunities": _COUNT,
+            "floor": _COUNT,
+            "violations": _COUNT,
+            "witness": {"type": "array", "items": {"$ref": "#/$defs/row"}, "maxItems": 10},
+            "explanation": _TEXT,
+            "reason": _TEXT,
+        }
+    )
+    check = _object({"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": VERDICT_SCHEMA,
+        "title": "What a run of the suite, or the check of a history, came to",
+        "$defs": {"row": row_schema()},
+        **_object(
+            {
+                "schema": {"const": VERDICT_SCHEMA},
+                "verdict": {"enum": [word.value for word in RunVerdict]},
+                "target": _TEXT,
+                "parties": {"type": "object", "additionalProperties": _TEXT},
+                "levels": {"type": "array", "items": {"enum": [word.value for word in Level]}},
+                "profile": _TEXT,
+                "seed": {"type": "integer"},
+                "run": _TEXT,
+                "replay": {"type": ["string", "null"]},
+                "cut": _TEXTS,
+                "faults": {"type": "array", "items": _object({"fault": _TEXT, "effective": {"type": "boolean"}})},
+                "met": {"type": "array", "items": check},
+                "clauses": {"type": "array", "items": clause},
+                "tool": {"type": "object", "additionalProperties": _TEXT},
+            }
+        ),
+    }
