@@ -161,9 +161,9 @@ def _all_joined(names: Sequence[str]) -> Callable[[list[Row]], bool]:
 
 def _inject_and_heal(fault: Fault, rig: Rig) -> None:
     """The FAULT row spans injection to healing; whether it had an effect is attested from the history."""
-    waiting = f"{fault.NAME} of {getattr(fault, 'client', 'the link')}"
+    fault.await_moment(rig)
     operation = ("fault", rig.now_us())
-    rig.journal.begin(operation, Kind.FAULT, {"detail": waiting})
+    rig.journal.begin(operation, Kind.FAULT, {"detail": fault.NAME})
     try:
         fault.inject(rig)
     finally:

@@ -38,7 +38,7 @@ class Workload:
     keys: int = 8
     messages: int = 240
     work_ms: int = 15
-    pace_ms: int = 60
+    pace_ms: int = 120
     poison_every: int = 40
 
 

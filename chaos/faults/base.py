@@ -33,8 +33,12 @@ class Fault(ABC):
         return None
 
     @abstractmethod
+    def await_moment(self, rig: Rig) -> None:
+        """Wait for the fault's moment."""
+
+    @abstractmethod
     def inject(self, rig: Rig) -> None:
-        """Wait for the fault's moment and break something."""
+        """Break something."""
 
     @abstractmethod
     def heal(self, rig: Rig) -> None:

@@ -24,9 +24,11 @@ class KillConsumer(Fault):
         self._deadline_s = deadline_s
         self._killed_us = 0
 
-    def inject(self, rig: Rig) -> None:
+    def await_moment(self, rig: Rig) -> None:
         rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
         rig.live.wait_for(f"{self.client} in its listener", running_call(self.client), self._deadline_s)
+
+    def inject(self, rig: Rig) -> None:
         rig.parties[self.client].kill()
         self._killed_us = rig.now_us()
         rig.journal.note(Kind.CRASH, Outcome.OK, {"client_id": self.client, "detail": "killed by the harness"})

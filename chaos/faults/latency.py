@@ -33,9 +33,11 @@ class LinkLatency(Fault):
         self._after = after_messages
         self._deadline_s = deadline_s
 
-    def inject(self, rig: Rig) -> None:
+    def await_moment(self, rig: Rig) -> None:
         rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
         rig.check_nobody_bypasses()
+
+    def inject(self, rig: Rig) -> None:
         for proxy in rig.proxies.values():
             proxy.add(Latency(latency_ms=self._ms, stream=Stream.UPSTREAM), "later_up")
             proxy.add(Latency(latency_ms=self._ms, stream=Stream.DOWNSTREAM), "later_down")

@@ -25,9 +25,11 @@ class LinkDown(Fault):
         self._after = after_messages
         self._deadline_s = deadline_s
 
-    def inject(self, rig: Rig) -> None:
+    def await_moment(self, rig: Rig) -> None:
         rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
         rig.check_nobody_bypasses()
+
+    def inject(self, rig: Rig) -> None:
         for proxy in rig.proxies.values():
             proxy.disable()
 

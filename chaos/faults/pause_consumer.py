@@ -27,9 +27,11 @@ class PauseConsumer(Fault):
         self._deadline_s = deadline_s
         self._paused_us = 0
 
-    def inject(self, rig: Rig) -> None:
+    def await_moment(self, rig: Rig) -> None:
         rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
         rig.live.wait_for(f"{self.client} in its listener", running_call(self.client), self._deadline_s)
+
+    def inject(self, rig: Rig) -> None:
         rig.journal.begin(("pause", self.client), Kind.PAUSE, {"client_id": self.client})
         rig.parties[self.client].pause()
         self._paused_us = rig.now_us()

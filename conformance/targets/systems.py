@@ -14,6 +14,7 @@ from typing import Self
 
 from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
+from conformance.waiting import wait_until
 from reference_impl.core.broker import BrokerConfig
 from reference_impl.protocol.bodies import ClusterInfo
 from reference_impl.protocol.codes import RequestCode, ResponseCode
@@ -22,10 +23,11 @@ from reference_impl.protocol.errors import ProtocolError
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
 
 
+ADDRESS_DEADLINE_S = 20.0
 PROXIED_IP = "127.0.0.2"
 """With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
 
@@ -109,7 +111,12 @@ class ApacheOnThisMachine(System):
         except BaseException:
             self._temporary.cleanup()
             raise
-        self.namesrv, self.brokers = addresses.namesrv, broker_addresses(addresses.namesrv)
+        self.namesrv = addresses.namesrv
+        # A 5.x broker is listed a moment before its address is.
+        if not wait_until(lambda: bool(broker_addresses(self.namesrv)), ADDRESS_DEADLINE_S):
+            self.__exit__(None, None, None)
+            raise TargetMisbehaved(f"the broker of RocketMQ {self._cluster.version} did not register its address")
+        self.brokers = broker_addresses(self.namesrv)
         self.upstreams = dict.fromkeys(self.brokers, addresses.broker)
         return self
 

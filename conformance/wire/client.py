@@ -104,7 +104,7 @@ class WireClient:
         answer = self._ask(RequestCode.LOCK_BATCH_MQ, {}, body)
         granted = decode_lock_answer(answer.body) if answer.code == ResponseCode.SUCCESS else None
         rows = [
-            {"outcome": answer.outcome if granted is None else Outcome.OK if queue in granted else Outcome.REFUSED}
+            {"outcome": Outcome.UNKNOWN if granted is None else Outcome.OK if queue in granted else Outcome.REFUSED}
             for queue in queues
         ]
         self._end(operation, answer, rows=rows)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from reference_impl.core.consumer.base import failure_outcome
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.offsets import Offsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
@@ -77,11 +76,12 @@ class Leases(Offsets):
         answer: Command | None,
         reason: str,
     ) -> None:
+        # Refused means that the broker said no: no answer, or an error, says nothing about the lease.
         if answer is None:
-            self.end(op, failure_outcome(reason), {"detail": reason})
+            self.end(op, Outcome.UNKNOWN, {"detail": reason})
             then(now_ms, None)
         elif answer.code != ResponseCode.SUCCESS:
-            self.end(op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
+            self.end(op, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
             then(now_ms, None)
         else:
             granted = decode_lock_answer(answer.body)
