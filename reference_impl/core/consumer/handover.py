@@ -1,7 +1,7 @@
 """How a lane is left: offset first, lease last, and the lease only when the running call has ended.
 
     drop:     persist the offset · DROP · (wait until the lane's call, and what follows it, is over) · unlock
-    dropped:  no further call starts, and the result of the running one moves no offset
+    dropped:  no further call starts, the result of the running one moves no offset, and none is reported again
 
 Newer RocketMQ clients give up waiting when the lease was last renewed more than 20 s ago; ours waits for as
 long as the call runs. Source: `RebalancePushImpl.removeUnnecessaryMessageQueue` of apache/rocketmq.
@@ -28,6 +28,7 @@ class Handover(Leases):
 
     def mark_dropped(self, pq: ProcessQueue, reason: str) -> None:
         pq.dropped = True
+        self.forget_offset(pq)
         self.lanes.pop(pq.queue, None)
         self.serials.pop(pq.serial, None)
         self.note(Kind.DROP, {**pq.row, "detail": reason})
@@ -41,7 +42,6 @@ class Handover(Leases):
         self.unlock(pq.queue.broker, [pq.queue])
         pq.locked = False
         del self.leaving[pq.queue]
-        self.forget_offset(pq)
 
     def settle(self, now_ms: int, pq: ProcessQueue) -> None:
         """A call of the lane, and all that follows it, is over."""

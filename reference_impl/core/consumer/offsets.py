@@ -54,7 +54,7 @@ class Offsets(Routes):
         return pq.offset
 
     def forget_offset(self, pq: ProcessQueue) -> None:
-        """The lane is released: its offset is no longer ours to report."""
+        """The lane is dropped: its offset was reported once more, and is no longer ours to report."""
         self.remembered.pop(pq.serial, None)
 
     # ------------------------------------------------------------ telling the broker

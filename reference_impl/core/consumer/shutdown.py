@@ -78,8 +78,6 @@ class ShuttingDown(Rebalancing):
         mine = [*self.leaving, *(queue for queue in self.candidates if queue not in self.leaving)]
         for broker, queues in by_broker(mine).items():
             self.unlock(broker, queues)
-        for pq in self.leaving.values():
-            self.forget_offset(pq)
         self.leaving.clear()
         self.candidates.clear()
 
