@@ -44,9 +44,10 @@ class Prober:
             case Answered(token, answer) if token in self._asked:
                 return [self._answered(token, self._asked.pop(token), answer)]
             case Failed(token, reason) if token in self._asked:
-                del self._asked[token]
-                outcome = Outcome.REFUSED if reason == "unreachable" else Outcome.UNKNOWN
-                return [End(token, outcome, {"detail": reason})]
+                # A refused LOCK means that the broker said no; one that never reached it says nothing.
+                is_unlock = self._asked.pop(token).kind is Kind.UNLOCK
+                never = is_unlock and reason == "unreachable"
+                return [End(token, Outcome.REFUSED if never else Outcome.UNKNOWN, {"detail": reason})]
             case _:
                 return []
 
@@ -64,7 +65,7 @@ class Prober:
 
     def _answered(self, token: int, ask: Ask, answer: Command) -> Effect:
         if answer.code != ResponseCode.SUCCESS:
-            return End(token, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
+            return End(token, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
         if ask.kind is Kind.UNLOCK:
             return End(token, Outcome.OK, {"code": answer.code})
         granted = decode_lock_answer(answer.body)
