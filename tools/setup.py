@@ -150,8 +150,9 @@ def apt_install(packages: Sequence[str], why: str) -> None:
     global _lists_fresh
     before = privilege()
     if before is None:
-        reason = "INORDER_NO_APT is set" if os.environ.get("INORDER_NO_APT") else "this needs root and a Debian"
-        raise Failed(f"{' '.join(packages)} was not installed: {reason}")
+        reason = "INORDER_NO_APT is set" if os.environ.get("INORDER_NO_APT") else "this is not root, or no Debian"
+        names = " ".join(packages)
+        raise Failed(f"{names} is missing and was not installed ({reason}); as root: apt-get install {names}")
     say(f"installing Debian package {' '.join(packages)}: {why}")
     apt = [*before, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "Dpkg::Use-Pty=0"]
     if not _lists_fresh:
@@ -322,7 +323,7 @@ def set_up(stamps: Stamps) -> int:
         uv = ensure_uv(stamps)
         ensure_packages(uv, stamps)
     except Failed as error:
-        say(f"{error}\nsetup: the suite can't run without its Python packages; is the network there?")
+        say(f"{error}\nsetup: stopped, because nothing runs without the Python packages")
         return EXIT_FAILED
     parts = [java_part()]
     parts += [jars_part(version, stamps) for version in ROCKETMQ]

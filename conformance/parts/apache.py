@@ -5,7 +5,8 @@
 
 What is decided here, all of it found by running the servers on Java 17:
 - 4.9 needs two JVM openings. Without them it starts and serves, but SIGTERM dies half way, offsets are lost
-  and the next start on that store fails. It also needs two logback files, else it exits with 255.
+  and the next start on that store fails. 4.9 and 5.0 also need two logback files, else they exit
+  with 255.
 - A broker listens on its port, on two below (fast) and on one above (HA). 5.x binds the first two to
   127.0.0.1 and HA to every address; 4.9 binds all of them, and its name server, to every address of the
   machine.
@@ -261,9 +262,8 @@ class ApacheCluster:
             self._namesrv_port, self._broker_port = namesrv.port, broker.port
         for name in ("home/conf", "tmp", "store"):
             (self.workdir / name).mkdir(parents=True, exist_ok=True)
-        if not self._modern:
-            for name in ("broker", "namesrv"):
-                (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
+        for name in ("broker", "namesrv"):
+            (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
         namesrv_conf = {"listenPort": str(self._namesrv_port)}
         if self._modern:
             namesrv_conf["bindAddress"] = HOST

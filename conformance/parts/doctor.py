@@ -71,6 +71,8 @@ def _checks() -> Iterator[Part]:
         mend="apt-get install maven",
     )
     for version in jars.VERSIONS:
+        if version not in jars.DEFAULT and not jars.present(version):
+            continue  # fetched when somebody asks for it; its absence is nothing to report
         yield _part(
             f"rocketmq-{version}",
             partial(_jars, version),
@@ -141,7 +143,10 @@ def _toxiproxy() -> str:
 
 
 def _docker() -> str:
-    client = docker_engine.connect()
+    try:
+        client = docker_engine.connect()
+    except UsageError as error:
+        raise UsageError(str(error).removesuffix(f"; {docker_engine.MEND}.")) from error
     with contextlib.closing(client):
         return f"{docker_engine.engine_info(client)} at {docker_engine.where()}"
 

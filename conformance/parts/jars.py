@@ -24,7 +24,19 @@ from conformance.parts.places import tools_dir
 from specs.errors import InorderError, TargetMisbehaved, UsageError
 
 # Versions of which namesrv, broker and tools are all released to Maven Central, and which start on Java 17.
-VERSIONS = ("4.9.7", "5.1.4", "5.3.3", "5.4.0", "5.5.0")
+VERSIONS = (
+    "4.9.4",
+    "4.9.5",
+    "4.9.7",
+    "5.0.0",
+    "5.1.0",
+    "5.1.1",
+    "5.1.4",
+    "5.2.0",
+    "5.3.3",
+    "5.4.0",
+    "5.5.0",
+)
 DEFAULT = ("4.9.7", "5.4.0")
 ARTIFACTS = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-tools")
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"

@@ -11,13 +11,14 @@ from conformance.parts.doctor import State
 from specs.errors import UsageError
 
 
-def test_it_looks_at_every_part() -> None:
+def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Names are unique, in a stable order, and each says what is skipped without it and what mends it."""
+    monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
     parts = doctor.checks()
     assert [part.name for part in parts] == [
         "java",
         "maven",
-        *(f"rocketmq-{version}" for version in jars.VERSIONS),
+        *(f"rocketmq-{version}" for version in jars.DEFAULT),
         "toxiproxy",
         "go",
         "docker",

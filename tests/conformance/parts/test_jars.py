@@ -12,7 +12,7 @@ from specs.errors import UsageError
 
 def test_an_unknown_version_names_the_known_ones() -> None:
     """4.9.8 was released as a client only."""
-    with pytest.raises(UsageError, match=r"'4\.9\.8'.*known: 4\.9\.7, .*5\.4\.0"):
+    with pytest.raises(UsageError, match=r"'4\.9\.8'.*known: .*4\.9\.7, .*5\.4\.0"):
         jars.ensure("4.9.8")
 
 
