@@ -7,6 +7,7 @@ wakes up with a call half done and commits that are late: nothing fences them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 from chaos.faults.base import Fault, during, of_client, takeover
@@ -52,17 +53,29 @@ class PauseConsumer(Fault):
         )
         if pause is None or pause.ended_us is None:
             return None
-        own = of_client(rows, self.client)
-        # The freezer needs a moment: the pause is attested by the time in which certainly nothing was begun.
-        inside = [row for row in own if pause.started_us <= row.started_us <= pause.ended_us]
-        frozen_us = max((row.started_us for row in inside if row.started_us < pause.ended_us - 1000), default=0)
-        since = max(frozen_us, pause.started_us)
-        awake = any(row.started_us >= pause.ended_us for row in own)
-        successor = takeover(rows, self.client, since)
-        if not awake or successor is None or successor.started_us > pause.ended_us:
+        silence = self._longest_silence(rows, pause)
+        if silence is None:
             return None
-        silence_ms = (pause.ended_us - since) / 1000
+        since, until = silence
+        successor = takeover(rows, self.client, since)
+        if successor is None or successor.started_us > until:
+            return None
         return (
-            f"{self.client} was silent for {silence_ms:.0f} ms and went on; meanwhile {successor.client_id} "
-            f"delivered {successor.lane}"
+            f"{self.client} was silent for {(until - since) / 1000:.0f} ms and went on; meanwhile "
+            f"{successor.client_id} delivered {successor.lane}"
         )
+
+    def _longest_silence(self, rows: Sequence[Row], pause: Row) -> tuple[int, int] | None:
+        """The longest time around the pause in which the consumer did nothing, and after which it went on.
+
+        Freezing and thawing take the engine a moment, so the pause itself is wider than what it did.
+        """
+        moments = [row.started_us for row in of_client(rows, self.client)]
+        moments += [row.ended_us for row in of_client(rows, self.client) if row.ended_us is not None]
+        moments.sort()
+        gaps = [
+            (since, until)
+            for since, until in pairwise(moments)
+            if until >= pause.started_us and (pause.ended_us is None or since <= pause.ended_us)
+        ]
+        return max(gaps, key=lambda gap: gap[1] - gap[0], default=None)

@@ -26,7 +26,6 @@ from reference_impl.shell.errors import RequestFailed, split_address
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
 
-
 ADDRESS_DEADLINE_S = 20.0
 PROXIED_IP = "127.0.0.2"
 """With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
