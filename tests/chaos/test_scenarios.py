@@ -1,0 +1,93 @@
+"""Every scenario on real parts: the promises hold, every fault had its effect, the scenario reached what it must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chaos.runner import run_scenario
+from chaos.scenario import load, names
+from conformance.parts import docker_engine, toxiproxy_binary
+from conformance.parts.processes import living
+from conformance.targets.base import find
+from conformance.wire.runner import WireRun
+from specs import profiles
+from specs.errors import InorderError, UsageError
+from specs.verdicts.verdict import RunVerdict
+
+NO_ENGINE = docker_engine.why_not()
+needs_toxiproxy = pytest.mark.skipif(
+    not toxiproxy_binary.present(), reason="the toxiproxy server is not built; run `make setup`"
+)
+needs_docker = pytest.mark.skipif(NO_ENGINE is not None, reason=str(NO_ENGINE))
+
+
+def run(name: str, backend: str, out: Path) -> None:
+    target = find("reference+tcp")
+    assert isinstance(target, WireRun)
+    profile = profiles.load(target.profile)
+    verdict, history = run_scenario(load(name), target, profile, backend=backend, seed=1, out=out)
+    story = [(check.id, check.detail) for check in verdict.met if check.ok is False]
+    assert (verdict.verdict, story) == (RunVerdict.UPHELD, [])
+    assert all(effective for _fault, effective in verdict.faults)
+    assert history.why_cut == ()
+    assert living() == []
+
+
+def test_a_killed_consumer_is_succeeded(tmp_path: Path) -> None:
+    run("consumer-killed", "process", tmp_path / "run")
+
+
+def test_a_stopped_consumer_is_succeeded_and_commits_late(tmp_path: Path) -> None:
+    run("consumer-paused", "process", tmp_path / "run")
+
+
+@pytest.mark.toxiproxy
+@needs_toxiproxy
+def test_order_survives_a_slow_and_then_a_lost_link(tmp_path: Path) -> None:
+    run("link-down", "process", tmp_path / "run")
+
+
+@pytest.mark.docker
+@needs_docker
+def test_a_paused_container_is_succeeded_and_commits_late(tmp_path: Path) -> None:
+    run("consumer-paused", "docker", tmp_path / "run")
+
+
+@pytest.mark.docker
+@needs_docker
+def test_a_killed_container_is_succeeded(tmp_path: Path) -> None:
+    run("consumer-killed", "docker", tmp_path / "run")
+
+
+def test_every_scenario_says_why_and_what_it_must_reach() -> None:
+    for name in names():
+        scenario = load(name)
+        assert scenario.why.strip()
+        assert scenario.must_reach
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('clauses = ["ORD-2"]', "says why"),
+        ('why = "x"', r"needs a \[\[fault\]\]"),
+        ('why = "x"\n[[fault]]\ndo = "earthquake"', "no fault 'earthquake'"),
+        ('why = "x"\n[[fault]]\ndo = "kill_consumer"\nclient = "c1"\nwho = 2', "kill_consumer"),
+        ('why = "x"\nmust_reach = ["the moon"]', "must_reach knows"),
+        ('why = "x"\nclauses = ["ORD-99"]', "no clause ORD-99"),
+        ("why = ", "no TOML"),
+        ('why = "x"\nweather = "bad"', "unknown weather"),
+    ],
+)
+def test_a_wrong_scenario_is_told_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InorderError, match=sentence):
+        load(str(path))
+
+
+def test_an_unknown_scenario_is_told_with_those_that_are_known() -> None:
+    with pytest.raises(UsageError, match="consumer-killed"):
+        load("consumer-kiled")

@@ -1,0 +1,71 @@
+"""The wire machine on our own broker: silent on the correct one, and it names the rule that a broken one breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.wire.machine import run_machine
+from conformance.wire.session import Session
+from reference_impl.core.broker import BrokerConfig
+from reference_impl.mutants import MODEL, all_mutants, load
+from reference_impl.shell.cluster import ThreadedCluster
+from specs.history.journal import Journal
+from specs.plan.config import Config
+from specs.vocabulary import Level
+
+WIRE_5 = {
+    "queue_out_of_range_code": 29,
+    "commit_unknown_group_code": 26,
+    "commit_unknown_topic_code": 17,
+    "empty_queue_offset_query": "not_found",
+    "retry_send_diverts_under_live_lock": True,
+}
+LEASE_MS = 300
+
+
+def broken_rules(tmp_path: Path, mutant: str | None, examples: int, wire: dict[str, object] | None = None) -> set[str]:
+    """The wire rules that a broker breaks within some examples."""
+    config = Config(broker_lease_ms=LEASE_MS)
+    options = {} if mutant is None else {"make_broker": load(mutant).broker}
+    with (
+        ThreadedCluster(BrokerConfig.from_plan(config), **options) as cluster,
+        Journal(tmp_path, "wire", common={"level": Level.WIRE}) as journal,
+    ):
+        session = Session(cluster.brokers["b0"], "b0", journal, config, wire or WIRE_5, "t")
+        run_machine(session, 11, examples, steps=40)
+        return {rule for rule, tally in session.tallies.items() if tally.violations}
+
+
+def test_the_correct_broker_breaks_no_rule(tmp_path: Path) -> None:
+    assert broken_rules(tmp_path, None, 8) == set()
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rule"),
+    [
+        ("expiry-ignored", "WIR-3"),
+        ("unlock-ignores-owner", "WIR-2"),
+        ("own-lock-refused-when-asked-again", "WIR-2"),
+        *((mutant.name, mutant.killed_by) for mutant in all_mutants(MODEL)),
+    ],
+)
+def test_a_broken_broker_breaks_its_rule(tmp_path: Path, mutant: str, rule: str) -> None:
+    """Also the bugs that no well-behaved client ever notices: only a comparison of each answer shows them."""
+    found = broken_rules(tmp_path, mutant, 8)
+    assert rule in found or (rule == "WIR-2" and "WIR-3" in found)
+
+
+def test_a_broker_of_the_other_dialect_is_told_apart(tmp_path: Path) -> None:
+    """The version's codes are asserted: a 5.x broker breaks the rules of 4.9 and no others."""
+    wire_4 = {
+        "queue_out_of_range_code": 1,
+        "commit_unknown_group_code": 0,
+        "commit_unknown_topic_code": 0,
+        "empty_queue_offset_query": "zero",
+        "retry_send_diverts_under_live_lock": False,
+    }
+    found = broken_rules(tmp_path, None, 15, wire_4)
+    assert found <= {"WIR-6", "WIR-10", "WIR-15", "WIR-16", "WIR-17", "WIR-20"}
+    assert {"WIR-6", "WIR-15"} <= found
