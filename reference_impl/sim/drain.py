@@ -18,16 +18,23 @@ from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
 from reference_impl.protocol.message import StoredMessage, decode_all
 from specs.history.journal import MemoryRecorder
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome, dead_letter_topic
 
 DRAIN = "drain"
 _CONNECTION = "drain"
 _READ_MAX = 800
+_AT_THE_END = frozenset(
+    {ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST}
+)
 
 
 def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder) -> None:
-    """Read all queues of all readable topics. now_ms: the broker's wall clock."""
+    """Read all queues of all readable topics, and every group's dead letters. now_ms: the broker's wall clock."""
     broker.handle(now_ms, Opened(_CONNECTION, "10.0.3.1:50000"))
+    for group in sorted(broker.store.groups.keys() - {DRAIN}):
+        # No such topic: nobody's message was ever given up there, and that is to be seen.
+        if dead_letter_topic(group) not in broker.store.topics:
+            _drain_queue(broker, now_ms, dead_letter_topic(group), 0, recorder)
     for topic in sorted(broker.store.topics):
         config = broker.store.topics[topic]
         if topic not in (DEFAULT_TOPIC, SCHEDULE_TOPIC) and config.perm & PERM_READ:
@@ -58,7 +65,7 @@ def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorde
         for message in decode_all(answer.body):
             recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message)})
         offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
-    ended = answer is not None and answer.code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
+    ended = answer is not None and answer.code in _AT_THE_END
     recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset})
 
 

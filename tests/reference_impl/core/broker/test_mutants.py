@@ -109,12 +109,12 @@ def ten_sends(wire: Any) -> Any:
     return [int(wire.send().ext["queueOffset"]) for _ in range(10)], len(wire.messages("orders"))
 
 
-def offset_asked_for_twice_at_each_of_three_handovers(wire: Any) -> Any:
+def offset_asked_for_twice_at_each_of_two_handovers(wire: Any) -> Any:
     wire.join("alice", "c1")
     wire.send()
     wire.commit(1)
     answers = []
-    for _ in range(3):
+    for _ in range(2):
         answers.append((wire.fetch()[0], wire.fetch()[0]))
         wire.pass_ms(10_000)
     return answers
@@ -143,7 +143,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "dead-letter-returns-as-new": messages_after_giving_up,
     "dead-letter-stored-twice": dead_letters,
     "dead-letter-waits-for-delay-level": dead_letters,
-    "error-answered-as-not-found": offset_asked_for_twice_at_each_of_three_handovers,
+    "error-answered-as-not-found": offset_asked_for_twice_at_each_of_two_handovers,
     "exhausted-circles-through-retry-topic": dead_letters,
     "expired-not-freed": stranger_asks_after_the_limit,
     "expiry-ignored": stranger_asks,
