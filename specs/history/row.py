@@ -51,7 +51,8 @@ class Row(NamedTuple):
     @property
     def lane(self) -> Lane:
         """The lane, for rows that have one."""
-        return Lane(self.group or "", self.topic or "", self.broker or "", -1 if self.queue_id is None else self.queue_id)
+        queue_id = -1 if self.queue_id is None else self.queue_id
+        return Lane(self.group or "", self.topic or "", self.broker or "", queue_id)
 
     @property
     def queue(self) -> Queue:

@@ -70,9 +70,7 @@ class LaneJudge(Judge):
             if unlock is not None and unlock.seq_begin < row.seq_begin:
                 self.opportunities += 1
                 if row.outcome is Outcome.OK:
-                    found.append(
-                        FreedByStranger(grant, unlock, row, certain=self.context.info.clock_bound_us == 0)
-                    )
+                    found.append(FreedByStranger(grant, unlock, row, certain=self.context.info.clock_bound_us == 0))
             if row.outcome is Outcome.OK:
                 self.grants.ends(grant)
         if row.outcome is Outcome.OK:

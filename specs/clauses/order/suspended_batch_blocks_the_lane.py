@@ -28,9 +28,7 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-3"
 TITLE = "a suspended batch blocks the lane"
-STATEMENT = (
-    "While a call runs or its batch is suspended, no other call of that incarnation starts beyond that batch."
-)
+STATEMENT = "While a call runs or its batch is suspended, no other call of that incarnation starts beyond that batch."
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)

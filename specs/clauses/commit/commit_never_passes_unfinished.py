@@ -1,0 +1,110 @@
+"""No commit passes a message, at or after the incarnation's start, that nobody of the group has finished.
+
+What *finished* means in each mode, where an incarnation starts, and when an offset is known to hold a message, is
+said in `specs.clauses.progress`. A message below the start is somebody else's. Where the start was not seen (no
+ADD and no look-up in the history) only messages that this incarnation itself delivered count. A commit after a
+broker's correction (`detail=corrected`) or after a reset says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.clauses.progress import PROGRESS_KINDS, QueueProgress
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "CMT-1"
+TITLE = "no commit passes an unfinished message"
+STATEMENT = "No commit passes an unfinished message at or after the incarnation's start."
+PARTY = Party.CLIENT
+KEY = Key.QUEUE
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
+KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+
+CORRECTED = "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed(Finding):
+    """start: why the message is the incarnation's to finish, where it did not deliver it; drop: why it is not
+    finished, where its call ended well."""
+
+    start: Row | None
+    message: Row
+    drop: Row | None
+    commit: Row
+    offset: int
+
+
+class QueueJudge(Judge):
+    """Keeps the progress of one queue's groups."""
+
+    __slots__ = ("progress",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.progress = QueueProgress(self.config)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.COMMIT:
+            return self._committed(row)
+        self.progress.begins(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        self.progress.ends(row)
+        return NOTHING
+
+    def _committed(self, row: Row) -> Iterable[Finding]:
+        group = self.progress.group(row)
+        mine = group.incarnations.get(row.incarnation or "")
+        value = row.value
+        if mine is None or mine.void or value is None or row.detail == CORRECTED:
+            return NOTHING
+        start = mine.lowest if mine.start is None else mine.start
+        if start is None:
+            return NOTHING
+        self.opportunities += 1
+        for offset in group.owed(start, value):
+            rows = group.unfinished.get(offset, ())
+            for each in rows:
+                if each.incarnation == row.incarnation:
+                    return (Passed(None, each, group.drop_of(each), row, offset),)
+            if mine.start_row is None:
+                continue
+            if rows:
+                return (Passed(mine.start_row, rows[-1], group.drop_of(rows[-1]), row, offset),)
+            sent = self.progress.send_rows.get(offset)
+            if sent is not None:
+                return (Passed(mine.start_row, sent, None, row, offset),)
+        return NOTHING
+
+
+judge = QueueJudge
+
+
+def explain(found: Passed) -> str:
+    message, commit = found.message, found.commit
+    said = f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, past offset {found.offset}"
+    if message.kind is Kind.SEND:
+        started = "" if found.start is None else f" and {who(commit)} had started at {found.start.value}"
+        return f"{said}, which was sent at {at(message)} and which nobody of the group had finished{started}"
+    return f"{said}, which {who(message)} began at {at(message)} and nobody of the group had finished by then"
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
+    6ms         alice  commits   billing/orders/b0/3   value=18 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
+    5ms         alice  commits   billing/orders/b0/3   value=19 sent      # the COMMIT covers 17 as well
+    6ms..7ms    alice  delivers  billing/orders/b0/3   offset=19 id=m19 rollback
+    8ms         alice  commits   billing/orders/b0/3   value=20 sent      # auto mode acknowledges a ROLLBACK
+"""

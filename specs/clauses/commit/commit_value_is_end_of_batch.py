@@ -1,0 +1,250 @@
+"""Every committed value is the end of a finished batch, the start, or what was committed before; and it comes in time.
+
+*Value*: the incarnation's start (its ADD, set anew by its look-up), its last commit's value, or one more than the
+highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up.
+Judged where the start was seen; a broker's correction (`detail=corrected`) and a reset are excused.
+
+*In time*: a batch that a call finished is committed before the client has worked on for longer than the first
+persist delay, one persist interval and the slack of a timer. Judged where the ADD was seen: whoever records adds
+records commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each
+incarnation.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    MS,
+    NO_FILTER,
+    NO_RESET,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Intervals,
+    Judge,
+    acknowledges,
+    at,
+    is_manual,
+    ms,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+
+ID = "CMT-2"
+TITLE = "a committed value is the end of a batch, in time"
+STATEMENT = (
+    "Every committed value is one more than the end of a finished batch (or the start), and comes within the persist "
+    "interval."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER, NOT_PAUSED, BROKER_LIVES)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
+KINDS = frozenset(
+    {
+        Kind.COMMIT,
+        Kind.DELIVER,
+        Kind.DEAD_LETTER,
+        Kind.PULL,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.FETCH_OFFSET,
+        Kind.RESET,
+    }
+)
+CORRECTED = "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class OddValue(Finding):
+    start: Row
+    commit: Row
+
+
+@dataclass(frozen=True, slots=True)
+class NotInTime(Finding):
+    add: Row
+    finished: Row
+    later: Row
+    bound_ms: int
+
+
+class _Incarnation:
+    """One incarnation: its start, the ends of the batches that it finished, and those not committed yet."""
+
+    __slots__ = ("add", "calls", "committed", "dropped", "ends", "last_call", "late", "owed", "start", "start_row")
+
+    def __init__(self) -> None:
+        self.add: Row | None = None
+        self.start: int | None = None
+        self.start_row: Row | None = None
+        self.ends = Intervals()
+        self.committed: int | None = None
+        self.calls: dict[int, int] = {}  # running calls: op → highest offset
+        self.last_call: Row | None = None  # the highest row of the call that began last
+        self.owed: deque[tuple[int, Row]] = deque()  # (end, highest row) of finished batches not yet committed
+        self.late = False  # was lateness found?
+        self.dropped = False
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the ends of its finished batches (as ranges) and what is to be committed."""
+
+    __slots__ = ("bound_ms", "incarnations", "void")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        config = self.config
+        self.bound_ms = config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
+        self.incarnations: dict[str, _Incarnation] = {}
+        self.void: set[str] = set()  # incarnations under which the offset was reset
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        name, kind = row.incarnation, row.kind
+        if kind is Kind.RESET:
+            self.void.update(self.incarnations)
+            self.incarnations.clear()
+            return NOTHING
+        if name is None:
+            return NOTHING
+        if kind is Kind.ADD:
+            mine = self.incarnations[name] = _Incarnation()
+            mine.add = row
+            self.void.discard(name)
+            if row.value is not None:
+                mine.start, mine.start_row = row.value, row
+            return NOTHING
+        found = self.incarnations.get(name)
+        if found is None:
+            # Nothing is claimed about an incarnation whose beginning was not seen, nor about one that was reset.
+            return NOTHING
+        if kind is Kind.DELIVER:
+            if row.queue_offset is not None:
+                highest = found.calls.get(row.op_id)
+                if highest is None or row.queue_offset > highest:
+                    found.calls[row.op_id] = row.queue_offset
+                    found.last_call = row
+            return self._works(found, row) if found.owed else NOTHING
+        if kind is Kind.PULL:
+            return self._works(found, row) if found.owed else NOTHING
+        if kind is Kind.COMMIT:
+            return self._committed(found, row)
+        if kind is Kind.DROP:
+            found.dropped = True
+            found.owed.clear()
+        return NOTHING
+
+    def _works(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
+        """The incarnation is still at work: is a finished batch waiting for its commit for too long?"""
+        while mine.owed and mine.add is not None:
+            finished = mine.owed[0][1]
+            ended_us = finished.ended_us or finished.started_us
+            if row.started_us <= ended_us + self.bound_ms * MS:
+                break
+            if self.context.paused_since(row.client_id, ended_us) or self.context.broker_died_since(
+                row.broker, finished
+            ):
+                mine.owed.popleft()
+                continue
+            mine.late = True
+            mine.owed.clear()
+            return (NotInTime(mine.add, finished, row, self.bound_ms),)
+        return NOTHING
+
+    def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
+        value = row.value
+        if value is None:
+            return NOTHING
+        while mine.owed and mine.owed[0][0] <= value:
+            mine.owed.popleft()
+        if row.detail == CORRECTED:
+            mine.committed = value
+            return NOTHING
+        if mine.start_row is None:
+            return NOTHING
+        self.opportunities += 1
+        fits = value in (mine.start, mine.committed) or value in mine.ends
+        mine.committed = value
+        return NOTHING if fits else (OddValue(mine.start_row, row),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        name = row.incarnation
+        if name is None:
+            return NOTHING
+        mine = self.incarnations.get(name)
+        if row.kind is Kind.FETCH_OFFSET:
+            if mine is None and name not in self.void:
+                mine = self.incarnations[name] = _Incarnation()
+            if mine is not None:
+                self._looked_up(mine, row)
+        elif mine is None:
+            return NOTHING
+        elif row.kind is Kind.DELIVER:
+            self._call_ends(mine, row)
+        elif row.kind is Kind.DEAD_LETTER:
+            self._gave_up(mine, row)
+        return NOTHING
+
+    def _looked_up(self, mine: _Incarnation, row: Row) -> None:
+        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+            mine.start, mine.start_row = row.value, row
+        elif row.outcome is Outcome.REFUSED and row.value == -1:
+            first = self.config.consume_from == "first"
+            mine.start, mine.start_row = (0, row) if first else (None, None)
+
+    def _call_ends(self, mine: _Incarnation, row: Row) -> None:
+        offset = row.queue_offset
+        if offset is None or mine.calls.get(row.op_id) != offset:
+            return
+        del mine.calls[row.op_id]
+        if acknowledges(row) and not mine.dropped:
+            mine.ends.add(offset + 1)
+            if mine.add is not None and not mine.late:
+                mine.owed.append((offset + 1, row))
+
+    def _gave_up(self, mine: _Incarnation, row: Row) -> None:
+        last = mine.last_call
+        if row.outcome is not Outcome.OK or last is None or last.queue_offset != row.queue_offset:
+            return
+        if last.outcome in LISTENER_SUSPENDS and not is_manual(last) and row.queue_offset is not None:
+            mine.ends.add(row.queue_offset + 1)
+
+
+judge = LaneJudge
+
+
+def explain(found: OddValue | NotInTime) -> str:
+    if isinstance(found, OddValue):
+        start, commit = found.start, found.commit
+        return (
+            f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}; that is neither its start "
+            f"({start.value}) nor the end of a batch that it had finished since {at(start)}"
+        )
+    finished, later = found.finished, found.later
+    waited = later.started_us - (finished.ended_us or finished.started_us)
+    return (
+        f"{who(later)} finished offset {finished.queue_offset} of {later.lane} at {at(finished)} and was still at work "
+        f"{ms(waited)} later, at {at(later)}, without having committed {(finished.queue_offset or 0) + 1}; "
+        f"{found.bound_ms} ms are allowed"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    6ms         alice  commits   billing/orders/b0/3   value=19 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config batch=2
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 call=1 success
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 call=1 success
+    6ms         alice  commits   billing/orders/b0/3   value=19 sent
+    5006ms      alice  commits   billing/orders/b0/3   value=19 sent      # told again, nothing new
+"""

@@ -1,0 +1,130 @@
+"""A client that gave a lane back does not commit on it once another client has been granted it.
+
+Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the
+lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
+fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ended_before,
+    ms,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "CMT-5"
+TITLE = "no commit after another's grant"
+STATEMENT = (
+    "No client commits on a lane after another client's grant, unless its own lease ended by expiry or a broker's "
+    "restart."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedAfterwards(Finding):
+    lock: Row
+    unlock: Row
+    others_lock: Row
+    commit: Row
+
+
+class _Client:
+    """One client: its last grant, its first unlock since, and the first grant of another after that."""
+
+    __slots__ = ("lock", "others_lock", "unlock")
+
+    def __init__(self) -> None:
+        self.lock: Row | None = None
+        self.unlock: Row | None = None
+        self.others_lock: Row | None = None
+
+
+class LaneJudge(Judge):
+    """Remembers, for each client that was granted the lane, how it lost it."""
+
+    __slots__ = ("clients", "limit_us")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.clients: dict[str, _Client] = {}
+        self.limit_us = self.config.broker_lease_ms * MS
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        client = self.clients.get(row.client_id or "")
+        if client is None or client.lock is None:
+            return NOTHING
+        if row.kind is Kind.UNLOCK:
+            if client.unlock is None:
+                client.unlock = row
+            return NOTHING
+        if row.kind is not Kind.COMMIT or len(self.clients) < 2:
+            return NOTHING
+        self.opportunities += 1
+        other, unlock = client.others_lock, client.unlock
+        if other is None or unlock is None or self.context.broker_died_since(row.broker, client.lock):
+            return NOTHING
+        certain = self.context.info.clock_bound_us == 0
+        return (CommittedAfterwards(client.lock, unlock, other, row, certain=certain),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.LOCK or row.outcome is not Outcome.OK or row.client_id is None:
+            return NOTHING
+        mine = self.clients.get(row.client_id)
+        if mine is None:
+            mine = self.clients[row.client_id] = _Client()
+        mine.lock, mine.unlock, mine.others_lock = row, None, None
+        for client in self.clients.values():
+            lock = client.lock
+            if client is mine or lock is None or client.unlock is None or client.others_lock is not None:
+                continue
+            in_time = (row.ended_us or row.started_us) <= lock.started_us + self.limit_us
+            if in_time and ended_before(lock, row):
+                client.others_lock = row
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: CommittedAfterwards) -> str:
+    unlock, other, commit = found.unlock, found.others_lock, found.commit
+    return (
+        f"{commit.client_id} committed {commit.value} for {commit.lane} at {at(commit)}, "
+        f"{ms(commit.started_us - other.started_us)} after {other.client_id} had been granted the lane at {at(other)}; "
+        f"{commit.client_id} had given it back itself at {at(unlock)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  locks     billing/orders/b0/3   ok
+    10ms        alice  unlocks   billing/orders/b0/3   sent
+    20ms        bob    locks     billing/orders/b0/3   ok
+    30ms        alice  commits   billing/orders/b0/3   value=18 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config broker_lease_ms=3000
+    0ms         alice  locks     billing/orders/b0/3   ok
+    3001ms      bob    locks     billing/orders/b0/3   ok
+    3010ms      alice  commits   billing/orders/b0/3   value=18 sent   # its lease ran out, it may not know
+    3020ms      bob    unlocks   billing/orders/b0/3   sent
+    3030ms      alice  locks     billing/orders/b0/3   ok
+    3040ms      alice  commits   billing/orders/b0/3   value=18 sent   # owns it again
+"""

@@ -1,0 +1,152 @@
+"""A message given up by one incarnation, with a send that was answered at once, is dead-lettered exactly once.
+
+Claimed where every dead letter of the message in its group belongs to one incarnation, was acknowledged, and was
+its first try; where the consumer takes one message per call (a batch that is not given up as a whole is given up
+again), and where the message was not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well).
+Otherwise it is *at least* once. Two dead letters of one message are too many, and so are two places in the
+dead-letter topic that hold it. Decided when the history is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    AUTO_MODE,
+    BATCH_OF_ONE,
+    DEAD_LETTER_SENT,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    is_manual,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+
+ID = "DLQ-2"
+TITLE = "a dead letter exactly once"
+STATEMENT = "A message that one incarnation gives up reaches the dead letters exactly once."
+PARTY = Party.PAIR
+KEY = Key.MESSAGE
+PREMISE = (
+    ORDERLY,
+    BATCH_OF_ONE,
+    AUTO_MODE,
+    DEAD_LETTER_SENT,
+    Premise("one incarnation", "no other incarnation gave the message up, and each send was its first try"),
+)
+SOURCES = ("docs/sources.md#dead-letters",)
+KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER})
+
+
+def wants(row: Row) -> bool:
+    """Of what is read only dead letters, of what is delivered only manual calls."""
+    if row.kind is Kind.READ:
+        return (row.topic or "").startswith(DLQ_PREFIX)
+    return row.kind is not Kind.DELIVER or is_manual(row)
+
+
+@dataclass(frozen=True, slots=True)
+class TwiceDead(Finding):
+    """rows: two dead letters, or the only one and two places where it was read."""
+
+    evidence: tuple[Row, ...]
+
+
+class _Group:
+    """What one group did with the message."""
+
+    __slots__ = ("reads", "rows", "spoiled")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []  # its dead letters, at most two
+        self.reads: list[Row] = []  # one row for each place, at most two
+        self.spoiled = False
+
+
+class MessageJudge(Judge):
+    """Remembers two dead letters of a message, and two places where it was read, for each group."""
+
+    __slots__ = ("groups",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.groups: dict[str, _Group] = {}
+
+    def _group(self, name: str) -> _Group:
+        found = self.groups.get(name)
+        if found is None:
+            found = self.groups[name] = _Group()
+        return found
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.READ:
+            return NOTHING
+        group = self._group(row.group or "")
+        if row.kind is Kind.DELIVER or is_manual(row):
+            group.spoiled = True
+            return NOTHING
+        as_promised = row.outcome is Outcome.OK and row.attempt in (None, 1)
+        if not as_promised or (group.rows and group.rows[0].incarnation != row.incarnation):
+            group.spoiled = True
+        elif len(group.rows) < 2:
+            group.rows.append(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.READ and row.outcome is Outcome.OK:
+            reads = self._group((row.topic or "")[len(DLQ_PREFIX) :]).reads
+            places = {(each.broker, each.queue_id, each.queue_offset) for each in reads}
+            if len(reads) < 2 and (row.broker, row.queue_id, row.queue_offset) not in places:
+                reads.append(row)
+        return NOTHING
+
+    def finish(self) -> Iterable[Finding]:
+        found: list[Finding] = []
+        if self.config.batch != 1:
+            return found
+        for group in self.groups.values():
+            if group.spoiled or not group.rows or not (group.reads or len(group.rows) > 1):
+                continue
+            self.opportunities += 1
+            if len(group.rows) > 1:
+                found.append(TwiceDead(tuple(group.rows)))
+            elif len(group.reads) > 1:
+                found.append(TwiceDead((group.rows[0], *group.reads)))
+        return found
+
+
+judge = MessageJudge
+
+
+def explain(found: TwiceDead) -> str:
+    first = found.evidence[0]
+    if len(found.evidence) > 2:
+        places = " and ".join(f"offset {row.queue_offset} of {row.queue}" for row in found.evidence[1:])
+        return f"{who(first)} gave up message {first.source_id} once, at {at(first)}, but it lies at {places}"
+    second = found.evidence[1]
+    return (
+        f"{who(second)} gave up message {second.source_id} again at {at(second)}, though the dead letter that the same "
+        f"incarnation had sent at {at(first)} was acknowledged"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  dead-letters  billing/orders/b0/3  offset=17 id=m17 ok
+    10ms..15ms  alice  dead-letters  billing/orders/b0/3  offset=17 id=m17 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms        alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=1 unknown
+    10ms..15ms      alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=2 ok
+    1500ms..1510ms  drain  reads         billing/%DLQ%billing/b0/0  value=2 ok
+    1505ms          drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 ok
+    1506ms          drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m17 ok   # both arrived
+    1507ms          audit  dead-letters  audit/orders/b0/3          offset=17 id=m17 ok
+    1600ms          drain  reads         audit/%DLQ%audit/b0/0      offset=0 id=c3 origin=m17 ok   # another group
+"""

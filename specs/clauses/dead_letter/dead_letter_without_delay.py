@@ -1,0 +1,100 @@
+"""A dead letter is stored at once: it does not wait for a delay level.
+
+The time at which the broker stored it (which it writes into the message) is at most the bound later than the
+answer to the client that gave the message up; both are wall clocks. Where a dead letter of the message was refused
+or unanswered, a copy may arrive at any time, and nothing is claimed. RocketMQ promises this from 5.0 on: before, the
+delay level that the client sets is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    DEAD_LETTER_SENT,
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ms,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+
+ID = "DLQ-7"
+TITLE = "a dead letter does not wait"
+STATEMENT = "A dead letter is stored at once, without waiting for a delay level."
+PARTY = Party.BROKER
+KEY = Key.MESSAGE
+PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT)
+SOURCES = ("docs/sources.md#dead-letters",)
+KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+
+
+def wants(row: Row) -> bool:
+    """Of what is read, only dead letters."""
+    return row.kind is not Kind.READ or (row.topic or "").startswith(DLQ_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLate(Finding):
+    given_up: Row
+    stored: Row
+
+
+class MessageJudge(Judge):
+    """Remembers, for each group, the last acknowledged dead letter of a message, or that one was not."""
+
+    __slots__ = ("failed", "sent")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sent: dict[str, Row] = {}
+        self.failed: set[str] = set()
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DEAD_LETTER and row.outcome is not Outcome.OK:
+            self.failed.add(row.group or "")
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.outcome is not Outcome.OK:
+            return NOTHING
+        if row.kind is Kind.DEAD_LETTER:
+            self.sent[row.group or ""] = row
+            return NOTHING
+        name = (row.topic or "")[len(DLQ_PREFIX) :]
+        sent = self.sent.get(name)
+        if sent is None or name in self.failed or row.wall_us is None or sent.ended_wall_us is None:
+            return NOTHING
+        self.opportunities += 1
+        if row.wall_us <= sent.ended_wall_us + self.config.dead_letter_bound_ms * MS:
+            return NOTHING
+        return (StoredLate(sent, row, certain=self.context.info.clock_bound_us == 0),)
+
+
+judge = MessageJudge
+
+
+def explain(found: StoredLate) -> str:
+    sent, stored = found.given_up, found.stored
+    late = ms((stored.wall_us or 0) - (sent.ended_wall_us or 0))
+    return (
+        f"the dead letter of message {sent.source_id}, which {who(sent)} gave up at {at(sent)} and which was "
+        f"acknowledged, was stored in {stored.topic} only {late} later"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 wall=0ms ok
+    9000ms    drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 wall=5005ms ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 wall=0ms ok
+    9000ms    drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 wall=1005ms ok   # the bound
+"""

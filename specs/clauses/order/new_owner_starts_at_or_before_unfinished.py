@@ -1,0 +1,147 @@
+"""A new owner starts at or before the lowest message that nobody of the group has finished.
+
+Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message
+at or above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was
+answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie
+apart), and a crash of the broker may have lost it. Of several the highest counts: it claims least. What *finished*
+and *known* mean, and what is remembered of a queue, is said in `specs.clauses.progress`; a group that is seen on
+the queue only after every other has finished a message is not judged by the SEND of that message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import BROKER_LIVES, NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, QueueProgress
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-4"
+TITLE = "a new owner starts at or before the lowest unfinished message"
+STATEMENT = "Where an offset was stored, a new owner starts at or before the lowest unfinished message."
+PARTY = Party.PAIR
+KEY = Key.QUEUE
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES)
+SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
+KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBeyond(Finding):
+    """stored: what shows the stored offset; message: what shows that `offset` holds a message; drop: why that is
+    not finished, where its call ended well."""
+
+    stored: Row
+    message: Row
+    drop: Row | None
+    first: Row
+    offset: int
+
+
+class QueueJudge(Judge):
+    """Keeps the progress of one queue's groups, and for each group what is known of its stored offset."""
+
+    __slots__ = ("looked", "progress", "stored")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.progress = QueueProgress(self.config)
+        self.stored: dict[str, Row] = {}  # group → the highest stored offset known
+        self.looked: dict[tuple[str, str], Row | None] = {}  # (group, client) → what was known when it looked
+
+    def _better(self, known: Row | None, row: Row | None) -> Row | None:
+        """The one with the higher offset; one from before a crash of the broker counts for nothing."""
+        if known is None or self.context.broker_died_since(known.broker, known):
+            return row
+        if row is None or self.context.broker_died_since(row.broker, row) or (row.value or 0) <= (known.value or 0):
+            return known
+        return row
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        kind = row.kind
+        if kind is Kind.COMMIT:
+            return NOTHING
+        found: Iterable[Finding] = NOTHING
+        if kind is Kind.DELIVER:
+            group = self.progress.group(row)
+            if row.incarnation is not None and row.queue_offset is not None:
+                mine = group.incarnation(row.incarnation)
+                if not mine.delivers and not mine.void and not group.was_reset:
+                    stored = self.stored.get(row.group or "") if mine.add is None else mine.proof
+                    found = self._first_delivery(group, stored, row, row.queue_offset)
+        elif kind is Kind.FETCH_OFFSET:
+            self.looked[(row.group or "", row.client_id or "")] = self.stored.get(row.group or "")
+        self.progress.begins(row)
+        if kind is Kind.ADD and row.incarnation is not None:
+            mine = self.progress.group(row).incarnation(row.incarnation)
+            who_looked = (row.group or "", row.client_id or "")
+            if who_looked in self.looked:
+                mine.proof = self.looked.pop(who_looked)
+            else:
+                mine.proof = self.stored.get(row.group or "")
+        return found
+
+    def _first_delivery(self, group: GroupProgress, stored: Row | None, row: Row, first: int) -> Iterable[Finding]:
+        if stored is None or self.context.broker_died_since(row.broker, stored):
+            return NOTHING
+        self.opportunities += 1
+        for offset in group.owed(stored.value or 0, first):
+            rows = group.unfinished.get(offset)
+            if rows:
+                return (StartedBeyond(stored, rows[-1], group.drop_of(rows[-1]), row, offset),)
+            sent = self.progress.send_rows.get(offset)
+            if sent is not None:
+                return (StartedBeyond(stored, sent, None, row, offset),)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        kind = row.kind
+        if kind is Kind.COMMIT:
+            if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+                self._is_stored(row)
+            return NOTHING
+        self.progress.ends(row)
+        if kind is Kind.FETCH_OFFSET and row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+            self._is_stored(row)
+            looked = (row.group or "", row.client_id or "")
+            if looked in self.looked:
+                self.looked[looked] = self._better(self.looked[looked], row)
+            if row.incarnation is not None:
+                mine = self.progress.group(row).incarnation(row.incarnation)
+                mine.proof = self._better(mine.proof, row)
+        return NOTHING
+
+    def _is_stored(self, row: Row) -> None:
+        best = self._better(self.stored.get(row.group or ""), row)
+        if best is not None:
+            self.stored[row.group or ""] = best
+
+
+judge = QueueJudge
+
+
+def explain(found: StartedBeyond) -> str:
+    stored, message, first = found.stored, found.message, found.first
+    known = f"sent at {at(message)}" if message.kind is Kind.SEND else f"begun by {who(message)} at {at(message)}"
+    return (
+        f"{who(first)} began {first.lane} at offset {first.queue_offset} at {at(first)}, although nobody of the group "
+        f"had finished offset {found.offset} ({known}) and {stored.value} had been stored (seen at {at(stored)})"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  fetches   billing/orders/b0/3   value=17 ok
+    2ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
+    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  fetches   billing/orders/b0/3   value=-1 refused
+    2ms         alice  adds      billing/orders/b0/3   value=17
+    3ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
+    10ms        alice  crashes   -
+    20ms        bob    fetches   billing/orders/b0/3   value=-1 refused
+    21ms        bob    adds      billing/orders/b0/3   value=18
+    22ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success   # nothing was stored
+"""
