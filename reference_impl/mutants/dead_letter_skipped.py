@@ -1,11 +1,11 @@
-"""A message whose retries are exhausted is acknowledged without being sent to the dead letters.
+"""Every second message whose retries are exhausted is acknowledged without being sent to the dead letters.
 
-Shows whenever a message is given up; needs a limit.
+Shows as soon as two messages of one client are given up; needs a limit.
 """
 
 from collections.abc import Callable, Sequence
 
-from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -17,6 +17,10 @@ CONFIG = {"max_reconsume_times": 1}
 
 
 class Mutated(OrderlyConsumer):
+    def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
+        self.given_up = 0
+
     def give_up(
         self,
         now_ms: int,
@@ -24,7 +28,11 @@ class Mutated(OrderlyConsumer):
         messages: Sequence[StoredMessage],
         then: Callable[[int, frozenset[int]], None],
     ) -> None:
-        then(now_ms, frozenset(message.queue_offset for message in messages))
+        self.given_up += 1
+        if self.given_up % 2:
+            super().give_up(now_ms, pq, messages, then)
+        else:
+            then(now_ms, frozenset(message.queue_offset for message in messages))
 
 
 consumer = Mutated

@@ -1,25 +1,34 @@
-"""Two chains of pulls work on one lane, so finished messages come in a second time.
+"""A lane's first pull is repeated a second later from the offset that it remembers, beside the chain that goes on.
 
-Shows when messages keep coming: both parked pulls wake with the same message, and the second arrives when the
-first is finished; its commit then goes back.
+Shows in any incarnation that has finished messages by then: they come again, and the next commit goes back.
 """
 
-from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.rebalance import Candidate
-from reference_impl.core.consumer.start_offset import NOT_FOUND
+from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "two-pullers"
-BUG = "B-26: a second pull request for a queue that has one"
-SOURCE = "RocketMQ issue 2449; rocketmq-client-cpp 207eb96 (2024); rocketmq-client-go #313 (fdbb58a)"
+BUG = "B-26, B-27: a second pull request for a queue that has one"
+SOURCE = "DefaultMQPushConsumerImpl before commit ab573bd737 (2015); RocketMQ issue 2449; rocketmq-client-go #313"
 KILLED_BY = "CMT-4"
+
+AGAIN_MS = 1_000
 
 
 class Mutated(OrderlyConsumer):
-    def add(self, now_ms: int, candidate: Candidate, start: int, stored: int = NOT_FOUND) -> None:
-        super().add(now_ms, candidate, start, stored)
-        pq = self.lanes.get(candidate.queue)
-        if pq is not None:
-            self.pull(now_ms, pq)
+    def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
+        self._timers["pull-again"] = self.pull_again
+
+    def _anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
+        super()._anchor(pq, now_ms, stored)
+        if pq.anchored:
+            self.set_timer(("pull-again", pq.serial, pq.next_offset), AGAIN_MS)
+
+    def pull_again(self, now_ms: int, serial: int, offset: int) -> None:
+        pq = self.serials.get(serial)
+        if pq is not None and not self.stopping:
+            pq.next_offset = offset
+            self.send_pull(now_ms, pq)
 
 
 consumer = Mutated
