@@ -19,6 +19,16 @@ from specs.errors import SpecError
 Status = Literal["claimed", "allowed", "not_applicable"]
 _STATUSES: tuple[Status, ...] = ("claimed", "allowed", "not_applicable")
 
+WIRE_ANSWERS: Mapping[str, tuple[object, ...]] = {
+    "queue_out_of_range_code": (29, 1),
+    "commit_unknown_group_code": (26, 0),
+    "commit_unknown_topic_code": (17, 0),
+    "empty_queue_offset_query": ("not_found", "zero"),
+    "retry_send_diverts_under_live_lock": (True, False),
+    "dead_letter_waits_for_delay_level": (True, False),
+}
+"""What a profile's [wire] table may say: the answers that differ between versions (docs/sources.md#versions)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -51,12 +61,19 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Profile:
     """A profile by name or by path. Raises SpecError (exit 64) for an unknown one or one that is wrong."""
+    return _load(name, ())
+
+
+def _load(name: str, children: tuple[str, ...]) -> Profile:
+    if name in children:
+        raise SpecError(f"profile {children[0]} extends itself: {' → '.join((*children, name))}")
     if name in names():
         text = (resources.files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
     else:
         path = Path(name)
         if not path.is_file():
-            raise SpecError(f"there is no profile {name}; known are {', '.join(names())}, or give a file")
+            known = f"known are {', '.join(names())}, or give a file"
+            raise SpecError(f"there is no profile {name}; {known}")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -65,26 +82,58 @@ def load(name: str) -> Profile:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"profile {name} is no TOML: {error}") from error
-    return _profile(name, data)
+    return _profile(name, data, (*children, name))
 
 
-def _profile(name: str, data: Mapping[str, Any]) -> Profile:
-    parent = load(data["extends"]) if "extends" in data else None
+def _table(name: str, data: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    found = data.get(table, {})
+    if not isinstance(found, dict):
+        raise SpecError(f"profile {name}: [{table}] must be a table")
+    return found
+
+
+def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Profile:
+    unknown = sorted(data.keys() - {"extends", "title", "clauses", "wire"})
+    if unknown:
+        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are extends, title, clauses, wire")
+    parent: Profile | None = None
+    if "extends" in data:
+        if not isinstance(data["extends"], str):
+            raise SpecError(f"profile {name}: extends must be the name of a profile, or a path")
+        parent = _load(data["extends"], family)
     claims: dict[str, Claim] = dict(parent.claims) if parent else {}
-    clauses = data.get("clauses", {})
-    if not isinstance(clauses, dict):
-        raise SpecError(f"profile {name}: [clauses] must be a table")
-    for clause_id, line in clauses.items():
-        if clause_id not in by_id():
-            raise SpecError(f"profile {name} names the unknown clause {clause_id}")
-        if not isinstance(line, dict) or line.get("status") not in _STATUSES:
-            raise SpecError(f"profile {name}, {clause_id}: status must be one of {', '.join(_STATUSES)}")
-        if not line.get("source"):
-            raise SpecError(f"profile {name}, {clause_id}: a line needs its source")
-        if line["status"] != "claimed" and not line.get("reason"):
-            raise SpecError(f"profile {name}, {clause_id}: {line['status']} needs a reason")
-        if line["status"] == "claimed" and line.get("reason"):
-            raise SpecError(f"profile {name}, {clause_id}: claimed and excused at once (a reason is for deviations)")
-        claims[clause_id] = Claim(line["status"], str(line["source"]), str(line.get("reason", "")))
-    wire = {**(parent.wire if parent else {}), **data.get("wire", {})}
+    for clause_id, line in _table(name, data, "clauses").items():
+        claims[clause_id] = _claim(name, clause_id, line)
+    wire = dict(parent.wire) if parent else {}
+    for answer, value in _table(name, data, "wire").items():
+        if answer not in WIRE_ANSWERS:
+            raise SpecError(
+                f"profile {name}: [wire] names the unknown answer {answer}; known: {', '.join(WIRE_ANSWERS)}"
+            )
+        if not _is_one_of(value, WIRE_ANSWERS[answer]):
+            allowed = " or ".join(str(each) for each in WIRE_ANSWERS[answer])
+            raise SpecError(f"profile {name}: [wire] {answer} must be {allowed}, not {value!r}")
+        wire[answer] = value
     return Profile(name, str(data.get("title", name)), claims, wire)
+
+
+def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
+    return any(type(value) is type(each) and value == each for each in allowed)  # 1 is not true
+
+
+def _claim(name: str, clause_id: str, line: Any) -> Claim:
+    where = f"profile {name}, {clause_id}"
+    if clause_id not in by_id():
+        raise SpecError(f"profile {name} names the unknown clause {clause_id}")
+    if not isinstance(line, dict) or line.get("status") not in _STATUSES:
+        raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")
+    unknown = sorted(line.keys() - {"status", "source", "reason"})
+    if unknown:
+        raise SpecError(f"{where} has the unknown entry {unknown[0]}; known are status, source, reason")
+    if not line.get("source"):
+        raise SpecError(f"{where}: a line needs its source")
+    if line["status"] != "claimed" and not line.get("reason"):
+        raise SpecError(f"{where}: {line['status']} needs a reason")
+    if line["status"] == "claimed" and line.get("reason"):
+        raise SpecError(f"{where}: claimed and excused at once (a reason is for deviations)")
+    return Claim(line["status"], str(line["source"]), str(line.get("reason", "")))
