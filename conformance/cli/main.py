@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -48,6 +49,10 @@ class CommandUnavailable(InorderError):
     """A command is registered, but the part that brings it can't be imported."""
 
 
+class ReaderGone(Exception):
+    """Whoever read our stdout has closed it."""
+
+
 class Root(click.Group):
     """The group of all registered commands. Its `main` never lets a traceback through."""
 
@@ -83,6 +88,12 @@ class Root(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         sys.exit(self._guarded(args, prog_name or "inorder", complete_var, extra))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error  # click would make it exit code 1, which means refuted here
 
     def _guarded(
         self, args: Sequence[str] | None, prog_name: str, complete_var: str | None, extra: dict[str, Any]
@@ -133,15 +144,15 @@ def _conclude(error: BaseException) -> int:
         case click.Abort() | KeyboardInterrupt():
             say("stopped by Ctrl-C")
             return EXIT_INTERRUPTED
-        case BrokenPipeError():
-            # Whoever read us is gone; a flush at exit must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return EXIT_PIPE_CLOSED
+        case ReaderGone() | BrokenPipeError():
+            return _pipe_closed()
         case InorderError():
             say(_sentence(str(error) or type(error).__name__))
             return error.exit_code
         case BaseExceptionGroup():
             return _conclude_group(error)
+        case _ if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):
+            return _conclude(error.__cause__)  # Hypothesis wraps what ends a program
         case _:
             say(f"{_unexpected(error)}; the suite itself failed, not the system it judges; {_keep_traceback(error)}")
             return EXIT_SUITE
@@ -165,7 +176,14 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         for each in error.exceptions:
             yield from _leaves(each)
     else:
-        yield error
+        yield error.__cause__ if isinstance(error.__cause__, KeyboardInterrupt | SystemExit) else error
+
+
+def _pipe_closed() -> int:
+    """Whoever read our stdout is gone; a flush at exit must not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_PIPE_CLOSED
 
 
 def _unexpected(error: BaseException) -> str:

@@ -1,0 +1,181 @@
+"""What the commands print and keep: data on stdout, people on stderr, the verdict in the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import Result
+
+from conformance.reports.schemas import LIST_SCHEMA, schema
+from specs.clauses.catalogue import all_clauses
+from specs.history.store import write_history
+from specs.history.text import parse_history
+from specs.verdicts.verdict import VERDICT_SCHEMA
+
+Run = Callable[..., Result]
+MUTANT = "mutant:renewal-does-not-refresh"
+
+
+# --------------------------------------------------------------------------------------------- conform
+
+
+def test_a_mutant_is_refuted_and_the_exit_code_is_1(refuted_run: tuple[Result, Path]) -> None:
+    """The table, the story, the counts."""
+    result, _out = refuted_run
+    assert result.exit_code == 1, result.stderr
+    assert "REFUTED  LSE-1 one owner at a time" in result.stdout
+    assert "promised:   No two clients hold the lease of one lane at the same time." in result.stdout
+
+
+def test_the_seed_comes_first_and_the_replay_command_last(refuted_run: tuple[Result, Path]) -> None:
+    """The seed is an integer on the first line, so that a run that dies can be repeated."""
+    result, out = refuted_run
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith(f"judging {MUTANT} under ")
+    assert lines[0].endswith("seed 5")
+    assert lines[-1] == f"replay: inorder replay {out}"
+
+
+def test_a_replay_finds_the_same_bytes_and_the_same_violation(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """What was red is red again."""
+    _result, out = refuted_run
+    result = run("replay", str(out))
+    assert (result.exit_code, "the same bytes" in result.stderr) == (1, True), result.stderr
+    assert "REFUTED  LSE-1" in result.stdout
+
+
+def test_json_is_the_saved_verdict(run: Run, profile: str, tmp_path: Path) -> None:
+    """stdout holds one object, the one in verdict.json, with the schema that it names."""
+    arguments = ["--seed", "5", "--examples", "40", "--out", str(tmp_path / "run"), "--format", "json"]
+    result = run("conform", "--target", MUTANT, "--profile", profile, *arguments)
+    printed = json.loads(result.stdout)
+    jsonschema.validate(printed, schema(VERDICT_SCHEMA))
+    assert printed == json.loads((tmp_path / "run" / "verdict.json").read_text(encoding="utf-8"))
+    assert (printed["verdict"], printed["seed"], printed["target"]) == ("refuted", 5, MUTANT)
+
+
+def test_a_run_replaces_an_earlier_run_of_ours(run: Run, profile: str, tmp_path: Path) -> None:
+    """--out may be used again."""
+    arguments = ["--target", "reference", "--profile", profile, "--examples", "2", "--out", str(tmp_path / "run")]
+    first, second = run("conform", *arguments), run("conform", *arguments)
+    assert {first.exit_code, second.exit_code} <= {0, 2}, second.stderr
+
+
+def test_a_clause_below_its_floor_makes_the_run_inconclusive(run: Run, profile: str, tmp_path: Path) -> None:
+    """Exit 2, and the closing sentence says what was not exercised."""
+    arguments = ["--examples", "2", "--floor", "1000000", "--out", str(tmp_path / "run")]
+    result = run("conform", "--target", "reference", "--profile", profile, *arguments)
+    assert result.exit_code == 2, result.stderr
+    assert "INCONCLUSIVE" in result.stdout
+    assert "1 not exercised" in " ".join(result.stdout.split())
+
+
+# ------------------------------------------------------------------------------ explain, report, check
+
+
+def test_explain_tells_the_failure(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """Only the story, and exit 0: it was told."""
+    result = run("explain", str(refuted_run[1]))
+    assert (result.exit_code, result.stdout.startswith("REFUTED  LSE-1")) == (0, True)
+    for word in ("promised:", "kept by:", "happened:", "timeline:", "events:", "replay:"):
+        assert f"  {word}" in result.stdout
+
+
+def test_explain_tells_of_any_clause_when_asked(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """Also of one that was not claimed, in its own words."""
+    result = run("explain", str(refuted_run[1]), "--clause", "ord-2")
+    assert result.exit_code == 0
+    assert "NOT CLAIMED  ORD-2" in result.stdout
+    unknown = run("explain", str(refuted_run[1]), "--clause", "ORD-99")
+    assert (unknown.exit_code, "the run has no clause ORD-99" in unknown.stderr) == (64, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("markdown", "# mutant:renewal-does-not-refresh: refuted"), ("junit", "<?xml "), ("json", "{")],
+)
+def test_report_prints_each_format(run: Run, refuted_run: tuple[Result, Path], form: str, start: str) -> None:
+    """Exit 0, whatever the verdict: a report is a view."""
+    result = run("report", str(refuted_run[1]), "--format", form)
+    assert (result.exit_code, result.stdout.startswith(start)) == (0, True), result.stderr
+
+
+def test_report_of_several_runs_is_a_list(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """JSON: inorder/list/v1 of verdicts; people get a closing table."""
+    folder = str(refuted_run[1])
+    printed = json.loads(run("report", folder, folder, "--format", "json").stdout)
+    jsonschema.validate(printed, schema(LIST_SCHEMA))
+    for item in printed["items"]:
+        jsonschema.validate(item, schema(VERDICT_SCHEMA))
+    assert len(printed["items"]) == 2
+    assert "refuted in" in run("report", folder, folder).stdout
+
+
+def test_check_judges_a_recorded_run_as_the_run_was_judged(
+    run: Run, refuted_run: tuple[Result, Path], profile: str, tmp_path: Path
+) -> None:
+    """Same history, same clause; --out keeps verdict and reports."""
+    out = tmp_path / "checked"
+    result = run("check", str(refuted_run[1]), "--profile", profile, "--out", str(out))
+    assert result.exit_code == 1, result.stderr
+    assert "REFUTED  LSE-1" in result.stdout
+    assert run("explain", str(out)).stdout.startswith("REFUTED  LSE-1")
+
+
+def test_check_of_a_good_history_is_upheld(run: Run, profile: str, tmp_path: Path) -> None:
+    """Exit 0, and nothing is written without --out."""
+    info, rows = parse_history("0ms alice locks billing/orders/b0/3 ok\n1ms bob locks billing/orders/b0/3 refused")
+    write_history(tmp_path / "history", info, rows)
+    before = sorted(tmp_path.rglob("*"))
+    result = run("check", str(tmp_path / "history"), "--profile", profile)
+    assert (result.exit_code, "UPHELD  offline" in result.stdout) == (0, True), result.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# --------------------------------------------------------------------------------------- list, doctor
+
+
+@pytest.mark.parametrize("what", ["clauses", "profiles", "targets", "mutants"])
+def test_lists_keep_their_schema(run: Run, what: str) -> None:
+    """Each is a list of objects with a name, and people get a line for each."""
+    result = run("list", what, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    printed = json.loads(result.stdout)
+    jsonschema.validate(printed, schema(LIST_SCHEMA))
+    assert len(run("list", what).stdout.splitlines()) >= len(printed["items"])
+
+
+def test_the_list_of_clauses_holds_every_clause(run: Run) -> None:
+    """In catalogue order."""
+    items = json.loads(run("list", "clauses", "--format", "json").stdout)["items"]
+    assert [item["id"] for item in items] == [clause.id for clause in all_clauses()]
+
+
+def test_every_mutant_names_its_clause(run: Run) -> None:
+    """`inorder list mutants` says what must catch each."""
+    items = json.loads(run("list", "mutants", "--format", "json").stdout)["items"]
+    assert len(items) >= 10
+    assert {item["killed_by"] for item in items} <= {clause.id for clause in all_clauses()}
+
+
+def test_doctor_says_how_to_mend_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing part that is needed: exit 70, with the command; an optional one changes nothing."""
+    from conformance.cli import doctor
+    from conformance.parts.doctor import Part, State
+
+    here = Part("java", State.OK, "/usr/bin/java", "everything", "apt-get install java")
+    optional = Part("go", State.MISSING, "no go", "nothing", "install Go", optional=True)
+    missing = Part("docker", State.MISSING, "no engine", "containers", "tools/dockerd.sh start")
+    monkeypatch.setattr(doctor, "checks", lambda: [here, optional])
+    assert run("doctor").exit_code == 0
+    monkeypatch.setattr(doctor, "checks", lambda: [here, optional, missing])
+    result = run("doctor")
+    assert (result.exit_code, "missing: docker" in result.stderr) == (70, True)
+    assert "to mend: tools/dockerd.sh start" in " ".join(result.stdout.split())
+    printed = json.loads(run("doctor", "--format", "json").stdout)
+    jsonschema.validate(printed, schema(LIST_SCHEMA))
+    assert [item["state"] for item in printed["items"]] == ["ok", "missing", "missing"]
