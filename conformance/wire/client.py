@@ -160,13 +160,30 @@ class WireClient:
                 "attempt": 1,
             },
         )
-        answer = self.send_to_retry(lane, message_id, times, limit, delay_level=3 + limit)
+        answer = self._send_to_retry(lane, message_id, times, limit, delay_level=3 + limit)
         return self._end(operation, answer)
 
-    def send_to_retry(
+    def try_again(self, lane: Lane, message_id: str, times: int, limit: int) -> Answer:
+        """Send a message of its own to the group's retry topic, with tries left."""
+        topic = retry_topic(lane.group)
+        operation = self._begin(
+            Kind.SEND,
+            {
+                "topic": topic,
+                "broker": lane.broker,
+                "queue_id": 0,
+                "message_id": message_id,
+                "attempt": 1,
+                "reconsume_times": times,
+                "body_hash": zlib.crc32(message_id.encode()),
+            },
+        )
+        return self._end(operation, self._send_to_retry(lane, message_id, times, limit))
+
+    def _send_to_retry(
         self, lane: Lane, message_id: str, times: int, limit: int, delay_level: int | None = None
     ) -> Answer:
-        """Send to `%RETRY%group` with the retry counters in the header; not recorded by itself."""
+        """Send to `%RETRY%group` with the retry counters in the header."""
         properties = {
             PROPERTY_UNIQ_KEY: message_id,
             PROPERTY_ORIGIN_MESSAGE_ID: message_id,

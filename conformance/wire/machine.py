@@ -88,38 +88,22 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def send(self, who: str, queue: int) -> None:
             self.world.send(who, queue)
 
-        @rule(who=WHO, beyond=st.integers(0, 5))
-        def send_beyond(self, who: str, beyond: int) -> None:
-            self.world.send(who, QUEUES + beyond)
-
-        @rule(who=WHO, group=GROUP, queue=QUEUE, back=st.integers(1, 3))
-        def pull_inside(self, who: str, group: int, queue: int, back: int) -> None:
-            self.world.send(who, queue)
-            end = self.world.logs[queue].end
-            if end is not None:
-                self.world.pull(who, self._group(group), queue, max(end - back, 0))
-
-        @rule(who=WHO, queue=QUEUE)
-        def pull_at_the_end(self, who: str, queue: int) -> None:
+        @rule(who=WHO, group=GROUP, queue=QUEUE, back=st.integers(1, 3), beyond=st.sampled_from((1, 2, 1000)))
+        def pull_inside_at_and_beyond_the_end(self, who: str, group: int, queue: int, back: int, beyond: int) -> None:
             self.world.send(who, queue)  # an empty queue answers differently at 0
             end = self.world.logs[queue].end
             if end is not None:
-                self.world.pull(who, self._group(0), queue, end)
-
-        @rule(who=WHO, queue=QUEUE, beyond=st.sampled_from((1, 2, 1000)))
-        def pull_beyond_the_end(self, who: str, queue: int, beyond: int) -> None:
-            self.world.send(who, queue)
-            end = self.world.logs[queue].end
-            if end is not None:
-                self.world.pull(who, self._group(0), queue, end + beyond)
+                for offset in (max(end - back, 0), end, end + beyond):
+                    self.world.pull(who, self._group(group), queue, offset)
 
         @rule(who=WHO, beyond=st.integers(0, 5))
-        def pull_missing_queue(self, who: str, beyond: int) -> None:
+        def ask_for_what_is_not_there(self, who: str, beyond: int) -> None:
+            self.world.send(who, QUEUES + beyond)
             self.world.pull(who, self._group(0), QUEUES + beyond, 0)
-
-        @rule(who=WHO)
-        def pull_missing_topic(self, who: str) -> None:
             self.world.pull_unknown_topic(who, self._group(0))
+            self.world.commit_unknown(who, topic=False)
+            self.world.commit_unknown(who, topic=True)
+            self.world.ask_unknown(who)
 
         @rule(who=WHO, group=GROUP, queue=QUEUE, value=st.sampled_from((0, 1, 2, 5, 99_999)))
         def commit(self, who: str, group: int, queue: int, value: int) -> None:
@@ -139,10 +123,6 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def commit_and_fetch(self, who: str, queue: int, other: str) -> None:
             self.world.commit(who, self._group(0), queue, 7)
             self.world.fetch(other, self._group(0), queue)
-
-        @rule(who=WHO, topic=st.booleans())
-        def commit_unknown(self, who: str, topic: bool) -> None:
-            self.world.commit_unknown(who, topic=topic)
 
         @rule(who=WHO, group=GROUP)
         def join(self, who: str, group: int) -> None:
@@ -167,10 +147,6 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             self.world.join(who, self._group(1))
             self.world.lock(who, self._group(1), [3])
             self.world.retry_under_lock(who, self._group(1))
-
-        @rule(who=WHO)
-        def ask_unknown(self, who: str) -> None:
-            self.world.ask_unknown(who)
 
         @rule(who=WHO, queue=QUEUE)
         def max_offset(self, who: str, queue: int) -> None:

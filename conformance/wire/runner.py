@@ -187,7 +187,6 @@ def conform_wire(
         history.info,
         profile,
         floor=floor,
-        require_exercised=False,
         extra=session.judged(run.parties["broker"], floor),
         tool={"engine": "python", "inorder": version("inorder")},
     )

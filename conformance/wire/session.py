@@ -380,7 +380,8 @@ class World:
         before = (client.max_offset(dead) or 0, client.max_offset(retry) or 0)
         self._messages += 1
         lane = self.lane(group, 0)
-        answer = client.send_to_retry(lane, f"{self.name}-r{self._messages}", 1, 5)
+        self._drain_dead_letters(group)
+        answer = client.try_again(lane, f"{self.name}-r{self._messages}", 1, 5)
         if answer.code != 0:
             return
         ends: list[tuple[int, int]] = []

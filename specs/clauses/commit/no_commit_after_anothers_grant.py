@@ -75,7 +75,8 @@ class LaneJudge(Judge):
             if client.unlock is None:
                 client.unlock = row
             return NOTHING
-        if row.kind is not Kind.COMMIT or len(self.clients) < 2:
+        # A commit outside of any incarnation is a raw request of somebody who works on nothing.
+        if row.kind is not Kind.COMMIT or row.incarnation is None or len(self.clients) < 2:
             return NOTHING
         self.opportunities += 1
         other, unlock = client.others_lock, client.unlock
