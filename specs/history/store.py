@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specs.errors import HistoryError
@@ -83,10 +84,18 @@ def _read_parquet(path: Path) -> Iterator[Row]:
             for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=list(NAMES)):
                 yield from _rows_of(pa.Table.from_batches([batch]))
         else:
-            table = pq.read_table(path, columns=list(NAMES)).sort_by([("run", "ascending"), ("seq_begin", "ascending")])
-            yield from _rows_of(table)
+            table = pq.read_table(path, columns=list(NAMES))
+            order = _by_seq(table)
+            for start in range(0, table.num_rows, BATCH_ROWS):
+                yield from _rows_of(table.take(order.slice(start, BATCH_ROWS)))
     except (pa.ArrowInvalid, pa.ArrowException, OSError, KeyError) as error:
         raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
+
+
+def _by_seq(table: pa.Table) -> pa.Array:
+    """The order of the table's rows by (run, seq_begin). Arrow sorts no dictionaries, so the run is spelt out."""
+    keys = pa.table({"run": table.column("run").cast(pa.string()), "seq_begin": table.column("seq_begin")})
+    return pc.sort_indices(keys, sort_keys=[("run", "ascending"), ("seq_begin", "ascending")])
 
 
 _KINDS = {kind.value: kind for kind in Kind}

@@ -1,0 +1,29 @@
+"""All twins, found by being there: a file in a family's folder with a `TWIN`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+import spark_checkers.clauses as package
+from spark_checkers.twin import Twin
+from specs.clauses.catalogue import FAMILIES, all_clauses
+from specs.vocabulary import Key
+
+
+@cache
+def all_twins() -> tuple[Twin, ...]:
+    """In catalogue order."""
+    found: dict[str, Twin] = {}
+    for family in FAMILIES:
+        folder = importlib.import_module(f"{package.__name__}.{family}")
+        for entry in pkgutil.iter_modules(folder.__path__):
+            module = importlib.import_module(f"{folder.__name__}.{entry.name}")
+            found[module.TWIN.id] = module.TWIN
+    return tuple(found[clause.id] for clause in all_clauses() if clause.id in found)
+
+
+def twins_of(key: Key) -> tuple[Twin, ...]:
+    """The twins that share one pass over the rows, by key."""
+    return tuple(twin for twin in all_twins() if twin.key is key)

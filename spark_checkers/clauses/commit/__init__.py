@@ -1,0 +1,1 @@
+"""CMT, over columns."""

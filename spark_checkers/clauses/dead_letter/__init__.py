@@ -1,0 +1,1 @@
+"""DLQ, over columns."""

@@ -1,0 +1,1 @@
+"""LSE, over columns."""

@@ -1,0 +1,97 @@
+"""LSE-3 over columns: a stretch of calls under one fresh grant is taken whole."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+class Client:
+    """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock."""
+
+    __slots__ = ("answered", "last", "op")
+
+    def __init__(self) -> None:
+        self.last: Op | None = None
+        self.answered = False
+        self.op = NONE
+
+
+class Lane(Machine):
+    """Clients and the rows that began their incarnations."""
+
+    __slots__ = ("adds", "clients", "limit_us")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.limit_us = (self.config.client_lease_ms + 1) * MS
+        self.clients: dict[int, Client] = {}
+        self.adds: dict[int, Op] = {}
+
+    def _client(self, code: int) -> Client:
+        client = self.clients.get(code)
+        if client is None:
+            client = self.clients[code] = Client()
+        return client
+
+    def takes(self, stretch: Stretch) -> bool:
+        client = self.clients.get(stretch.first.client)
+        last = client.last if client is not None else None
+        if client is None or last is None or last.kind is not Kind.LOCK or last.outcome is not Outcome.OK:
+            return False
+        since = last.started if last.ended >= NEVER else last.ended
+        if stretch.latest_us - since >= self.limit_us:
+            return False
+        if client.answered:
+            self.stakes += stretch.calls - (stretch.first.op == client.op)
+        client.op = stretch.last.op
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.DELIVER:
+            client = self._client(op.client)
+            if op.op != client.op:
+                client.op = op.op
+                self._call(op, client)
+        elif op.kind is Kind.UNLOCK:
+            self._client(op.client).last = op
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self.adds[op.client] = op
+
+    def _call(self, op: Op, client: Client) -> None:
+        self.stakes += client.answered
+        last = client.last
+        if last is None:
+            last = self.adds.get(op.client)
+            if last is None or last.incarnation != op.incarnation:
+                return
+            since = last.started
+        elif last.kind is Kind.UNLOCK:
+            since = last.started
+        else:
+            since = last.started if last.ended >= NEVER else last.ended
+            if last.outcome is Outcome.OK and op.started - since < self.limit_us:
+                return
+        if not self.paused_since(op.client, since):
+            self.found(last, op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        client = self._client(op.client)
+        if op.outcome is Outcome.OK:
+            client.last, client.answered = op, True
+        elif op.outcome is Outcome.REFUSED and op.code in (0, NONE):
+            client.answered = True
+            # A late answer to a request that is older than the grant's takes nothing away.
+            if client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin:
+                client.last = op
+
+
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD)
+TWIN = Twin("LSE-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
+find = TWIN.find

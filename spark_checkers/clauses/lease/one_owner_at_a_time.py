@@ -1,0 +1,37 @@
+"""LSE-1 over columns: lock and unlock rows are few, so a machine per lane goes through them."""
+
+from __future__ import annotations
+
+from spark_checkers.grants import Grants
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+class Lane(Machine):
+    """The grants that certainly live."""
+
+    __slots__ = ("grants",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.grants = Grants(self)
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        for grant in self.grants.contested_by(op):
+            self.stakes += 1
+            if op.outcome is Outcome.OK:
+                self.found(grant, op, certain=self.one_clock)
+                self.grants.over(grant)
+        self.grants.lock_ends(op)
+
+
+TWIN = Twin("LSE-1", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))
+find = TWIN.find

@@ -1,0 +1,1 @@
+"""ORD, over columns."""

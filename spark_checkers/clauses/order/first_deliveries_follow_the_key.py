@@ -1,0 +1,39 @@
+"""ORD-12 over columns: whole-array arithmetic, no state at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import NONE, Findings, Rows
+from spark_checkers.segments import NOWHERE, Segments, dense, first_of_each
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """First deliveries of each number of a key; then, per queue, each against the highest before it."""
+    number = rows.number("key_seq")
+    where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
+    if not len(where):
+        return
+    # Rows are sorted by key and then by seq_begin, so the first of equal ones is the first delivery.
+    key = (rows.run, rows.group, rows.text("topic"), rows.text("sharding_key"))
+    of_key, count = dense(*(column[where] for column in key), number[where])
+    first = np.sort(first_of_each(of_key, count))
+    where = where[first]
+    queue_of_key, _ = dense(
+        *(column[where] for column in key), rows.text("broker")[where], rows.number("queue_id")[where]
+    )
+    highest = Segments(queue_of_key).highest_before(number[where])
+    after = np.flatnonzero(highest != NOWHERE)
+    findings.at_stake(where[after])
+    place, before = where[after], where[highest[after]]
+    overtaken = number[place] <= number[before]
+    offset, other = rows.offset[place], rows.offset[before]
+    stored_so = (offset != NONE) & (other != NONE) & (offset > other)
+    wrong = overtaken & ~stored_so
+    findings.violated(before[wrong], place[wrong])
+
+
+TWIN = Twin("ORD-12", ("queue_offset", "sharding_key", "key_seq"), kernel)
+find = TWIN.find

@@ -1,0 +1,95 @@
+"""ORD-3 over columns: a stretch that begins when nothing runs and nothing is owed is taken whole."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, ended_before, machine_kernel
+from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+class Calls:
+    """The calls of one incarnation: the rows of the last one, and of all rows the one that ends last."""
+
+    __slots__ = ("given_up", "last_end", "op", "rows")
+
+    def __init__(self, op: int) -> None:
+        self.op = op
+        self.rows: list[Op] = []
+        self.given_up: set[int] = set()  # offsets of the last call, given up since it ended
+        self.last_end: Op | None = None
+
+
+class Lane(Machine):
+    """The last call of each incarnation, and what is still owed of it."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.calls: dict[int, Calls] = {}
+
+    def takes(self, stretch: Stretch) -> bool:
+        first, last = stretch.first, stretch.last
+        calls = self.calls.get(first.incarnation)
+        if calls is None:
+            calls = self.calls[first.incarnation] = Calls(last.op)
+            self.stakes += stretch.calls - 1
+        else:
+            if calls.op == first.op or (calls.last_end is not None and not ended_before(calls.last_end, first)):
+                return False
+            if asks_again(calls.rows[-1]):
+                return False
+            self.stakes += stretch.calls
+        calls.op = last.op
+        # Only the last row of a call that asks for nothing is ever looked at.
+        calls.rows = [last]
+        calls.given_up.clear()
+        calls.last_end = last
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.calls.clear()
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.calls.pop(op.incarnation, None)
+        elif op.kind is Kind.DELIVER and op.offset >= 0:
+            self._deliver(op)
+
+    def _deliver(self, op: Op) -> None:
+        calls = self.calls.get(op.incarnation)
+        if calls is None:
+            calls = self.calls[op.incarnation] = Calls(op.op)
+        elif op.op != calls.op:
+            self.stakes += 1
+            self._new_call(calls, op)
+            calls.op = op.op
+            calls.rows = []
+            calls.given_up.clear()
+        calls.rows.append(op)
+        if calls.last_end is None or op.end >= calls.last_end.end:
+            calls.last_end = op
+
+    def _new_call(self, calls: Calls, op: Op) -> None:
+        last = calls.rows[-1]
+        if calls.last_end is not None and not ended_before(calls.last_end, op):
+            self.found(calls.last_end, op)
+        elif asks_again(last) and op.offset > max(each.offset for each in calls.rows):
+            owed = calls.rows
+            if last.outcome is not Outcome.ROLLBACK:
+                owed = [each for each in owed if each.offset not in calls.given_up]
+            if owed:
+                self.found(owed[-1], op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.incarnation != NO_TEXT:
+            calls = self.calls.get(op.incarnation)
+            if calls is not None and op.offset >= 0 and ended_before(calls.rows[-1], op):
+                calls.given_up.add(op.offset)
+
+
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+TWIN = Twin("ORD-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
+find = TWIN.find

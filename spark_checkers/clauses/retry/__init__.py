@@ -1,0 +1,1 @@
+"""RTY, over columns."""

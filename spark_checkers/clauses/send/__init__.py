@@ -1,0 +1,1 @@
+"""SND, over columns."""

@@ -1,0 +1,741 @@
+"""Valid histories of any size, written a queue at a time, in the layout that is judged fastest.
+
+What is played: every queue of the topic `orders` has a producer and, for each group, three clients that take turns
+as its owner. An owner locks, looks up its offset, adds the lane, renews its lock, pulls, calls its listener,
+commits on its clock and with its pulls, and hands over: in good order, or by dying and leaving an expired lease.
+Some calls suspend, some messages exhaust their retries and become dead letters; the group `audit` works in manual
+mode and sometimes rolls back. At the end every queue is read. All of it is drawn from one seed.
+
+How order is kept without sorting everything: within a queue no two moments share a microsecond, and a moment's
+seq is its time times the number of queues (and some room for what is planted), plus the queue's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_checkers.rows import NEVER, NONE
+from spark_checkers.segments import Ints, ints
+from spark_checkers.writing import ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
+from specs.errors import UsageError
+from specs.history.columns import COLUMNS
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.store import arrow_schema
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
+
+MS = 1_000
+SECOND = 1_000_000
+ROOM = 8
+"""Seq numbers between two moments of a queue, for events that are planted later."""
+BEGIN_US = 1 * SECOND
+WALL_US = 1_700_000_000 * SECOND
+TOPIC = "orders"
+AUTO_GROUP, MANUAL_GROUP = "billing", "audit"
+BROKERS = 4
+CLIENTS = 3
+KEYS = 64
+MESSAGES_PER_QUEUE = 60_000
+MANUAL_EVERY = 4
+"""Every so many queues the manual group consumes too."""
+MANUAL_BLOCK = 8
+CONFIG = Config(max_reconsume_times=2, consume_from="first")
+_WHOLE = [column.name for column in COLUMNS if column.type == "int64"]
+_TEXT = [column.name for column in COLUMNS if column.type == "string"]
+_PLAIN = {column.name for column in COLUMNS if column.type == "string" and not column.dictionary}
+
+Floats = npt.NDArray[np.float64]
+Text = tuple[Ints, Sequence[str]]
+"""Texts by code: (a code per row, the texts)."""
+
+
+@dataclass
+class Family:
+    """Some rows of one kind: times in µs (end NEVER: still open; instant: begin and end are one moment)."""
+
+    begin: Ints
+    end: Ints
+    instant: bool
+    columns: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.begin)
+
+
+@dataclass
+class Sheet:
+    """The rows of one queue before they have their seq numbers."""
+
+    families: list[Family] = field(default_factory=list)
+    common: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> Family:
+        """Rows of one kind. begin, end: arrays or single times; without an end the rows are instants."""
+        begins = np.atleast_1d(ints(begin))
+        instant = end is None
+        ends = begins if end is None else np.broadcast_to(np.atleast_1d(ints(end)), begins.shape)
+        columns = {"outcome": Outcome.OK, "level": Level.CLIENT, "kind": kind, **columns}
+        family = Family(begins, ends.copy(), instant, columns)
+        self.families.append(family)
+        return family
+
+    def table(self, run: str, stride: int, residue: int) -> pa.Table:
+        """The rows by seq_begin, in the schema of history v1."""
+        families = [family for family in self.families if family.size]
+        sizes = [family.size for family in families]
+        total = sum(sizes)
+        begin = np.concatenate([family.begin for family in families])
+        end = np.concatenate([family.end for family in families])
+        instant = np.repeat([family.instant for family in families], sizes)
+        begin, end = _distinct_moments(begin, end, instant)
+        order = np.argsort(begin, kind="stable")
+        is_open = end >= NEVER
+        seq_begin = begin * stride + residue
+        seq_end = np.where(is_open, NONE, end * stride + residue)
+        numbers: dict[str, Ints] = {
+            "seq_begin": seq_begin,
+            "seq_end": seq_end,
+            "op_id": seq_begin,
+            "started_us": begin + BEGIN_US,
+            "ended_us": np.where(is_open, NONE, end + BEGIN_US),
+            "wall_us": begin + BEGIN_US + WALL_US,
+        }
+        arrays = []
+        for column in arrow_schema():
+            parts = [family.columns.get(column.name, self.common.get(column.name)) for family in families]
+            if column.name == "run":
+                arrays.append(_text_array([run] * len(parts), sizes, order))
+            elif column.name == "clock":
+                arrays.append(_text_array(["virtual"] * len(parts), sizes, order))
+            elif column.name in _WHOLE:
+                given = numbers.get(column.name)
+                values = np.empty(total, np.int64) if given is None else given.copy()
+                at = 0
+                for part, size in zip(parts, sizes, strict=True):
+                    if part is not None or given is None:
+                        values[at : at + size] = NONE if part is None else part
+                    at += size
+                arrays.append(_number_array(values[order]))
+            elif column.name in _PLAIN:
+                arrays.append(_plain_array(parts, sizes, order))
+            else:
+                arrays.append(_text_array(parts, sizes, order))
+        return pa.Table.from_arrays(arrays, schema=arrow_schema())
+
+
+def _distinct_moments(begin: Ints, end: Ints, instant: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Push moments that fall together apart, by a microsecond each, in the order of their times."""
+    rows = len(begin)
+    ends = np.flatnonzero(~instant & (end < NEVER))
+    times = np.concatenate([begin, end[ends]])
+    phase = np.concatenate([np.zeros(rows, np.int8), np.ones(len(ends), np.int8)])
+    order = np.lexsort((phase, times))
+    steps = np.arange(len(times), dtype=np.int64)
+    pushed = np.empty(len(times), np.int64)
+    pushed[order] = np.maximum.accumulate(times[order] - steps) + steps
+    new_end = np.where(instant, pushed[:rows], NEVER)
+    new_end[ends] = pushed[rows:]
+    return pushed[:rows], new_end
+
+
+def _number_array(values: Ints) -> pa.Array:
+    missing = values == NONE
+    return pa.array(values, pa.int64(), mask=missing) if missing.any() else pa.array(values, pa.int64())
+
+
+def _text_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.Array:
+    """A dictionary array from parts: None, one text for all rows, or (codes, texts)."""
+    words: dict[str, int] = {}
+    codes = np.full(sum(sizes), -1, np.int32)
+    at = 0
+    for part, size in zip(parts, sizes, strict=True):
+        if isinstance(part, str):
+            codes[at : at + size] = words.setdefault(str(part), len(words))
+        elif part is not None:
+            local = np.asarray([words.setdefault(word, len(words)) for word in part[1]] + [-1], np.int32)
+            codes[at : at + size] = local[part[0]]
+        at += size
+    codes = codes[order]
+    missing = codes < 0
+    indices = pa.array(codes, pa.int32(), mask=missing) if missing.any() else pa.array(codes, pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
+
+
+def _plain_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.Array:
+    """A string array from parts: None, one text, or an Arrow array."""
+    arrays = []
+    for part, size in zip(parts, sizes, strict=True):
+        if part is None:
+            arrays.append(pa.nulls(size, pa.string()))
+        elif isinstance(part, str):
+            arrays.append(pa.array([part], pa.string()).take(pa.array(np.zeros(size, np.int64))))
+        else:
+            arrays.append(part)
+    return pa.concat_arrays(arrays).take(pa.array(order))
+
+
+def message_ids(prefix: str, numbers: Ints) -> pa.Array:
+    """Ids of one length: the prefix and ten digits."""
+    head = prefix.encode()
+    width = len(head) + 10
+    text = np.empty((len(numbers), width), np.uint8)
+    text[:, : len(head)] = np.frombuffer(head, np.uint8)
+    rest = numbers.copy()
+    for place in range(width - 1, len(head) - 1, -1):
+        text[:, place] = rest % 10 + ord("0")
+        rest //= 10
+    offsets = np.arange(0, (len(numbers) + 1) * width, width, dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(numbers), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text.tobytes())]
+    )
+
+
+@dataclass
+class Messages:
+    """The messages of one queue, by offset: when each could be pulled, and what the producer said of it."""
+
+    ids: pa.Array
+    available: Ints
+    key: Ints
+    key_words: Sequence[str]
+    key_seq: Ints
+    body: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.available)
+
+    def columns(self, offsets: Ints) -> dict[str, Any]:
+        return {
+            "queue_offset": offsets,
+            "message_id": self.ids.take(pa.array(offsets)),
+            "sharding_key": (self.key[offsets], self.key_words),
+            "key_seq": self.key_seq[offsets],
+            "body_hash": self.body[offsets],
+        }
+
+
+def _spread(rng: np.random.Generator, mean_us: float, size: int, least_us: int = 10) -> Ints:
+    return (rng.exponential(mean_us, size) + least_us).astype(np.int64)
+
+
+def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int) -> Messages:
+    """Sends, one after another: nearly all acknowledged, some refused, some unanswered (stored or not)."""
+    tries = wanted + max(2, wanted // 500)
+    gap, took = _spread(rng, 1200, tries, 100), _spread(rng, 300, tries, 50)
+    begin = np.cumsum(gap + took) - took
+    end = begin + took
+    fate = rng.random(tries)
+    refused, unknown = fate < 0.0005, (fate >= 0.0005) & (fate < 0.0015)
+    stored = ~refused & ~(unknown & (rng.random(tries) < 0.5))
+    key = rng.integers(0, KEYS, tries)
+    key_seq = np.zeros(tries, np.int64)
+    for each in range(KEYS):
+        mine = key == each
+        key_seq[mine] = np.arange(int(mine.sum()))
+    ids = message_ids(f"{queue:05d}M", np.arange(tries, dtype=np.int64))
+    body = rng.integers(0, 1 << 32, tries)
+    words = [f"k{queue}-{number}" for number in range(KEYS)]
+    offsets = np.where(stored & ~unknown, np.cumsum(stored) - 1, NONE)
+    outcome = np.where(refused, 1, np.where(unknown, 2, 0))
+    sheet.add(
+        Kind.SEND,
+        begin,
+        end,
+        outcome=(outcome, [Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN]),
+        client_id=f"shop-{queue}",
+        process=f"shop-{queue}",
+        queue_offset=offsets,
+        message_id=ids,
+        sharding_key=(key, words),
+        key_seq=key_seq,
+        attempt=1,
+        body_hash=body,
+        code=np.where(refused, 1, np.where(unknown, NONE, 0)),
+    )
+    kept = np.flatnonzero(stored)
+    return Messages(ids.take(pa.array(kept)), end[kept] + 200, key[kept], words, key_seq[kept], body[kept])
+
+
+@dataclass
+class Incident:
+    """A row that belongs to no queue: somebody joined, left or died."""
+
+    at: int
+    kind: Kind
+    client: str
+    group: str
+
+
+@dataclass
+class DeadLetters:
+    """Messages given up so far, of all queues: what the dead-letter queues are made of."""
+
+    broker: list[str] = field(default_factory=list)
+    group: list[str] = field(default_factory=list)
+    message_id: list[str] = field(default_factory=list)
+    stored: list[int] = field(default_factory=list)
+    body: list[int] = field(default_factory=list)
+
+
+@dataclass
+class _Lane:
+    """One group on one queue, being played."""
+
+    group: str
+    manual: bool
+    queue: int
+    broker: str
+    sheet: Sheet
+    rng: np.random.Generator
+    messages: Messages
+    incidents: list[Incident]
+    dead: DeadLetters
+    now: int = 0
+    stored: int = -1  # the offset that the broker holds; -1: none yet
+    last_lock: int = -(10**12)
+    joined: set[str] = field(default_factory=set)
+
+    def client(self, turn: int) -> str:
+        return f"{self.group}-{self.queue}-{turn % CLIENTS}"
+
+    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> Family:
+        return self.sheet.add(kind, begin, end, group=self.group, **columns)
+
+    def by(self, client: str) -> dict[str, Any]:
+        return {"client_id": client, "process": client}
+
+    def play(self) -> int:
+        """Consume every message; returns when it is over."""
+        turn, begun, size = 0, 0, self.messages.size
+        turns = int(self.rng.integers(4, 8))
+        while begun < size or turn == 0:
+            share = int(size / turns * self.rng.uniform(0.6, 1.4)) + 1
+            last = begun + share >= size
+            stop = size if last else begun + share
+            begun = self._incarnation(turn, max(self.stored, 0), stop, dies=not last and self.rng.random() < 0.25)
+            turn += 1
+        for client in sorted(self.joined):
+            self.incidents.append(Incident(self.now + 1, Kind.LEAVE, client, self.group))
+        return self.now
+
+    def _join(self, client: str) -> None:
+        if client not in self.joined:
+            self.joined.add(client)
+            self.incidents.append(Incident(self.now, Kind.JOIN, client, self.group))
+            self.now += 50 * MS
+
+    def _lock(self, client: str, begin: Any, outcome: Outcome = Outcome.OK) -> None:
+        begins = np.atleast_1d(ints(begin))
+        self.add(
+            Kind.LOCK, begins, begins + _spread(self.rng, 400, len(begins), 200), outcome=outcome, **self.by(client)
+        )
+
+    def _incarnation(self, turn: int, start: int, stop: int, *, dies: bool) -> int:
+        """One owner, from its lock to the end of its work; returns the offset that it stopped at."""
+        client, rng = self.client(turn), self.rng
+        self._join(client)
+        self._lock(client, self.now)
+        looked = self.now + 5 * MS
+        if self.stored < 0:
+            self.add(
+                Kind.FETCH_OFFSET, looked, looked + 900, outcome=Outcome.REFUSED, value=-1, code=22, **self.by(client)
+            )
+        else:
+            self.add(Kind.FETCH_OFFSET, looked, looked + 900, value=self.stored, code=0, **self.by(client))
+        added = looked + 2 * MS
+        me = {**self.by(client), "incarnation": f"{client}#{turn}"}
+        self.add(Kind.ADD, added, value=start, **me)
+        calls = self._calls(start, stop, added + 3 * MS, me)
+        end = int(calls.end[-1]) + 20 if calls.size else added + 10 * MS
+        cut = NEVER
+        if dies and calls.size > 10:
+            died = int(rng.integers(calls.size // 2, calls.size))
+            cut = int(calls.begin[died]) + 5
+            end = cut
+        self._deliver(calls, cut, me)
+        ticks = np.arange(added + 5 * SECOND, end, 5 * SECOND)
+        values = calls.finished_before(ticks, start)
+        self.add(Kind.COMMIT, ticks, ticks + 30, outcome=Outcome.SENT, value=values, **me)
+        pulled, pulled_value = self._pulls(calls, cut, me, start)
+        self._lock(client, np.arange(self.now + 20 * SECOND, end, 20 * SECOND))
+        self._strangers(turn, self.now + 100 * MS, end - 100 * MS)
+        self.last_lock = max(self.last_lock, self.now + (end - self.now) // (20 * SECOND) * 20 * SECOND)
+        known = [int(values[-1])] if len(values) else []
+        self.stored = max([self.stored, *known, pulled_value])
+        if cut < NEVER:
+            self._die(client, turn, cut)
+            return int(calls.offset[calls.begin < cut].max()) + 1
+        done = int(calls.finished_before(ints([end + SECOND]), start)[0]) if calls.size else start
+        over = max(end, pulled) + 100
+        self.add(Kind.COMMIT, over, over + 40, outcome=Outcome.SENT, value=done, **me)
+        self.add(Kind.DROP, over + 60, **me)
+        self.add(Kind.UNLOCK, over + 90, over + 90 + 500, **self.by(client))
+        self.stored = max(self.stored, done)
+        self.now = over + 2 * MS + int(rng.integers(10, 400)) * MS
+        return stop
+
+    def _die(self, client: str, turn: int, cut: int) -> None:
+        """The owner dies; the next one asks until the lease has run out."""
+        self.incidents.append(Incident(cut + 1, Kind.CRASH, client, self.group))
+        self.joined.discard(client)
+        lease = CONFIG.broker_lease_ms * MS
+        self.now = cut + 1 * SECOND
+        other = self.client(turn + 1)
+        self._join(other)
+        tries = np.arange(self.now, self.last_lock + lease - 100 * MS, 20 * SECOND)
+        self._lock(other, tries, Outcome.REFUSED)
+        self.now = max(self.now, self.last_lock + lease + 5 * MS) + int(self.rng.integers(1, 20)) * SECOND
+
+    def _strangers(self, turn: int, begin: int, end: int) -> None:
+        """Another client asks and is refused; a third one unlocks what is not its own, and asks in vain."""
+        bob, carol = self.client(turn + 1), self.client(turn + 2)
+        if end - begin < 2 * SECOND:
+            return
+        for each in (bob, carol):
+            if each not in self.joined:
+                return
+        self._lock(bob, np.sort(self.rng.integers(begin, end, 4)), Outcome.REFUSED)
+        at = np.sort(self.rng.integers(begin, end - SECOND, 2))
+        self.add(Kind.UNLOCK, at, at + 400, **self.by(bob))
+        self._lock(carol, at + 200 * MS, Outcome.REFUSED)
+
+    def _calls(self, start: int, stop: int, begin: int, me: Mapping[str, Any]) -> _Calls:
+        offsets = np.arange(start, stop, dtype=np.int64)
+        return (self._manual_calls if self.manual else self._auto_calls)(offsets, begin)
+
+    def _auto_calls(self, offsets: Ints, begin: int) -> _Calls:
+        rng, limit = self.rng, CONFIG.max_reconsume_times
+        luck = rng.random(len(offsets))
+        fails = np.where(luck < 0.003, 1, np.where(luck < 0.004, 2, np.where(luck < 0.005, limit + 1, 0)))
+        times = np.minimum(fails, limit) + 1
+        offset = np.repeat(offsets, times)
+        first = np.repeat(np.cumsum(times) - times, times)
+        count = np.arange(len(offset)) - first
+        suspends = count < np.repeat(fails, times)
+        given_up = suspends & (count == limit)
+        how = rng.integers(0, 3, len(offset))
+        outcome = np.where(suspends, 2 + how, np.where(rng.random(len(offset)) < 0.01, 1, 0))
+        asked = np.where(rng.random(len(offset)) < 0.5, CONFIG.suspend_ms, rng.integers(10, 300, len(offset)))
+        suspend = np.where(suspends & ~given_up, asked, NONE)
+        return self._timed(offset, count, outcome, suspend, given_up, begin)
+
+    def _manual_calls(self, offsets: Ints, begin: int) -> _Calls:
+        rng = self.rng
+        block = np.arange(len(offsets)) // MANUAL_BLOCK
+        blocks = int(block[-1]) + 1 if len(offsets) else 0
+        rolls = rng.random(blocks) < (0.02 if rng.random() < 0.3 else 0.0)
+        again = np.repeat(np.arange(blocks), 1 + rolls)
+        sizes = np.bincount(block, minlength=blocks)[again]
+        starts = np.repeat(again * MANUAL_BLOCK, sizes)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        offset = offsets[starts + within] if len(offsets) else offsets
+        last = within == np.repeat(sizes, sizes) - 1
+        replayed = np.zeros(len(again), np.bool_)
+        replayed[:-1] = again[1:] == again[:-1]
+        rollback = last & np.repeat(replayed, sizes)
+        outcome = np.where(rollback, 5, np.where(last, 1, 0))
+        suspend = np.where(rollback, CONFIG.suspend_ms, NONE)
+        return self._timed(offset, np.zeros(len(offset), np.int64), outcome, suspend, rollback & False, begin)
+
+    def _timed(self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, begin: int) -> _Calls:
+        """Give calls their times: one after another, not before the message is there or the lane may go on."""
+        rng, size = self.rng, len(offset)
+        took, gap = _spread(rng, 900, size, 40), _spread(rng, 120, size, 30)
+        waits = np.zeros(size, np.int64)
+        waits[1:] = np.where(suspend[:-1] != NONE, suspend[:-1] * MS + 2 * MS, 0)
+        waits[1:] += np.where(given_up[:-1], 3 * MS, 0)
+        ready = np.maximum(self.messages.available[offset], begin)
+        steps = np.cumsum(gap + waits + took)
+        ends = steps + np.maximum.accumulate(ready - (steps - took)) if size else steps
+        return _Calls(ends - took, ends, offset, count, outcome, suspend, given_up, self.manual)
+
+    def _deliver(self, calls: _Calls, cut: int, me: Mapping[str, Any]) -> None:
+        mine = np.flatnonzero(calls.begin < cut)
+        is_open = calls.end[mine] >= cut
+        outcome = np.where(is_open, 6, calls.outcome[mine])
+        words = [
+            Outcome.SUCCESS,
+            Outcome.COMMIT,
+            Outcome.SUSPEND,
+            Outcome.NULL,
+            Outcome.THREW,
+            Outcome.ROLLBACK,
+            Outcome.UNKNOWN,
+        ]
+        self.add(
+            Kind.DELIVER,
+            calls.begin[mine],
+            np.where(is_open, NEVER, calls.end[mine]),
+            outcome=(outcome, words),
+            reconsume_times=calls.count[mine],
+            attempt=calls.count[mine] + 1,
+            commit_mode="manual" if self.manual else "auto",
+            suspend_ms=np.where(is_open, NONE, calls.suspend[mine]),
+            **self.messages.columns(calls.offset[mine]),
+            **me,
+        )
+        lost = np.flatnonzero(calls.given_up & (calls.end < cut))
+        if not len(lost):
+            return
+        begin = calls.end[lost] + 60
+        end = begin + _spread(self.rng, 500, len(lost), 100).clip(100, 2 * MS)
+        columns = self.messages.columns(calls.offset[lost])
+        del columns["body_hash"]
+        self.add(
+            Kind.DEAD_LETTER,
+            begin,
+            end,
+            reconsume_times=calls.count[lost],
+            attempt=1,
+            commit_mode="auto",
+            code=0,
+            **columns,
+            **me,
+        )
+        self.dead.broker.extend([self.broker] * len(lost))
+        self.dead.group.extend([self.group] * len(lost))
+        self.dead.message_id.extend(columns["message_id"].to_pylist())
+        self.dead.stored.extend((end - 50).tolist())
+        self.dead.body.extend(self.messages.body[calls.offset[lost]].tolist())
+
+    def _pulls(self, calls: _Calls, cut: int, me: Mapping[str, Any], start: int) -> tuple[int, int]:
+        """A pull for every 32 messages, every fourth with a commit; returns (end, value) of the last commit."""
+        heads = np.flatnonzero((calls.offset - start) % CONFIG.pull_batch == 0)
+        heads = heads[np.unique(calls.offset[heads], return_index=True)[1]]
+        begin = calls.begin[heads] - 25
+        kept = begin < cut - 100
+        heads, begin = heads[kept], begin[kept]
+        end = begin + 15
+        self.add(
+            Kind.PULL,
+            begin,
+            end,
+            queue_offset=calls.offset[heads],
+            value=np.minimum(calls.offset[heads] + CONFIG.pull_batch, self.messages.size),
+            **me,
+        )
+        carried = np.flatnonzero(np.arange(len(heads)) % 4 == 1)
+        values = calls.finished_before(begin[carried], start)
+        self.add(Kind.COMMIT, begin[carried] + 2, end[carried], value=values, view="pull", **me)
+        return (int(end[carried][-1]), int(values[-1])) if len(carried) else (0, -1)
+
+
+@dataclass
+class _Calls:
+    """The listener calls of one incarnation, one message each."""
+
+    begin: Ints
+    end: Ints
+    offset: Ints
+    count: Ints
+    outcome: Ints  # 0 success, 1 commit, 2 suspend, 3 null, 4 threw, 5 rollback
+    suspend: Ints
+    given_up: Any
+    manual: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.begin)
+
+    def finished_before(self, at: Ints, start: int) -> Ints:
+        """The offset after the last finished message, at each of these times."""
+        if not self.size:
+            return np.full(len(at), start, np.int64)
+        final = self.outcome == 1 if self.manual else (self.outcome <= 1) | self.given_up
+        done = np.flatnonzero(final)
+        times = self.end[done] + np.where(self.given_up[done], 3 * MS, 1)
+        index = np.searchsorted(times, at, side="left") - 1
+        return np.where(index >= 0, self.offset[done[np.maximum(index, 0)]] + 1, start)
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What was written."""
+
+    info: RunInfo
+    events: int
+    queues: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Before which rows of a queue's table a new file, or a new row group, begins."""
+
+    files: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTable:
+    """One queue's rows, ready to be written. number: -1 for dead-letter queues, -2 for rows without a queue."""
+
+    number: int
+    broker: str
+    table: pa.Table
+
+
+Change = Callable[[QueueTable], tuple[pa.Table, Cuts]]
+
+
+def run_info(seed: int, events: int) -> RunInfo:
+    """The run.json of a generated history."""
+    return RunInfo(
+        run=f"generated-{seed}",
+        seed=seed,
+        target="generated",
+        parties={"broker": "generated", "client": "generated", "producer": "generated"},
+        levels=("client", "wire"),
+        config=CONFIG,
+        replay=f"inorder generate --events {events} --seed {seed} --out DIR",
+    )
+
+
+def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], size: int) -> int:
+    """Read a queue to its end: the marker spans all reads."""
+    common = {"level": Level.WIRE, "client_id": "drain", "process": "drain"}
+    begin = now + 10 * MS
+    at = begin + 100 + np.arange(size, dtype=np.int64) * 3
+    end = begin + 200 + size * 3
+    sheet.add(
+        Kind.READ, begin, end, value=size, **{**common, **({"group": columns["group"]} if "group" in columns else {})}
+    )
+    if size:
+        sheet.add(Kind.READ, at, wall_us=stored + BEGIN_US + WALL_US, **columns, **common)
+    return end
+
+
+def how_many_queues(events: int) -> int:
+    """As many queues as keep each at a size that is quick to make, four at least."""
+    return max(BROKERS, events // 200_000)
+
+
+def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[QueueTable]:
+    """A valid history of about `events` rows, queue by queue in the order of the layout.
+
+    The dead-letter queues and the rows without a queue come last, though they lie first: they sum up the others.
+    """
+    count = how_many_queues(events) if queues is None else queues
+    run = run_info(seed, events).run
+    stride = (count + BROKERS + 1) * ROOM
+    incidents: list[Incident] = []
+    dead = DeadLetters()
+    per_broker = -(-count // BROKERS)
+    left, over = events, 0
+    for number in range(count):
+        broker = f"b{number // per_broker}"
+        rng = np.random.default_rng([seed, number])
+        sheet = Sheet(common={"topic": TOPIC, "broker": broker, "broker_epoch": 1, "queue_id": number % per_broker})
+        groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
+        wanted = max(1, round(left / (count - number) / (2.05 + 1.03 * len(groups))))
+        messages = _produce(sheet, rng, number, wanted)
+        ends = [
+            _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead).play()
+            for group in groups
+        ]
+        done = _drain(
+            sheet,
+            max(ends),
+            messages.available,
+            messages.columns(np.arange(messages.size, dtype=np.int64)),
+            messages.size,
+        )
+        table = sheet.table(run, stride, number * ROOM)
+        over = max(over, done, int(table.column("started_us")[-1].as_py()) - BEGIN_US)
+        left -= table.num_rows
+        yield QueueTable(number, broker, table)
+    yield from _dead_letter_queues(dead, incidents, over, run, stride, count)
+    sheet = Sheet()
+    _incidents(sheet, incidents)
+    yield QueueTable(-2, "", sheet.table(run, stride, (count + BROKERS) * ROOM))
+
+
+def _dead_letter_queues(
+    dead: DeadLetters, incidents: Sequence[Incident], over: int, run: str, stride: int, count: int
+) -> Iterator[QueueTable]:
+    """What lies in the dead-letter queue of the auto group, on each broker, read after everything else."""
+    stored, body = ints(dead.stored), ints(dead.body)
+    now = over + 2 * CONFIG.dead_letter_bound_ms * MS
+    for index in range(min(BROKERS, count)):
+        broker = f"b{index}"
+        mine = np.flatnonzero(np.asarray(dead.broker, object) == broker) if dead.broker else np.zeros(0, np.int64)
+        mine = mine[np.argsort(stored[mine], kind="stable")]
+        topic = dead_letter_topic(AUTO_GROUP)
+        sheet = Sheet(common={"topic": topic, "broker": broker, "broker_epoch": 1, "queue_id": 0, "group": AUTO_GROUP})
+        columns = {
+            "group": AUTO_GROUP,
+            "queue_offset": np.arange(len(mine), dtype=np.int64),
+            "message_id": message_ids(f"{broker}D", np.arange(len(mine), dtype=np.int64)),
+            "origin_id": pa.array([dead.message_id[place] for place in mine], pa.string()),
+            "body_hash": body[mine],
+        }
+        _drain(sheet, now, stored[mine], columns, len(mine))
+        yield QueueTable(-1, broker, sheet.table(run, stride, (count + index) * ROOM))
+
+
+def _incidents(sheet: Sheet, incidents: Sequence[Incident]) -> None:
+    for kind in (Kind.JOIN, Kind.LEAVE, Kind.CRASH):
+        some = [each for each in incidents if each.kind is kind]
+        if not some:
+            continue
+        clients = list(dict.fromkeys(each.client for each in some))
+        codes = ints([clients.index(each.client) for each in some])
+        sheet.add(
+            kind,
+            ints([each.at for each in some]),
+            client_id=(codes, clients),
+            process=(codes, clients),
+            group=(ints([int(each.group == MANUAL_GROUP) for each in some]), [AUTO_GROUP, MANUAL_GROUP]),
+            view="orders *" if kind is Kind.JOIN else None,
+        )
+
+
+def generate(
+    folder: Path,
+    events: int,
+    seed: int,
+    *,
+    queues: int | None = None,
+    change: Change | None = None,
+    rows_per_file: int = ROWS_PER_FILE,
+    rows_per_group: int = ROWS_PER_GROUP,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> Generated:
+    """Write a valid history of about `events` rows to a folder (which may exist, empty).
+
+    change: alters the rows of a queue before they are written, and says where row groups and files are cut.
+    progress is called with the number of rows written so far. Raises UsageError where the folder holds something.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
+    info = run_info(seed, events)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_runinfo(folder, info)
+    writer = HistoryWriter(folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group)
+    first: list[pa.Table] = []
+    count = 0
+    for each in queue_tables(events, seed, queues):
+        table, cuts = (each.table, Cuts()) if change is None else change(each)
+        if each.number < 0:
+            first.append(table)
+            continue
+        count += 1
+        writer.write(table, file_before=cuts.files, group_before=cuts.groups)
+        progress(writer.rows)
+    writer.close()
+    # The queueless rows lie first, then the dead-letter queues: "%" sorts before letters, and nothing before all.
+    head = HistoryWriter(folder, rows_per_group=rows_per_group, first_file=0)
+    for table in [*first[-1:], *first[:-1]]:
+        head.write(table)
+    head.close()
+    progress(writer.rows + head.rows)
+    return Generated(info, writer.rows + head.rows, count, writer.files + head.files)

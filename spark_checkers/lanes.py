@@ -1,0 +1,405 @@
+"""Lanes, with their millions of uneventful calls folded away: what a lane's state machine goes through.
+
+Most calls of a lane tell the same: the client took the next messages, and finished them. A *stretch* is a run of
+such calls with nothing else between: one incarnation, offsets that follow each other without a hole, every call
+over before the next begins and ended in success (or, in manual mode, success or commit). Whole-array arithmetic
+finds the stretches; a machine is given a stretch as one item and either takes it whole or, where its state does not
+allow that, call by call. All other begins and ends it gets one by one, in their total order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, RunContext, Rows
+from spark_checkers.segments import Ints, Mask, dense
+from specs.plan.config import Config
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+
+LANE_KINDS = frozenset(
+    {
+        Kind.DELIVER,
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.COMMIT,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
+        Kind.RESET,
+    }
+)
+"""Kinds whose begins and ends end a stretch."""
+BEGIN, END, STRETCH = 0, 1, 2
+
+
+class Op(NamedTuple):
+    """One row as a machine sees it. place: its position in the rows. Texts are codes, NO_TEXT for none."""
+
+    place: int
+    begin: int
+    end: int
+    op: int
+    kind: Kind
+    client: int
+    incarnation: int
+    offset: int
+    reconsume: int
+    outcome: Outcome
+    code: int
+    manual: bool
+    suspend: int
+    started: int
+    ended: int
+    value: int
+    corrected: bool
+
+
+OP_COLUMNS = (
+    "op_id",
+    "client_id",
+    "incarnation",
+    "queue_offset",
+    "reconsume_times",
+    "outcome",
+    "code",
+    "commit_mode",
+    "suspend_ms",
+    "started_us",
+    "ended_us",
+    "value",
+    "detail",
+)
+"""The columns that an `Op` is made of."""
+
+
+def ended_before(earlier: Op, later: Op) -> bool:
+    """Did `earlier` certainly end before `later` began?"""
+    return earlier.end < later.begin
+
+
+def asks_again(op: Op) -> bool:
+    """Does the call's result ask for the same messages again?"""
+    return op.outcome in LISTENER_SUSPENDS or (op.outcome is Outcome.ROLLBACK and op.manual)
+
+
+class Stretch(NamedTuple):
+    """Uneventful calls. first, last: the rows that began first and last (`last` also ends last).
+
+    Offsets first.offset..stop-1, once each. earliest_us, latest_us: of the begins, on the monotonic clock.
+    finished_to: the offsets below it are finished by these calls (in manual mode: up to the last commit).
+    """
+
+    first: Op
+    last: Op
+    calls: int
+    rows: int
+    stop: int
+    finished_to: int
+    earliest_us: int
+    latest_us: int
+    events: tuple[int, int]
+
+
+class Digest:
+    """The items of all lanes of some rows. Made once, shared by all machines."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        where = np.flatnonzero(rows.are(*LANE_KINDS) & (rows.lane != NO_TEXT))
+        closed = np.flatnonzero(rows.end[where] < NEVER)
+        row = np.concatenate([where, where[closed]])
+        phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(closed), np.int8)])
+        time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
+        order = np.lexsort((phase, time, rows.lane[row]))
+        self.row: Ints = row[order]
+        self.phase = phase[order]
+        self.lane: Ints = rows.lane[self.row]
+        self.kind = rows.kind[self.row]
+        self._fold()
+
+    def _fold(self) -> None:
+        rows, row, phase, lane = self.rows, self.row, self.phase, self.lane
+        size = len(row)
+        deliver = self.kind == KINDS.index(Kind.DELIVER)
+        counted = deliver & (rows.end[row] < NEVER)
+        depth = np.cumsum(np.where(counted, np.where(phase == BEGIN, 1, -1), 0))
+        before = depth - np.where(counted, np.where(phase == BEGIN, 1, -1), 0)
+        new_lane = np.ones(size, np.bool_)
+        new_lane[1:] = lane[1:] != lane[:-1]
+        # An episode: from the begin of a call while none runs until none runs again. Other events are their own.
+        inside = counted | (before > 0)
+        starts = new_lane | ~inside | (counted & (phase == BEGIN) & (before == 0))
+        episode = np.cumsum(starts) - 1
+        count = int(episode[-1]) + 1 if size else 0
+        first = np.flatnonzero(starts)
+        length = np.diff(np.append(first, size))
+        plain = self._plain()
+        clean = np.ones(count, np.bool_)
+        clean[episode[~(deliver & plain[row])]] = False
+        # One call per episode: its rows begin one after another with the next offset each, then they all end.
+        head = first[episode]
+        begins = phase == BEGIN
+        nth = np.arange(size, dtype=np.int64) - head
+        half = length[episode] // 2
+        same = rows.number("op_id")[row] == rows.number("op_id")[row[head]]
+        for column in (rows.incarnation, rows.client, rows.outcome, self._manual):
+            same &= column[row] == column[row[head]]
+        same &= begins == (nth < half)
+        same &= ~begins | (rows.offset[row] == rows.offset[row[head]] + nth)
+        clean[episode[~same]] = False
+        # ... and that is all there is of the call: no row of it lies elsewhere.
+        call, calls = dense(lane, rows.number("op_id")[row])
+        whole = np.bincount(call, weights=deliver, minlength=calls)[call] == length[episode]
+        clean[episode[~whole]] = False
+        clean &= row[first + length - 1] == row[first + np.maximum(length // 2 - 1, 0)]
+        self._join(episode, first, length, clean)
+
+    def _plain(self) -> Mask:
+        """Deliveries that succeeded at the first attempt: nothing about them needs a closer look."""
+        rows = self.rows
+        manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+        done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)
+        times = rows.number("reconsume_times")
+        plain = done & (rows.offset >= 0) & (rows.client != NO_TEXT) & (rows.text("incarnation") != NO_TEXT)
+        plain &= (times == 0) | (times == NONE)
+        self._manual = manual
+        return plain
+
+    def _join(self, episode: Ints, first: Ints, length: Ints, clean: Mask) -> None:
+        """Neighbouring clean episodes that follow each other become one stretch."""
+        rows, row = self.rows, self.row
+        count = len(first)
+        last = first + length - 1
+        self.is_item = np.ones(len(row), np.bool_)
+        self.stretches: list[Stretch] = []
+        self.stretch_of = np.full(len(row), -1, np.int64)
+        if not count:
+            return
+        calls_rows = length // 2
+        head_row = row[first]
+        manual = self._manual[head_row]
+        first_offset = rows.offset[head_row]
+        next_offset = first_offset + calls_rows
+        joined = np.zeros(count, np.bool_)
+        joined[1:] = (
+            clean[1:]
+            & clean[:-1]
+            & (self.lane[first[1:]] == self.lane[first[:-1]])
+            & (rows.incarnation[head_row[1:]] == rows.incarnation[head_row[:-1]])
+            & (rows.client[head_row[1:]] == rows.client[head_row[:-1]])
+            & (manual[1:] == manual[:-1])
+            & (first_offset[1:] == next_offset[:-1])
+            & (rows.number("op_id")[head_row[1:]] != rows.number("op_id")[head_row[:-1]])
+        )
+        joined &= clean
+        heads = np.flatnonzero(clean & ~joined)
+        if not len(heads):
+            return
+        group = np.cumsum(clean & ~joined) - 1
+        member = np.flatnonzero(clean)
+        of = group[member]
+        tail = np.full(len(heads), -1, np.int64)
+        tail[of] = member
+        event_from, event_to = first[heads], last[tail] + 1
+        in_stretch = clean[episode]
+        self.stretch_of[in_stretch] = group[episode[in_stretch]]
+        self.is_item = ~in_stretch
+        self.is_item[event_from] = True
+        commits = rows.ended_as(Outcome.COMMIT)[row[first]]
+        finishes = np.where(manual & ~commits, NONE, next_offset)
+        finished = np.maximum.reduceat(np.where(clean, finishes, NONE), heads)
+        bounds = np.stack([event_from, event_to], axis=1).ravel()
+        started = np.append(rows.started[row], 0)
+        earliest = np.minimum.reduceat(started, bounds)[::2]
+        latest = np.maximum.reduceat(started, bounds)[::2]
+        last_begin = first[tail] + calls_rows[tail] - 1
+        firsts = self.ops(row[event_from])
+        lasts = self.ops(row[last_begin])
+        n_calls = (tail - heads + 1).tolist()
+        n_rows = ((event_to - event_from) // 2).tolist()
+        stops = next_offset[tail].tolist()
+        low = first_offset[heads]
+        finished_to = np.where(finished == NONE, low, finished).tolist()
+        self.stretches = [
+            Stretch(*each)
+            for each in zip(
+                firsts,
+                lasts,
+                n_calls,
+                n_rows,
+                stops,
+                finished_to,
+                earliest.tolist(),
+                latest.tolist(),
+                zip(event_from.tolist(), event_to.tolist(), strict=True),
+                strict=True,
+            )
+        ]
+
+    def ops(self, where: Ints) -> list[Op]:
+        """The rows at these positions, as a machine sees them."""
+        rows = self.rows
+        columns: list[Any] = [
+            where.tolist(),
+            rows.begin[where].tolist(),
+            rows.end[where].tolist(),
+            rows.number("op_id")[where].tolist(),
+            [KINDS[kind] for kind in rows.kind[where].tolist()],
+            rows.client[where].tolist(),
+            np.where(rows.text("incarnation")[where] == NO_TEXT, NO_TEXT, rows.incarnation[where]).tolist(),
+            rows.offset[where].tolist(),
+            rows.number("reconsume_times")[where].tolist(),
+            [OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()],
+            rows.number("code")[where].tolist(),
+            self._manual[where].tolist(),
+            rows.number("suspend_ms")[where].tolist(),
+            rows.started[where].tolist(),
+            rows.ended[where].tolist(),
+            rows.value[where].tolist(),
+            rows.corrected[where].tolist(),
+        ]
+        return [Op(*each) for each in zip(*columns, strict=True)]
+
+    def expand(self, stretch: Stretch) -> Iterator[tuple[int, Op]]:
+        """The begins and ends of a stretch, one by one."""
+        start, stop = stretch.events
+        return zip(self.phase[start:stop].tolist(), self.ops(self.row[start:stop]), strict=True)
+
+    def lanes(self, kinds: Iterable[Kind]) -> Iterator[LaneItems]:
+        """Every lane with its items of these kinds (a stretch counts as DELIVER)."""
+        wanted = np.zeros(len(KINDS) + 1, np.bool_)
+        wanted[[KINDS.index(kind) for kind in kinds]] = True
+        chosen = np.flatnonzero(self.is_item & wanted[self.kind])
+        if not len(chosen):
+            return
+        stretch = self.stretch_of[chosen].tolist()
+        phases = self.phase[chosen].tolist()
+        row = self.row[chosen]
+        distinct, index = np.unique(row, return_inverse=True)
+        ops = self.ops(distinct)
+        lane = self.lane[chosen]
+        starts = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
+        at = index.tolist()
+        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(chosen)], strict=True):
+            items: list[tuple[int, Any]] = [
+                (phases[i], ops[at[i]]) if stretch[i] < 0 else (STRETCH, self.stretches[stretch[i]])
+                for i in range(start, stop)
+            ]
+            yield LaneItems(self, int(row[start]), items)
+
+
+class LaneItems:
+    """One lane: what happens in it, and what is known of its run."""
+
+    __slots__ = ("asides", "broker", "context", "digest", "items", "place", "topic")
+
+    def __init__(self, digest: Digest, place: int, items: list[tuple[int, Any]]) -> None:
+        rows = digest.rows
+        self.digest = digest
+        self.place = place
+        self.items = items
+        self.context: RunContext = rows.context_of(place)
+        broker = int(rows.text("broker")[place])
+        self.broker = rows.words("broker")[broker] if broker != NO_TEXT else ""
+        topic = int(rows.text("topic")[place])
+        self.topic = rows.words("topic")[topic] if topic != NO_TEXT else ""
+        self.asides: list[Op] = []
+
+    def name(self, client: int) -> str:
+        """A client's id, from its code."""
+        return self.digest.rows.words("client_id")[client]
+
+
+class Machine:
+    """The state of one lane for one clause. A subclass says what a begin and an end do, and may take stretches."""
+
+    __slots__ = ("broker", "config", "context", "findings", "lane", "now", "stakes")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        self.lane = lane
+        self.context = lane.context
+        self.config: Config = lane.context.info.config
+        self.broker = lane.broker
+        self.findings = findings
+        self.stakes = 0
+        self.now = 0
+
+    def begins(self, op: Op) -> None:
+        """An operation begins."""
+
+    def ends(self, op: Op) -> None:
+        """An operation ends."""
+
+    def takes(self, stretch: Stretch) -> bool:
+        """Take a stretch as a whole; False: it has to be gone through. Must change nothing when False."""
+        return False
+
+    def finish(self) -> None:
+        """The lane's rows are over."""
+
+    def found(self, *ops: Op | None, certain: bool = True) -> None:
+        self.findings.violation([op.place for op in ops if op is not None], certain=certain)
+
+    @property
+    def one_clock(self) -> bool:
+        return self.context.info.clock_bound_us == 0
+
+    def broker_died_since(self, op: Op) -> bool:
+        """Did the lane's broker crash after the operation began?"""
+        return self.context.broker_died_between(self.broker, op.begin, self.now)
+
+    def client_died_since(self, client: int, op: Op) -> bool:
+        """Did the client crash after the operation began, whether or not it started again?"""
+        return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
+
+    def leaving(self, client: int) -> bool:
+        """Is the client shutting down?"""
+        return self.context.leaving_at(self.lane.name(client), self.now)
+
+    def paused_since(self, client: int, at_us: int) -> bool:
+        """Was the client paused at any time from `at_us` on?"""
+        return self.context.paused_since(self.lane.name(client), at_us, self.now)
+
+
+def machine_kernel(machine: type[Machine], kinds: Iterable[Kind], *, lease: bool) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause that is a machine per lane. lease: it stops judging at a step of a wall clock."""
+    wanted = frozenset(kinds)
+
+    def kernel(rows: Rows, findings: Findings) -> None:
+        for lane in rows.digest.lanes(wanted):
+            state = machine(lane, findings)
+            until = lane.context.clock_stepped if lease else NEVER
+            _run(state, lane, until)
+            if until == NEVER:
+                state.finish()
+            if state.stakes:
+                findings.at_stake_times(lane.place, state.stakes)
+
+    return kernel
+
+
+def _run(state: Machine, lane: LaneItems, until: int) -> None:
+    begins, ends, takes = state.begins, state.ends, state.takes
+    for what, item in lane.items:
+        if what == BEGIN:
+            if item.begin >= until:
+                return
+            state.now = item.begin
+            begins(item)
+        elif what == END:
+            if item.end >= until:
+                return
+            state.now = item.end
+            ends(item)
+        else:
+            state.now = item.first.begin
+            if until < NEVER or not takes(item):
+                for phase, op in lane.digest.expand(item):
+                    state.now = op.end if phase == END else op.begin
+                    if state.now >= until:
+                        return
+                    (ends if phase == END else begins)(op)

@@ -1,0 +1,211 @@
+"""Histories that already lie in the order of their queues: judged where they lie, without a shuffle.
+
+`inorder generate` and `inorder compact` write rows by (run, topic, broker, queue_id, seq_begin), nothing first, and
+say so in every file's metadata. Such files are cut at row groups into parts; a part judges the keys that begin in
+it, reads on until its last key is whole, and leaves the rows of a key that began earlier to the part before. Each
+part reads its rows with Arrow, so no row passes through the Java process. Files that claim the order and lack it
+are an error, never a wrong verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_checkers.keyed import BATCH_ROWS, KEY_COLUMNS, key_at, last_key_start, whole_keys
+from spark_checkers.rows import Runs, keep
+from spark_checkers.twin import FINDINGS, Twin, judge_table, needed, to_batch
+from specs.errors import HistoryError
+from specs.vocabulary import Key
+
+ORDER_KEY = b"inorder.order"
+BY_QUEUE = b"queue"
+ORDER = KEY_COLUMNS[Key.QUEUE]
+PART_ROWS = 1 << 21
+"""About how many rows a part holds: enough for whole arrays to pay, few enough to share out evenly."""
+
+Group = tuple[str, int]
+"""A row group: (path, number within the file)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Row groups start..stop-1 of all."""
+
+    start: int
+    stop: int
+
+
+def is_by_queue(paths: Sequence[Path]) -> bool:
+    """Do all files say that they lie by queue?"""
+    return bool(paths) and all((pq.read_schema(path).metadata or {}).get(ORDER_KEY) == BY_QUEUE for path in paths)
+
+
+def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
+    """All row groups in the order of the files' names, and how many rows each has."""
+    groups: list[Group] = []
+    sizes: list[int] = []
+    for path in sorted(paths):
+        metadata = pq.read_metadata(path)
+        for index in range(metadata.num_row_groups):
+            if metadata.row_group(index).num_rows:
+                groups.append((str(path), index))
+                sizes.append(metadata.row_group(index).num_rows)
+    return groups, sizes
+
+
+def parts(sizes: Sequence[int], at_least: int) -> list[Part]:
+    """Cut row groups into parts of about `PART_ROWS`, and into `at_least` parts where there are enough groups."""
+    total = sum(sizes)
+    wanted = max(at_least, -(-total // PART_ROWS))
+    cuts, done, start = [], 0, 0
+    for index, size in enumerate(sizes):
+        done += size
+        if done * wanted >= total * (len(cuts) + 1):
+            cuts.append(Part(start, index + 1))
+            start = index + 1
+    return cuts
+
+
+def by_files(session: Any, paths: Sequence[Path], twins: Sequence[Twin], runs: Runs, at_least: int) -> Any:
+    """A DataFrame of `FINDINGS` for twins of the queue key, from files that lie by queue."""
+    groups, sizes = row_groups(paths)
+    cut = parts(sizes, at_least)
+    if not cut:
+        return session.createDataFrame([], FINDINGS)
+    work = partial(_judge_parts, groups=groups, cut=cut, twins=tuple(twins), runs=runs)
+    return session.range(0, len(cut), 1, len(cut)).mapInArrow(work, FINDINGS)
+
+
+def _judge_parts(
+    numbers: Iterator[pa.RecordBatch],
+    *,
+    groups: Sequence[Group],
+    cut: Sequence[Part],
+    twins: Sequence[Twin],
+    runs: Runs,
+) -> Iterator[pa.RecordBatch]:
+    kinds = {kind.value for twin in twins for kind in twin.clause.kinds}
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            for table in part_tables(groups, cut[number], needed(twins)):
+                wanted = keep(table, "kind", kinds)
+                if wanted.num_rows:
+                    yield to_batch(judge_table(wanted, twins, runs))
+
+
+def part_tables(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The whole keys that begin in a part, as tables; rows without a queue are left out."""
+    for table in whole_keys(_part_batches(groups, part, columns), ORDER):
+        queued = table.column("queue_id").is_valid()
+        yield table.filter(queued) if table.column("queue_id").null_count else table
+
+
+def _part_batches(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The part's batches: without the rest of an earlier key, and with the rest of its last one."""
+    last = _last_row_before(groups, part.start)
+    checked = _Order(last)
+    skipping = key_at(last, 0, ORDER) if last is not None else None
+    for index in range(part.start, len(groups)):
+        path, number = groups[index]
+        reader = pq.ParquetFile(path)
+        for batch in reader.iter_batches(BATCH_ROWS, row_groups=[number], columns=list(columns), use_threads=False):
+            if not batch.num_rows:
+                continue
+            if skipping is not None:
+                batch = _after(batch, skipping)
+                if not batch.num_rows:
+                    continue
+                skipping = None
+                if index >= part.stop:
+                    return  # the part held nothing but the rest of an earlier key
+            if index >= part.stop:
+                mine = checked.goes_on(batch)
+                if mine:
+                    yield checked.look(batch.slice(0, mine), path)
+                if mine < batch.num_rows:
+                    return
+                continue
+            yield checked.look(batch, path)
+        if skipping is not None and index + 1 >= part.stop:
+            return
+
+
+def _last_row_before(groups: Sequence[Group], start: int) -> pa.RecordBatch | None:
+    if start == 0:
+        return None
+    path, number = groups[start - 1]
+    table = pq.ParquetFile(path).read_row_group(number, columns=[*ORDER, "seq_begin"], use_threads=False)
+    return table.slice(table.num_rows - 1).combine_chunks().to_batches()[0]
+
+
+def _after(batch: pa.RecordBatch, key: tuple[Any, ...]) -> pa.RecordBatch:
+    """The batch without the rows of `key` at its start."""
+    return batch.slice(_length_of(batch, key))
+
+
+def _length_of(batch: pa.RecordBatch, key: tuple[Any, ...]) -> int:
+    """How many rows at the batch's start have this key. The batch is sorted: find the end by halving."""
+    low, high = 0, batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if key_at(batch, middle, ORDER) == key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple((value is not None, value.encode() if isinstance(value, str) else value or 0) for value in key)
+
+
+class _Order:
+    """Checks that what is read lies in the order that the metadata promise."""
+
+    def __init__(self, last: pa.RecordBatch | None) -> None:
+        self._key = key_at(last, 0, ORDER) if last is not None else None
+        self._seq = key_at(last, 0, ("seq_begin",))[0] if last is not None else -1
+
+    def goes_on(self, batch: pa.RecordBatch) -> int:
+        return _length_of(batch, self._key) if self._key is not None else 0
+
+    def look(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """The batch itself, or HistoryError."""
+        seq = batch.column(batch.schema.get_field_index("seq_begin")).to_numpy()
+        starts = self._key_starts(batch)
+        within = np.ones(len(seq) - 1, np.bool_)
+        within[starts[1:] - 1] = False
+        keys = [key_at(batch, int(start), ORDER) for start in starts]
+        if self._key is not None:
+            if keys[0] == self._key:
+                in_order = int(seq[0]) > self._seq
+            else:
+                in_order = _sortable(self._key) < _sortable(keys[0])
+        else:
+            in_order = True
+        sortable = [_sortable(key) for key in keys]
+        in_order = in_order and bool((seq[1:] > seq[:-1])[within].all())
+        in_order = in_order and all(a < b for a, b in zip(sortable, sortable[1:], strict=False))
+        if not in_order:
+            raise HistoryError(f"{path} says that its rows lie by queue and they do not: run `inorder compact`")
+        self._key, self._seq = keys[-1], int(seq[-1])
+        return batch
+
+    @staticmethod
+    def _key_starts(batch: pa.RecordBatch) -> Any:
+        changed = np.zeros(batch.num_rows, np.bool_)
+        changed[0] = True
+        from spark_checkers.keyed import _codes
+
+        for name in ORDER:
+            codes = _codes(batch, name)
+            changed[1:] |= codes[1:] != codes[:-1]
+        return np.flatnonzero(changed)

@@ -1,0 +1,369 @@
+"""The rows of whole keys as columns of numbers: what a kernel works on, and what it finds.
+
+A kernel gets rows of one or many keys, each key whole, sorted by key and then by seq_begin. Texts are numbers
+too: the code of a text within these rows, NO_TEXT for none. A missing number is NONE, and the end of an operation
+that never ended is NEVER.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Level, Outcome
+
+if TYPE_CHECKING:
+    from spark_checkers.lanes import Digest
+
+NONE = int(np.iinfo(np.int64).min)
+"""A number that is missing."""
+NEVER = int(np.iinfo(np.int64).max) // 4
+"""The end of an operation that is still open: later than every seq and every time."""
+NO_TEXT = -1
+MS = 1000
+"""Microseconds in a millisecond."""
+
+KINDS: tuple[Kind, ...] = tuple(Kind)
+OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
+LEVELS: tuple[Level, ...] = tuple(Level)
+_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP)
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What every kernel knows of a run: its description, and its few rows about deaths, departures and clocks.
+
+    The lists are in the order of seq_begin: (seq_begin, what the list's comment says).
+    """
+
+    info: RunInfo
+    broker_died: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq of each crash
+    client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(default_factory=dict)  # CRASH, LEAVE or JOIN
+    paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
+    clock_stepped: int = NEVER  # seq of the first step of a wall clock
+
+    @classmethod
+    def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
+        """From the run's rows of the context kinds (others are passed over), by seq_begin."""
+        died: dict[str, list[int]] = {}
+        state: dict[str, list[tuple[int, Kind]]] = {}
+        paused: dict[str, list[tuple[int, int]]] = {}
+        stepped = NEVER
+        for row in rows:
+            if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
+                died.setdefault(row.broker, []).append(row.seq_begin)
+            elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
+                state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
+            elif row.kind is Kind.PAUSE and row.client_id:
+                until = NEVER if row.ended_us is None else row.ended_us
+                paused.setdefault(row.client_id, []).append((row.seq_begin, until))
+            elif row.kind is Kind.CLOCK_STEP:
+                stepped = min(stepped, row.seq_begin)
+        return cls(info, died, state, paused, stepped)
+
+    def broker_died_between(self, broker: str, after: int, until: int) -> bool:
+        """Did the broker crash at a seq in (after, until]?"""
+        seqs = self.broker_died.get(broker, ())
+        return bisect_right(seqs, until) > bisect_right(seqs, after)
+
+    def client_died_between(self, client: str, after: int, until: int) -> bool:
+        """Did the client crash at a seq in (after, until]? A new start in between does not undo it."""
+        states = self.client_state.get(client, ())
+        return any(kind is Kind.CRASH and after < seq <= until for seq, kind in states)
+
+    def _state(self, client: str, now: int, *kinds: Kind) -> Kind | None:
+        """The last of these kinds that the client showed up to `now`."""
+        for seq, kind in reversed(self.client_state.get(client, ())):
+            if seq <= now and kind in kinds:
+                return kind
+        return None
+
+    def leaving_at(self, client: str, now: int) -> bool:
+        """Has the client begun to shut down, and not joined again?"""
+        return self._state(client, now, Kind.LEAVE, Kind.JOIN) is Kind.LEAVE
+
+    def paused_since(self, client: str, at_us: int, now: int) -> bool:
+        """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
+        for seq, until in reversed(self.paused.get(client, ())):
+            if seq <= now:
+                return until >= at_us
+        return False
+
+
+Runs = Mapping[str, RunContext]
+"""By the run's name."""
+CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
+
+
+class Rows:
+    """Columns of rows, sorted by key and seq_begin. Derived columns are made when asked for, once."""
+
+    def __init__(self, table: pa.Table, runs: Runs) -> None:
+        self.table = table
+        self.runs = runs
+        self.size = int(table.num_rows)
+        self._numbers: dict[str, Ints] = {}
+        self._codes: dict[str, tuple[Ints, list[str]]] = {}
+
+    # ---- columns
+
+    def number(self, name: str) -> Ints:
+        """A column of numbers; NONE where there is none."""
+        found = self._numbers.get(name)
+        if found is None:
+            column = self.table.column(name)
+            filled = column.fill_null(NONE) if column.null_count else column
+            found = self._numbers[name] = filled.to_numpy().astype(np.int64, copy=False)
+        return found
+
+    def text(self, name: str) -> Ints:
+        """A column of texts as codes; NO_TEXT where there is none."""
+        return self._text(name)[0]
+
+    def words(self, name: str) -> list[str]:
+        """The texts of a column, by code."""
+        return self._text(name)[1]
+
+    def code(self, name: str, word: str) -> int:
+        """The code of a text in a column; one that no row has when it does not occur."""
+        try:
+            return self.words(name).index(word)
+        except ValueError:
+            return NO_TEXT - 1
+
+    def _text(self, name: str) -> tuple[Ints, list[str]]:
+        found = self._codes.get(name)
+        if found is None:
+            found = self._codes[name] = coded(self.table.column(name))
+        return found
+
+    def _enumerated(self, name: str, words: Sequence[str]) -> npt.NDArray[np.int8]:
+        codes, present = self._text(name)
+        numbers = [words.index(word) if word in words else len(words) for word in present]
+        return np.asarray([*numbers, len(words)], np.int8)[codes]  # NO_TEXT takes the last
+
+    @cached_property
+    def kind(self) -> npt.NDArray[np.int8]:
+        return self._enumerated("kind", KINDS)
+
+    @cached_property
+    def outcome(self) -> npt.NDArray[np.int8]:
+        return self._enumerated("outcome", OUTCOMES)
+
+    @cached_property
+    def run(self) -> Ints:
+        return self.text("run")
+
+    @cached_property
+    def begin(self) -> Ints:
+        return self.number("seq_begin")
+
+    @cached_property
+    def end(self) -> Ints:
+        """seq_end, NEVER while open."""
+        end = self.number("seq_end")
+        return np.where(end == NONE, NEVER, end)
+
+    @cached_property
+    def started(self) -> Ints:
+        return self.number("started_us")
+
+    @cached_property
+    def ended(self) -> Ints:
+        """ended_us, NEVER while open."""
+        ended = self.number("ended_us")
+        return np.where(ended == NONE, NEVER, ended)
+
+    @cached_property
+    def client(self) -> Ints:
+        return self.text("client_id")
+
+    @cached_property
+    def group(self) -> Ints:
+        return self.text("group")
+
+    @cached_property
+    def offset(self) -> Ints:
+        return self.number("queue_offset")
+
+    @cached_property
+    def value(self) -> Ints:
+        return self.number("value")
+
+    def are(self, *kinds: Kind) -> Mask:
+        """Is a row of one of these kinds?"""
+        wanted = np.zeros(len(KINDS) + 1, np.bool_)
+        wanted[[KINDS.index(kind) for kind in kinds]] = True
+        return wanted[self.kind]
+
+    def ended_as(self, *outcomes: Outcome) -> Mask:
+        """Does a row have one of these outcomes?"""
+        wanted = np.zeros(len(OUTCOMES) + 1, np.bool_)
+        wanted[[OUTCOMES.index(outcome) for outcome in outcomes]] = True
+        return wanted[self.outcome]
+
+    def of(self, *kinds: Kind) -> Ints:
+        """Positions of the rows of these kinds."""
+        return positions(self.are(*kinds))
+
+    # ---- keys
+
+    @cached_property
+    def queue(self) -> Ints:
+        """Number of the row's queue (run, topic, broker, queue_id); NO_TEXT where the row has no queue."""
+        queue_id = self.number("queue_id")
+        code = self._numbered(self.run, self.text("topic"), self.text("broker"), queue_id)
+        return np.where(queue_id == NONE, NO_TEXT, code)
+
+    @cached_property
+    def lane(self) -> Ints:
+        """Number of the row's lane; NO_TEXT where the row has no group or no queue."""
+        code = self._numbered(self.queue, self.group)
+        return np.where((self.queue == NO_TEXT) | (self.group == NO_TEXT), NO_TEXT, code)
+
+    @cached_property
+    def incarnation(self) -> Ints:
+        """Number of (lane, incarnation); rows of a lane without an incarnation share one. NO_TEXT: no lane."""
+        return np.where(self.lane == NO_TEXT, NO_TEXT, self._numbered(self.lane, self.text("incarnation")))
+
+    @cached_property
+    def client_lane(self) -> Ints:
+        """Number of (lane, client). NO_TEXT: no lane or no client."""
+        code = self._numbered(self.lane, self.client)
+        return np.where((self.lane == NO_TEXT) | (self.client == NO_TEXT), NO_TEXT, code)
+
+    def _numbered(self, *columns: Ints) -> Ints:
+        return dense(*columns)[0] if self.size else np.zeros(0, np.int64)
+
+    @cached_property
+    def corrected(self) -> Mask:
+        """Is this a commit that a broker's correction or a filter moved?"""
+        if "detail" not in self.table.column_names:
+            return np.zeros(self.size, np.bool_)
+        return self.text("detail") == self.code("detail", "corrected")
+
+    @cached_property
+    def digest(self) -> Digest:
+        """The lanes, with their uneventful calls folded away."""
+        from spark_checkers.lanes import Digest
+
+        return Digest(self)
+
+    # ---- what is known of the runs
+
+    def config(self, name: str, where: Ints) -> Ints:
+        """A number of the configuration, for the rows at these positions."""
+        per_run = [getattr(self._context(run).info.config, name) for run in self.words("run")]
+        return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
+
+    def certain(self, where: Ints) -> Mask:
+        """Are the clocks of the row's run one clock?"""
+        per_run = [self._context(run).info.clock_bound_us == 0 for run in self.words("run")]
+        return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
+
+    def closed_world(self, where: Ints) -> Mask:
+        """Does the row's run hold every producer and consumer?"""
+        per_run = [self._context(run).info.closed_world for run in self.words("run")]
+        return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
+
+    def clock_stepped(self, where: Ints) -> Ints:
+        """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
+        per_run = [self._context(run).clock_stepped for run in self.words("run")]
+        return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
+
+    def config_of(self, position: int) -> Config:
+        """The configuration of one row's run."""
+        return self.context_of(position).info.config
+
+    def context_of(self, position: int) -> RunContext:
+        return self._context(self.words("run")[int(self.run[position])])
+
+    def _context(self, run: str) -> RunContext:
+        found = self.runs.get(run)
+        return found if found is not None else RunContext(RunInfo(run))
+
+
+def coded(column: Any) -> tuple[Ints, list[str]]:
+    """A text column as (codes, texts by code)."""
+    if isinstance(column, pa.ChunkedArray):
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        else:
+            column = column.dictionary_encode()
+        if column.num_chunks == 0:
+            return np.zeros(0, np.int64), []
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # too long for one array
+            column = pa.concat_arrays(column.chunks)
+    elif not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    indices = column.indices
+    codes = (indices.fill_null(NO_TEXT) if indices.null_count else indices).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), column.dictionary.to_pylist()
+
+
+class Findings:
+    """What one clause found in some rows: how often it was at stake, and each violation's evidence."""
+
+    __slots__ = ("_at_stake", "_found", "clause", "rows")
+
+    def __init__(self, rows: Rows, clause: str) -> None:
+        self.rows = rows
+        self.clause = clause
+        self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
+        self._found: list[tuple[int, tuple[int, ...], bool]] = []
+
+    def at_stake(self, where: Ints, times: Ints | None = None) -> None:
+        """The clause was at stake at each of these positions (times: how often at each)."""
+        if len(where):
+            counts = np.bincount(self.rows.run[where], weights=times, minlength=len(self._at_stake))
+            self._at_stake += counts.astype(np.int64)
+
+    def at_stake_times(self, place: int, times: int) -> None:
+        """The clause was at stake that often in the run of the row at this position."""
+        self._at_stake[self.rows.run[place]] += times
+
+    def violated(self, *evidence: Ints, certain: Mask | None = None) -> None:
+        """One violation per index of these equally long arrays of positions. NOWHERE: no such evidence."""
+        for index in range(len(evidence[0])):
+            where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
+            self.violation(where, certain=True if certain is None else bool(certain[index]))
+
+    def violation(self, where: Iterable[int], *, certain: bool = True) -> None:
+        """One violation, shown by the rows at these positions."""
+        places = sorted(set(where))
+        seqs = tuple(sorted(int(self.rows.begin[place]) for place in places))
+        self._found.append((int(self.rows.run[places[0]]), seqs, certain))
+
+    @property
+    def opportunities(self) -> dict[str, int]:
+        return {
+            run: int(n) for run, n in zip(self.rows.words("run") if self.rows.size else [], self._at_stake, strict=True)
+        }
+
+    @property
+    def violations(self) -> list[tuple[str, tuple[int, ...], bool]]:
+        """(run, seq_begin of the evidence, certain)."""
+        words = self.rows.words("run") if self.rows.size else []
+        return [(words[run], seqs, certain) for run, seqs, certain in self._found]
+
+
+def keep(table: pa.Table, name: str, words: Iterable[str]) -> pa.Table:
+    """The rows whose text is one of the words; the table itself when all are."""
+    codes, texts = coded(table.column(name))
+    wanted = set(words)
+    if wanted.issuperset(texts) and not (len(codes) and int(codes.min()) == NO_TEXT):
+        return table
+    allowed = np.asarray([*(text in wanted for text in texts), False], np.bool_)
+    return table.filter(pa.array(allowed[codes]))

@@ -1,0 +1,229 @@
+"""Arithmetic on many sequences at once: whole arrays, no loop over rows.
+
+A *segment* is what belongs together (a lane, an incarnation): every row carries the number of its segment, rows
+lie in the order of their time, and rows of different segments may be mixed. All results are positions (int64,
+-1: there is none) or values in the order of the rows that were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NOWHERE = -1
+"""The position of a row that does not exist."""
+_ROOM = 1 << 62
+_SMALL = 1 << 24
+
+
+def ints(values: Any) -> Ints:
+    return np.asarray(values, dtype=np.int64)
+
+
+def positions(mask: Mask) -> Ints:
+    """Where the mask is true."""
+    return np.flatnonzero(mask).astype(np.int64, copy=False)
+
+
+def dense(*columns: Ints) -> tuple[Ints, int]:
+    """Number the distinct combinations of the columns from 0: (a number per row, how many there are).
+
+    The numbers follow the order of the combinations.
+    """
+    code, count = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        if not len(column):
+            return code, 0
+        low = int(column.min())
+        width = int(column.max()) - low + 1
+        if count * width >= _ROOM:
+            column, width = _ranked(column)
+            low = 0
+        code = code * width + (column - low)
+        code, count = _ranked(code, count * width)
+    return code, count
+
+
+def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
+    if span is not None and span <= max(_SMALL, 4 * len(code)):
+        present = np.zeros(span, np.bool_)
+        present[code] = True
+        numbers = np.cumsum(present) - 1
+        return numbers[code], int(numbers[-1]) + 1
+    distinct, inverse = np.unique(code, return_inverse=True)
+    return inverse.astype(np.int64, copy=False), len(distinct)
+
+
+def ranks(values: Ints) -> Ints:
+    """Values replaced by their rank among the distinct ones; order is kept and the numbers are small."""
+    return _ranked(values)[0]
+
+
+def composite(high: Ints, low: Ints) -> Ints:
+    """One number per row that sorts by (high, low). high must be small numbers from 0."""
+    if not len(high):
+        return high.astype(np.int64)
+    base = int(low.min())
+    width = int(low.max()) - base + 1
+    if (int(high.max()) + 1) * width >= _ROOM:
+        low, base = ranks(low), 0
+        width = int(low.max()) + 1
+    return high * width + (low - base)
+
+
+def first_of_each(code: Ints, count: int) -> Ints:
+    """The first position of every number 0..count-1; NOWHERE for one that does not occur."""
+    first = np.full(count, NOWHERE, np.int64)
+    where = np.arange(len(code), dtype=np.int64)
+    first[code[::-1]] = where[::-1]
+    return first
+
+
+def is_first(*columns: Ints) -> Mask:
+    """Is this the first row with its combination of the columns?"""
+    code, count = dense(*columns)
+    result = np.zeros(len(code), np.bool_)
+    if count:
+        result[first_of_each(code, count)] = True
+    return result
+
+
+class Segments:
+    """Rows by segment; every question is about the rows before a row in its own segment."""
+
+    __slots__ = ("_begins", "_order", "_start", "size")
+
+    def __init__(self, segment: Ints) -> None:
+        self.size = len(segment)
+        self._order = np.argsort(segment, kind="stable")
+        sorted_segment = segment[self._order]
+        self._begins = np.ones(self.size, np.bool_)
+        self._begins[1:] = sorted_segment[1:] != sorted_segment[:-1]
+        where = np.arange(self.size, dtype=np.int64)
+        self._start = np.maximum.accumulate(np.where(self._begins, where, 0)) if self.size else where
+
+    def _back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        result = np.empty_like(values)
+        result[self._order] = values
+        return result
+
+    def previous(self) -> Ints:
+        """The row before."""
+        before = np.full(self.size, NOWHERE, np.int64)
+        if self.size:
+            before[1:] = np.where(self._begins[1:], NOWHERE, self._order[:-1])
+        return self._back(before)
+
+    def number(self) -> Ints:
+        """How many rows come before."""
+        return self._back(np.arange(self.size, dtype=np.int64) - self._start)
+
+    def last_before(self, mask: Mask) -> Ints:
+        """The last row before at which the mask holds."""
+        where = np.arange(self.size, dtype=np.int64)
+        marked = np.where(mask[self._order], where, NOWHERE)
+        if not self.size:
+            return where
+        last = np.maximum.accumulate(np.maximum(marked, self._start - 1))  # never from an earlier segment
+        before = np.empty(self.size, np.int64)
+        before[0] = NOWHERE
+        before[1:] = last[:-1]
+        found = before >= self._start
+        return self._back(np.where(found, self._order[np.maximum(before, 0)], NOWHERE))
+
+    def count_before(self, mask: Mask) -> Ints:
+        """At how many rows before does the mask hold?"""
+        total = np.cumsum(mask[self._order])
+        before = np.zeros(self.size, np.int64)
+        before[1:] = total[:-1]
+        return self._back(before - before[self._start] if self.size else before)
+
+    def highest_before(self, values: Ints) -> Ints:
+        """The row before with the highest value; of equal ones the earliest."""
+        if not self.size:
+            return np.zeros(0, np.int64)
+        ordered = values[self._order]
+        segment = np.cumsum(self._begins) - 1
+        running = np.maximum.accumulate(composite(segment, ordered))
+        raised = np.ones(self.size, np.bool_)
+        raised[1:] = running[1:] > running[:-1]
+        where = np.arange(self.size, dtype=np.int64)
+        holder = np.maximum.accumulate(np.where(raised, where, 0))
+        before = np.empty(self.size, np.int64)
+        before[0] = NOWHERE
+        before[1:] = holder[:-1]
+        return self._back(np.where(before >= self._start, self._order[np.maximum(before, 0)], NOWHERE))
+
+
+class Timeline:
+    """Events of segments, by time: what was the last one before a moment?
+
+    segment and time of the events; time need not be sorted. Among events of equal time the later given is later.
+    """
+
+    __slots__ = ("_base", "_distinct", "_events", "_keys", "_order", "_width")
+
+    def __init__(self, segment: Ints, time: Ints) -> None:
+        self._events = len(segment)
+        self._order = np.lexsort((time, segment)).astype(np.int64, copy=False)
+        self._distinct: Ints | None = None
+        if not self._events:
+            self._keys, self._base, self._width = np.zeros(0, np.int64), 0, 1
+            return
+        if (int(segment.max()) + 2) * (int(time.max()) - int(time.min()) + 3) >= _ROOM:
+            self._distinct, time = np.unique(time, return_inverse=True)
+        self._base = int(time.min())
+        self._width = int(time.max()) - self._base + 3
+        self._keys = segment[self._order] * self._width + (time[self._order] - self._base + 1)
+
+    def _place(self, segment: Ints, time: Ints) -> tuple[Ints, Ints]:
+        """How many events come before (segment, time), and before the segment."""
+        if self._distinct is not None:
+            time = np.searchsorted(self._distinct, time, side="left").astype(np.int64)
+        # A moment outside of the events' span sorts before or after all of them.
+        low, high = self._base, self._base + self._width - 3
+        place = np.clip(time, low - 1, high + 1) - low + 1
+        until = np.searchsorted(self._keys, segment * self._width + place, side="left")
+        start = np.searchsorted(self._keys, segment * self._width, side="left")
+        return until.astype(np.int64), start.astype(np.int64)
+
+    def last_before(self, segment: Ints, time: Ints) -> Ints:
+        """The last event of the segment with a time strictly before; NOWHERE if there is none."""
+        if not self._events:
+            return np.full(len(segment), NOWHERE, np.int64)
+        until, start = self._place(segment, time)
+        return np.where(until > start, self._order[np.maximum(until - 1, 0)], NOWHERE)
+
+    def first_from(self, segment: Ints, time: Ints) -> Ints:
+        """The first event of the segment with a time at or after; NOWHERE if there is none."""
+        if not self._events:
+            return np.full(len(segment), NOWHERE, np.int64)
+        until, _start = self._place(segment, time)
+        next_start = np.searchsorted(self._keys, (segment + 1) * self._width, side="left")
+        return np.where(until < next_start, self._order[np.minimum(until, self._events - 1)], NOWHERE)
+
+    def count_before(self, segment: Ints, time: Ints) -> Ints:
+        """How many events of the segment have a time strictly before."""
+        if not self._events:
+            return np.zeros(len(segment), np.int64)
+        until, start = self._place(segment, time)
+        return until - start
+
+
+def chosen(values: Ints, where: Ints, otherwise: int) -> Ints:
+    """values[where], and `otherwise` where there is no position."""
+    if not len(values):
+        return np.full(len(where), otherwise, np.int64)
+    return np.where(where >= 0, values[np.maximum(where, 0)], otherwise)
+
+
+def union(parts: Iterable[Ints]) -> Ints:
+    """All positions of the parts, sorted, each once."""
+    arrays = [part for part in parts if len(part)]
+    return np.unique(np.concatenate(arrays)) if arrays else np.zeros(0, np.int64)

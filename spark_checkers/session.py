@@ -1,0 +1,89 @@
+"""One local Spark session, or one clear sentence why there is none.
+
+Starting Spark takes ten seconds and more, so a process makes one session and keeps it.
+The Java process ends with this one: PySpark's gateway leaves when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specs.errors import TargetMisbehaved, UsageError
+
+DEFAULT_MASTER = "local[*]"
+DEFAULT_MEMORY = "4g"
+NO_JAVA = "Spark needs a Java runtime (17 or later) and there is none: install one, or judge with --engine python"
+
+
+def java() -> Path | None:
+    """The Java that Spark would start: JAVA_HOME's, or the first in PATH; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").is_file():
+        return Path(home) / "bin" / "java"
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def open_session(master: str | None = None, *, memory: str = DEFAULT_MEMORY, scratch: Path | None = None) -> Any:
+    """The process's Spark session (`pyspark.sql.SparkSession`); made at the first call.
+
+    master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode.
+    scratch: where shuffles are written. Raises UsageError where there is no Java or the master is no master,
+    and TargetMisbehaved where Java is there and Spark does not start.
+    """
+    if java() is None:
+        raise UsageError(NO_JAVA)
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Workers must be this interpreter: Spark's default is the first python3 in PATH, which lacks our packages.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master or DEFAULT_MASTER).appName("inorder")
+    for name, value in _settings(memory, scratch).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # py4j and PySpark raise a dozen kinds here; each means that Spark did not start
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if "master" in reason.lower() and "URL" in reason:
+            raise UsageError(f"Spark can't use the master {master}: {reason}") from error
+        raise TargetMisbehaved(f"Spark did not start: {reason}") from error
+
+
+def _settings(memory: str, scratch: Path | None) -> Mapping[str, str]:
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+        # A partition holds whole keys; merging or splitting partitions behind our back would only move rows.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "8",
+        # One file of a history is one stretch of it.
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()} -XX:+UseParallelGC",
+    }
+    if scratch is not None:
+        settings["spark.local.dir"] = str(scratch)
+    return settings
+
+
+def _log_settings() -> Path:
+    """Spark's own log, errors only; a file, because Java's logger reads nothing else."""
+    return Path(__file__).with_name("log4j2.properties")
+
+
+def parallelism(session: Any) -> int:
+    """How many tasks run at once."""
+    return int(session.sparkContext.defaultParallelism)

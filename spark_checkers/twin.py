@@ -1,0 +1,97 @@
+"""What a twin is made of: the same clause as in `specs.clauses`, said over columns instead of row by row.
+
+A twin has a *kernel*: a function of the rows of whole keys (`Rows`) that writes down what it finds (`Findings`).
+It never runs the Python judge: it says the same rule a second time, in whole-array arithmetic, and goes row by row
+only over the few rows that such arithmetic has picked out. `Twin.find` makes `DataFrame -> DataFrame` of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from spark_checkers.rows import Findings, Rows, Runs, keep
+from specs.clauses import catalogue
+from specs.clauses.base import Clause
+from specs.vocabulary import Key
+
+Kernel = Callable[[Rows, Findings], None]
+
+FINDINGS = "run string, clause string, seqs array<bigint>, certain boolean, opportunities bigint"
+"""A violation has seqs (of its evidence, ascending) and certain; a tally has opportunities and no seqs."""
+FINDINGS_ARROW = pa.schema(
+    [
+        ("run", pa.string()),
+        ("clause", pa.string()),
+        ("seqs", pa.list_(pa.int64())),
+        ("certain", pa.bool_()),
+        ("opportunities", pa.int64()),
+    ]
+)
+ALWAYS = ("run", "seq_begin", "seq_end", "kind", "level", "group", "topic", "broker", "queue_id")
+"""Columns that every kernel may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The twin of the clause `id`. columns: what its kernel uses besides `ALWAYS`."""
+
+    id: str
+    columns: tuple[str, ...]
+    kernel: Kernel
+
+    @property
+    def clause(self) -> Clause:
+        return catalogue.get(self.id)
+
+    @property
+    def key(self) -> Key:
+        """Under which key the kernel needs its rows whole: a lane lies within its queue."""
+        return Key.QUEUE if self.clause.key is Key.LANE else self.clause.key
+
+    def find(self, rows: Any, runs: Runs) -> Any:
+        """A DataFrame of history rows → a DataFrame of `FINDINGS`; one shuffle by the clause's key."""
+        from spark_checkers.keyed import by_key
+
+        return by_key(rows, (self,), runs)
+
+
+def needed(twins: Iterable[Twin]) -> tuple[str, ...]:
+    """The columns that these twins use, in a fixed order."""
+    extra = {name for twin in twins for name in twin.columns}
+    return (*ALWAYS, *sorted(extra.difference(ALWAYS)))
+
+
+def judge_table(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Iterator[Findings]:
+    """Run the kernels on whole keys; the findings come in the order of the twins.
+
+    table: rows of one key kind, sorted by key and seq_begin; levels that a clause does not look at are left out.
+    """
+    for levels in {twin.clause.levels for twin in twins}:
+        rows = Rows(keep(table, "level", levels), runs)
+        for twin in twins:
+            if twin.clause.levels == levels:
+                findings = Findings(rows, twin.id)
+                if rows.size:
+                    twin.kernel(rows, findings)
+                yield findings
+
+
+def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
+    """Findings as Arrow rows of `FINDINGS`."""
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    for each in findings:
+        for run, number in each.opportunities.items():
+            if number:
+                for column, value in zip(columns, (run, each.clause, None, None, number), strict=True):
+                    column.append(value)
+        for run, seqs, certain in each.violations:
+            for column, value in zip(columns, (run, each.clause, list(seqs), certain, 0), strict=True):
+                column.append(value)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, FINDINGS_ARROW, strict=True)],
+        schema=FINDINGS_ARROW,
+    )
