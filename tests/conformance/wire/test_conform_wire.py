@@ -1,0 +1,108 @@
+"""Whole runs on wire targets: our cluster on sockets, and the two Apache releases that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.parts import jars
+from conformance.parts.processes import living
+from conformance.targets.base import find
+from conformance.wire.runner import WireRun, conform_wire
+from specs import profiles
+from specs.errors import UsageError
+from specs.history.store import open_history
+from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict
+
+EXAMPLES = 12
+FLOOR = 10
+CODES_OF_5 = {"WIR-6", "WIR-10", "WIR-15", "WIR-16", "WIR-17", "WIR-20"}
+"""The rules in which the measured answers of 4.9 and 5.x differ."""
+
+
+def conform(target: str, profile: str | None, out: Path) -> Verdict:
+    run = find(target)
+    assert isinstance(run, WireRun)
+    chosen = profiles.load(profile or run.profile)
+    verdict, history = conform_wire(run, chosen, seed=3, examples=EXAMPLES, out=out, floor=FLOOR)
+    assert living() == []
+    assert history.why_cut == ()
+    return verdict
+
+
+def by_id(verdict: Verdict) -> dict[str, Judged]:
+    return {judged.id: judged for judged in verdict.clauses}
+
+
+def refuted(verdict: Verdict) -> set[str]:
+    return {judged.id for judged in verdict.of(ClauseVerdict.REFUTED)}
+
+
+def why(verdict: Verdict) -> list[str]:
+    """For a failed assertion: what was found."""
+    return [f"{judged.id}: {judged.explanation}" for judged in verdict.of(ClauseVerdict.REFUTED)]
+
+
+def test_our_cluster_on_sockets_keeps_every_clause_and_every_wire_rule(tmp_path: Path) -> None:
+    verdict = conform("reference+tcp", None, tmp_path / "run")
+    assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
+    assert {judged.verdict for judged in verdict.clauses} == {ClauseVerdict.UPHELD}
+    assert open_history(tmp_path / "run").info.target == "reference+tcp"
+
+
+def needs(version: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        not jars.present(version), reason=f"the jars of RocketMQ {version} are not here; run `make setup`"
+    )
+
+
+@pytest.mark.apache
+@needs("5.4.0")
+def test_rocketmq_5_4_0_keeps_what_5_x_promises(tmp_path: Path) -> None:
+    verdict = conform("rocketmq-local:5.4.0", None, tmp_path / "run")
+    assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
+    of_the_broker = [judged for judged in verdict.of(ClauseVerdict.UPHELD) if judged.party == "broker"]
+    assert len(of_the_broker) >= 10
+    assert all(judged.opportunities >= FLOOR for judged in of_the_broker)
+    # What only our own client keeps says nothing about Apache's broker.
+    assert by_id(verdict)["ORD-2"].verdict is ClauseVerdict.NOT_CLAIMED
+
+
+@pytest.mark.apache
+@needs("4.9.7")
+def test_rocketmq_4_9_7_breaks_a_promise_of_5_x_and_answers_with_its_own_codes(tmp_path: Path) -> None:
+    verdict = conform("rocketmq-local:4.9.7", "rocketmq-5-orderly", tmp_path / "run")
+    assert verdict.verdict is RunVerdict.REFUTED
+    assert refuted(verdict) == {"DLQ-7", *CODES_OF_5}
+    assert len(by_id(verdict)["DLQ-7"].witness) <= 10
+
+
+@pytest.mark.apache
+@pytest.mark.long
+@needs("4.9.7")
+def test_rocketmq_4_9_7_keeps_what_4_9_promises(tmp_path: Path) -> None:
+    verdict = conform("rocketmq-local:4.9.7", None, tmp_path / "run")
+    assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("rocketmq:127.0.0.1:1", "no name server answers"),
+        ("rocketmq:nowhere", "name server's address"),
+        ("rocketmq-local:3.2.6", "3.2.6"),
+        ("rocketmq-local", "needs a version"),
+        ("reference+tcp:x", "no argument"),
+    ],
+)
+def test_a_wrong_target_is_told_in_a_sentence(tmp_path: Path, target: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        conform(target, "rocketmq-5-orderly", tmp_path / "run")
+
+
+def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(UsageError, match="no run of ours"):
+        conform("reference+tcp", None, tmp_path)
+    assert (tmp_path / "precious.txt").read_text() == "mine"
