@@ -1,0 +1,141 @@
+"""Each consumer mutant in a simulated cluster: the clause that it names is refuted, and for the correct one none.
+
+Most mutants show in one busy run without any fault; three need an occasion of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reference_impl.mutants import Mutant, all_mutants, load
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.sim.simulate import simulate, with_config
+from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.verdicts.examine import examine
+from specs.vocabulary import Kind, Outcome
+
+SHORT = Config(
+    broker_lease_ms=6_000,
+    client_lease_ms=3_000,
+    lock_interval_ms=2_000,
+    rebalance_ms=2_000,
+    persist_ms=500,
+    persist_first_ms=1_000,
+    heartbeat_ms=3_000,
+    channel_expiry_ms=12_000,
+    suspend_ms=100,
+    max_reconsume_times=2,
+    long_poll_ms=1_500,
+    threads=4,
+)
+
+
+def consumer(name: str) -> ClientPlan:
+    return ClientPlan(name, "consumer", "billing", ("orders",))
+
+
+def send(at_ms: int, count: int, key: str) -> Action:
+    return Action(at_ms, "send", {"client": "p1", "topic": "orders", "count": count, "key": key})
+
+
+def busy() -> Plan:
+    """Messages of five keys all the time; every ninth fails once or twice, some always; clients come and go."""
+    sends = [send(200 + 150 * n, 3, f"k{n % 5}") for n in range(100)]
+    comings = [
+        Action(0, "start", {"client": "p1"}),
+        Action(0, "start", {"client": "c1"}),
+        Action(0, "start", {"client": "c2"}),
+        Action(3_000, "start", {"client": "c3"}),
+        Action(6_000, "stop", {"client": "c1"}),
+        Action(9_000, "restart", {"client": "c1"}),
+        Action(12_000, "stop", {"client": "c2"}),
+    ]
+    rules = [
+        ListenerRule(duration_ms=20),
+        *(ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1 + number % 2) for number in range(9, 300, 9)),
+        *(ListenerRule(Outcome.THREW, number=number, delivery_max=9) for number in range(20, 300, 40)),
+        *(ListenerRule(duration_ms=1_500, number=number) for number in range(15, 300, 25)),
+    ]
+    return Plan(
+        seed=1,
+        topology=Topology(("b0", "b1"), (TopicPlan("orders", 2),), ("billing",)),
+        config=SHORT,
+        clients=(ClientPlan("p1", "producer"), consumer("c1"), consumer("c2"), consumer("c3")),
+        actions=tuple(sorted([*comings, *sends], key=lambda action: action.at_ms)),
+        listener=tuple(rules),
+        until_ms=16_000,
+    )
+
+
+def alone(*actions: Action, duration_ms: int) -> Plan:
+    """One slow consumer of one queue with thirty messages, and a stranger with a raw connection."""
+    return Plan(
+        seed=1,
+        topology=Topology(("b0",), (TopicPlan("orders", 1),), ("billing",)),
+        config=SHORT,
+        clients=(ClientPlan("p1", "producer"), consumer("c1"), consumer("c2"), ClientPlan("e1", "prober")),
+        actions=(
+            Action(0, "start", {"client": "p1"}),
+            Action(0, "start", {"client": "c1"}),
+            send(100, 30, "k"),
+            *actions,
+            send(15_000, 3, "k"),
+        ),
+        listener=(ListenerRule(duration_ms=duration_ms),),
+        until_ms=20_000,
+    )
+
+
+def cut_off() -> Plan:
+    """The link stands still for longer than the client's lease, with messages cached."""
+    link = {"a": "c1", "b": "b0"}
+    return alone(Action(3_000, "hold", link), Action(8_000, "heal", link), duration_ms=500)
+
+
+def taken_over() -> Plan:
+    """The same, and a stranger takes the lane when the broker's lease has ended."""
+    link = {"a": "c1", "b": "b0"}
+    lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (0,)}
+    return alone(
+        Action(3_000, "hold", link), Action(9_500, "probe_lock", lane), Action(10_000, "heal", link), duration_ms=500
+    )
+
+
+def second_query_lost() -> Plan:
+    """The first consumer dies with messages waiting, and the answer to its successor's second query is lost."""
+    handover = (Action(1_500, "start", {"client": "c2"}), Action(3_000, "crash", {"client": "c1"}))
+    quiet = with_config(alone(*handover, duration_ms=300), {"consume_from": "last"})
+    asked = [
+        row.started_us
+        for row in simulate(quiet)[1]
+        if row.kind is Kind.FETCH_OFFSET and row.client_id == "c2" and row.topic == "orders"
+    ]
+    lost = {"a": "c2", "b": "b0", "code": int(RequestCode.QUERY_CONSUMER_OFFSET), "answer": True}
+    losses = [Action(asked[1] // 1_000, "drop_next", lost)] * 2  # the lane's, and that of the retry topic's
+    spoilt = alone(*handover, *losses, duration_ms=300)
+    return with_config(spoilt, {"consume_from": "last"})
+
+
+OCCASIONS: dict[str, Callable[[], Plan]] = {
+    "guard-ignores-expiry": cut_off,
+    "refused-lease-still-consumes": taken_over,
+    "error-taken-for-not-found": second_query_lost,
+}
+
+MUTANTS = [mutant.name for mutant in all_mutants() if mutant.consumer]
+
+
+def refuted(plan: Plan, mutant: Mutant | None) -> set[str]:
+    info, rows = simulate(plan, mutant)
+    return {clause for clause, tally in examine(rows, info).tallies.items() if tally.violations}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mutant_is_refuted_in_its_clause_and_the_correct_consumer_in_none(name: str) -> None:
+    mutant = load(name)
+    plan = with_config(OCCASIONS.get(name, busy)(), mutant.config)
+    assert refuted(plan, None) == set()
+    assert mutant.killed_by in refuted(plan, mutant)
