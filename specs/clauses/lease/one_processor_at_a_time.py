@@ -2,7 +2,8 @@
 
 The lock is advisory: nothing stops a listener that outlives its lease. So the promise is claimed while the running
 client's last grant is certainly alive (asked for at most the broker's limit before the second call begins), the
-client is not shutting down and did not crash, and the broker did not crash since the grant. An unlock that the
+client is not shutting down and did not crash, and the broker did not crash since either client's grant: a restart
+empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock that the
 running client itself sends *during* its call is no excuse: that is how two clients come to overlap.
 """
 
@@ -52,11 +53,12 @@ class TwoProcessors(Finding):
 
 
 class _Client:
-    """One client on the lane: its last certain grant, its last call, and of all its calls the one that ends last."""
+    """One client on the lane: its last grant, the same if it is certain, its last call, and the one that ends last."""
 
-    __slots__ = ("lock", "op", "running")
+    __slots__ = ("granted", "lock", "op", "running")
 
     def __init__(self) -> None:
+        self.granted: Row | None = None
         self.lock: Row | None = None
         self.op = -1
         self.running: Row | None = None
@@ -97,6 +99,8 @@ class LaneJudge(Judge):
         return client
 
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
+        if client.granted is not None and self.context.broker_died_since(row.broker, client.granted):
+            return NOTHING
         found: list[Finding] = []
         others = False
         for name, other in self.clients.items():
@@ -117,7 +121,9 @@ class LaneJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id is not None:
-            self._client(row.client_id).lock = None if self.unlocks.may_undo(row) else row
+            client = self._client(row.client_id)
+            client.granted = row
+            client.lock = None if self.unlocks.may_undo(row) else row
         return NOTHING
 
 
