@@ -73,6 +73,7 @@ class Lane(Machine):
 
     def _call(self, op: Op) -> None:
         others = False
+        own = self._client(op.client).lock
         for code, state in self.clients.items():
             running, lock = state.running, state.lock
             if code == op.client or running is None:
@@ -81,6 +82,8 @@ class Lane(Machine):
             if lock is None or ended_before(running, op) or op.started - lock.started > self.limit_us:
                 continue
             if self.leaving(code) or self.client_died_since(code, running) or self.broker_died_since(lock):
+                continue
+            if own is not None and self.broker_died_since(own):
                 continue
             self.found(lock, running, op, certain=self.one_clock)
         self.stakes += others
