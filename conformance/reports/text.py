@@ -20,7 +20,7 @@ from conformance.reports.view import CheckView, ClauseView, VerdictView, familie
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
-from specs.verdicts.verdict import ClauseVerdict, RunVerdict
+from specs.verdicts.verdict import OURS, ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind
 
 WORDS: dict[ClauseVerdict, str] = {
@@ -46,46 +46,62 @@ _RUN_COLOURS: dict[RunVerdict, str] = {
     RunVerdict.INADMISSIBLE: "bold red",
 }
 _INDENT = 14
+_HANG = 8
 
 
 def clause_table(verdict: VerdictView) -> Table:
-    """One line per claimed clause, grouped by family; what a more specific clause stands for is left out."""
-    shown = [c for c in verdict.clauses if not c.hidden and c.verdict is not ClauseVerdict.NOT_CLAIMED]
+    """One line per clause that was claimed and at stake, grouped by family."""
+    shown = [clause for clause in verdict.clauses if _in_table(clause)]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("clause", no_wrap=True)
-    table.add_column("promise", ratio=1, max_width=44)
+    table.add_column("promise", max_width=50)
     table.add_column("kept by", no_wrap=True)
     table.add_column("made by", max_width=34, overflow="fold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("at stake", justify="right", no_wrap=True)
-    reasons = any(_why(clause) for clause in shown)
-    if reasons:
-        table.add_column("why", max_width=34)
     for _family, clauses in families(shown):
         for clause in clauses:
-            cells = [
+            table.add_row(
                 Text(clause.id),
                 Text(clause.title),
                 Text(clause.party),
                 Text(_made_by(clause)),
                 Text(WORDS[clause.verdict], style=COLOURS[clause.verdict]),
                 Text(_at_stake(clause)),
-            ]
-            table.add_row(*cells, *([Text(_why(clause))] if reasons else []))
+            )
         table.add_section()
     return table
 
 
-def not_claimed(verdict: VerdictView, width: int) -> list[Text]:
-    """The clauses that were not claimed, in a line for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for clause in verdict.of(ClauseVerdict.NOT_CLAIMED):
-        reasons.setdefault(clause.reason, []).append(clause.id)
+def set_aside(verdict: VerdictView, width: int) -> list[Text]:
+    """Why a clause is allowed, or has no line in the table; a line for each reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for clause in verdict.clauses:
+        if clause.hidden:
+            reasons.setdefault(("refuted too", clause.reason), []).append(clause.id)
+        elif clause.verdict is ClauseVerdict.NOT_CLAIMED:
+            reasons.setdefault(("not claimed", clause.reason), []).append(clause.id)
+        elif clause.verdict is ClauseVerdict.ALLOWED:
+            reasons.setdefault(("allowed", clause.reason), []).append(clause.id)
+        elif not _in_table(clause):
+            reasons.setdefault(("not exercised", "never at stake"), []).append(clause.id)
     lines: list[Text] = []
-    for reason, names in reasons.items():
-        told = textwrap.wrap(f"{', '.join(names)}: {reason}", width - 14, break_on_hyphens=False)
-        lines += [Text(f"{'not claimed' if n == 0 else '':<13} {line}", style="dim") for n, line in enumerate(told)]
+    for (word, reason), names in sorted(reasons.items()):
+        told = textwrap.wrap(f"{', '.join(names)}: {reason}", width - 15, break_on_hyphens=False)
+        lines += [Text(f"{word if n == 0 else '':<14} {line}", style="dim") for n, line in enumerate(told)]
     return lines
+
+
+def parties_line(verdict: VerdictView) -> Text:
+    """Who made what was judged, in full: the table has short names."""
+    named = " · ".join(f"{role}: {name}" for role, name in verdict.parties.items())
+    return Text(named or "nobody is named for what was judged", style="dim")
+
+
+def _in_table(clause: ClauseView) -> bool:
+    """What is set aside below: not claimed, never at stake, told by a more specific clause."""
+    idle = clause.verdict is ClauseVerdict.NOT_EXERCISED and not clause.opportunities
+    return not (clause.hidden or idle or clause.verdict is ClauseVerdict.NOT_CLAIMED)
 
 
 def check_lines(checks: Sequence[CheckView]) -> list[Text]:
@@ -119,7 +135,8 @@ def closing(verdict: VerdictView) -> str:
 
 def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
     """Everything: table, checks, failures, closing sentence."""
-    parts: list[RenderableType] = [clause_table(verdict), *not_claimed(verdict, width), Text()]
+    parts: list[RenderableType] = [parties_line(verdict), Text()]
+    parts += [clause_table(verdict), *set_aside(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
@@ -148,17 +165,21 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
 def runs_table(verdicts: Sequence[VerdictView]) -> Table:
     """One line per run: the closing table of a report on several."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for column in ("target", "profile", "verdict", "upheld", "refuted", "not exercised", "not claimed", "refuted in"):
-        table.add_column(column, justify="right" if column in ("upheld", "not exercised", "not claimed") else "left")
+    table.add_column("target", overflow="fold")
+    table.add_column("profile", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for column in ("upheld", "refuted", "idle", "others"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("refuted in")
     for verdict in verdicts:
+        counts = [verdict.count(each) for each in (ClauseVerdict.UPHELD, ClauseVerdict.REFUTED)]
+        idle = verdict.count(ClauseVerdict.NOT_EXERCISED)
+        others = len(verdict.clauses) - sum(counts) - idle
         table.add_row(
             Text(verdict.target),
             Text(verdict.profile),
             Text(verdict.verdict.value, style=_RUN_COLOURS[verdict.verdict]),
-            str(verdict.count(ClauseVerdict.UPHELD)),
-            str(verdict.count(ClauseVerdict.REFUTED)),
-            str(verdict.count(ClauseVerdict.NOT_EXERCISED)),
-            str(verdict.count(ClauseVerdict.NOT_CLAIMED)),
+            *(str(number) for number in (*counts, idle, others)),
             Text(", ".join(clause.id for clause in verdict.failures)),
         )
     return table
@@ -186,7 +207,7 @@ def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, conte
         lines += _block("timeline:", drawing)
         base_us = min(row.started_us for row in clause.witness)
         since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
-        lines += _block("events:", since + events(clause.witness))
+        lines += _block("events:", _hang(since + events(clause.witness), width - _INDENT))
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
@@ -253,7 +274,13 @@ def _keepers(verdict: VerdictView, clause: ClauseView) -> str:
 
 
 def _made_by(clause: ClauseView) -> str:
-    return " + ".join(dict.fromkeys(clause.implementations)) or "–"
+    return " + ".join(dict.fromkeys(_short_name(name) for name in clause.implementations)) or "–"
+
+
+def _short_name(name: str) -> str:
+    """Our own code is `reference` or `mutant`; others keep their name."""
+    ours, _, rest = name.partition(" ")
+    return rest.split(" ")[0] if ours == OURS and rest else name
 
 
 def _at_stake(clause: ClauseView) -> str:
@@ -261,11 +288,6 @@ def _at_stake(clause: ClauseView) -> str:
     if clause.verdict is ClauseVerdict.NOT_EXERCISED:
         return f"{clause.opportunities:,} of {clause.floor:,}"
     return f"{clause.opportunities:,}"
-
-
-def _why(clause: ClauseView) -> str:
-    """Why a line is as it is. What was refuted has its own story below the table."""
-    return clause.reason if clause.verdict is ClauseVerdict.ALLOWED else ""
 
 
 def _sentence(text: str) -> str:
@@ -280,6 +302,17 @@ def _item(name: str, text: str, width: int) -> list[str]:
 def _block(name: str, text: str) -> list[str]:
     first, *rest = text.splitlines() or [""]
     return [f"  {name:<{_INDENT - 2}}{first}".rstrip(), *(f"{'':<{_INDENT}}{line}".rstrip() for line in rest)]
+
+
+def _hang(text: str, width: int) -> str:
+    """Lines longer than `width` go on in the next line, further in."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        while len(line) > width and (cut := line.rfind("  ", _HANG + 1, width)) > 0:
+            lines.append(line[:cut])
+            line = f"{'':<{_HANG}}{line[cut:].lstrip()}"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def write(path: Path, verdict: VerdictView, *, width: int = 100, context: Sequence[Row] = ()) -> None:

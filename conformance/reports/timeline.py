@@ -282,5 +282,7 @@ def _ends(op: _Op) -> str:
             return "goes on"
         case Kind.FAULT:
             return "healed"
+        case Kind.COMMIT:
+            return _answer(op.first).strip() or op.first.outcome.value
         case _:
             return _label(op)

@@ -17,8 +17,8 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.plan import Action, Plan
 
-PROFILE = "rocketmq-5-orderly"
-"""What the reference promises: what RocketMQ 5 does."""
+PROFILE = "reference"
+"""What the reference promises: everything, with nothing allowed."""
 
 
 class SimulatedTarget:

@@ -60,7 +60,7 @@ def test_an_allowed_clause_shows_its_reason_and_no_story(allowed: VerdictView) -
 def test_clauses_that_are_not_claimed_share_a_line_per_reason(allowed: VerdictView) -> None:
     """They are named, not tabulated."""
     printed = text.render(text.report(allowed, width=100), width=100)
-    assert "not claimed   ORD-2: the mode has no order" in printed
+    assert "not claimed    ORD-2: the mode has no order" in printed
 
 
 def test_names_with_brackets_are_printed_as_they_are(refuted: VerdictView) -> None:
