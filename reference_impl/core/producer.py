@@ -239,9 +239,7 @@ class Producer:
 
     # ------------------------------------------------------------ requests
 
-    def _request(
-        self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd
-    ) -> None:
+    def _request(self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd) -> None:
         if address is None:
             on_end(now_ms, None, "unreachable")
             return
@@ -275,9 +273,7 @@ class Producer:
         on_end = partial(self._route_answered, topic, tried)
         self._request(now_ms, self.config.name_servers[tried], command, self.config.request_timeout_ms, on_end)
 
-    def _route_answered(
-        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
-    ) -> None:
+    def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             if self.routes.get(topic) != route:
@@ -304,9 +300,7 @@ class Producer:
         for address in addresses:
             self._beaten.add(address)
             command = Command(RequestCode.HEART_BEAT, body=body)
-            self._request(
-                now_ms, address, command, self.config.request_timeout_ms, partial(self._beat_ended, address)
-            )
+            self._request(now_ms, address, command, self.config.request_timeout_ms, partial(self._beat_ended, address))
 
     def _beat_ended(self, address: Address, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is None:
@@ -319,9 +313,7 @@ class Producer:
         if message_id is None:
             self._ids += 1
             message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
-        sending = Sending(
-            message, message_id, self._properties(message, message_id), zlib.crc32(message.body)
-        )
+        sending = Sending(message, message_id, self._properties(message, message_id), zlib.crc32(message.body))
         if self.stopping:
             self._out.append(SendDone(message.token, Outcome.REFUSED, message_id=message_id))
             return
@@ -401,9 +393,7 @@ class Producer:
             stored = SendResponse.from_ext(answer.ext)
             place = {"queue_id": stored.queue_id, "queue_offset": stored.queue_offset}
             self._out.append(End(sending.op, Outcome.OK, {"code": answer.code, **place}))
-            self._done(
-                now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset
-            )
+            self._done(now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset)
             return
         if answer is None:
             outcome = Outcome.REFUSED if reason in ("unreachable", "no route") else Outcome.UNKNOWN

@@ -126,9 +126,7 @@ class Core(ABC):
 
     # ------------------------------------------------------------ requests
 
-    def request(
-        self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd
-    ) -> None:
+    def request(self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd) -> None:
         """Asks; `on_end` hears how it ended. A broker without a known address is unreachable, at once."""
         if address is None:
             on_end(now_ms, None, UNREACHABLE)
@@ -173,9 +171,7 @@ class Core(ABC):
         self._out.append(Begin(self._number, kind, fields, rows))
         return self._number
 
-    def end(
-        self, op: int, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
+    def end(self, op: int, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> None:
         self._out.append(End(op, outcome, fields, rows))
 
     def note(self, kind: Kind, fields: Mapping[str, Any]) -> None:

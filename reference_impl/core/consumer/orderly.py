@@ -1,7 +1,7 @@
 """The orderly consumer: all parts together, and its start.
 
-    consumer = OrderlyConsumer(ConsumerConfig("c1", "billing", {"orders": "*"}, ("ns:9876",)))
-    for effect in consumer.handle(now_ms, Start()): ...
+consumer = OrderlyConsumer(ConsumerConfig("c1", "billing", {"orders": "*"}, ("ns:9876",)))
+for effect in consumer.handle(now_ms, Start()): ...
 """
 
 from __future__ import annotations

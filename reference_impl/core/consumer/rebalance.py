@@ -149,18 +149,14 @@ class Rebalancing(Pulling):
                 candidate.unwanted = queue not in wanted
         self._add_lanes(now_ms, share)
 
-    def _note_share(
-        self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]
-    ) -> None:
+    def _note_share(self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]) -> None:
         view = (tuple(queues), tuple(members), tuple(share))
         if self._last_view.get(topic) == view:
             return
         self._last_view[topic] = view
         detail = " ".join(f"{queue.broker}/{queue.queue_id}" for queue in share)
         view_text = " ".join(members)
-        self.note(
-            Kind.ASSIGN, {**self._who, "topic": topic, "value": len(share), "view": view_text, "detail": detail}
-        )
+        self.note(Kind.ASSIGN, {**self._who, "topic": topic, "value": len(share), "view": view_text, "detail": detail})
 
     # ------------------------------------------------------------ new lanes
 

@@ -87,9 +87,7 @@ class Routes(Core):
         on_end = partial(self._route_answered, topic, tried)
         self.request(now_ms, address, command, self.config.request_timeout_ms, on_end)
 
-    def _route_answered(
-        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
-    ) -> None:
+    def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             self._open_questions -= 1

@@ -77,9 +77,7 @@ def test_nearby() -> None:
     all_queues = [*queues(4, "r1-b"), *queues(2, "r2-b"), *queues(3, "r3-b")]
     allocate = nearby(averagely, lambda queue: queue.broker[:2], lambda member: member[:2])
     members = ["r1-c0", "r1-c1", "r2-c0"]
-    shares = {
-        member: [(q.broker[:2], q.queue_id) for q in allocate(member, all_queues, members)] for member in members
-    }
+    shares = {member: [(q.broker[:2], q.queue_id) for q in allocate(member, all_queues, members)] for member in members}
     assert shares == {
         "r1-c0": [("r1", 0), ("r1", 1), ("r3", 0)],
         "r1-c1": [("r1", 2), ("r1", 3), ("r3", 1)],

@@ -66,9 +66,7 @@ class Seen:
 class Bench:
     """One consumer `c1` of group `g` on topic `t` of broker `b0`; the group's retry topic is unknown."""
 
-    def __init__(
-        self, consumer_class: type[OrderlyConsumer] = OrderlyConsumer, queues: int = 1, **config: Any
-    ) -> None:
+    def __init__(self, consumer_class: type[OrderlyConsumer] = OrderlyConsumer, queues: int = 1, **config: Any) -> None:
         settings = {"consume_from": "first", **config}
         settings.setdefault("topics", {"t": "*"})
         self.config = ConsumerConfig(client_id="c1", group="g", name_servers=("ns",), **settings)
@@ -324,6 +322,3 @@ def one_message(bench: type[Bench]) -> Bench:
     made.append(3)
     assert made.offsets == [0]
     return made
-
-
-

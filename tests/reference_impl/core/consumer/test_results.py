@@ -32,9 +32,7 @@ AUTO_TWO_DONE = [
 
 
 @pytest.mark.parametrize(("outcome", "manual", "offset", "when", "then"), AUTO_TWO_DONE)
-def test_auto_mode(
-    bench: Any, outcome: Outcome, manual: bool, offset: int, when: str, then: list[int]
-) -> None:
+def test_auto_mode(bench: Any, outcome: Outcome, manual: bool, offset: int, when: str, then: list[int]) -> None:
     """Two messages done in auto mode, the third ends as given."""
     b = bench().start()
     b.append(5)
