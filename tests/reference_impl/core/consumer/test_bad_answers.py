@@ -35,7 +35,7 @@ def test_a_garbled_answer_is_no_answer_and_the_next_one_mends_it(
         b.give(Answered(request.token, answer))
     if ended:
         kind, outcome = ended
-        assert [seen.outcome for seen in b.of(kind)][0] is outcome
+        assert next(seen.outcome for seen in b.of(kind)) is outcome
     b.advance(31_000)
     b.append(1)
     assert b.offsets == [0]
