@@ -139,7 +139,7 @@ def test_check_of_a_good_history_is_upheld(run: Run, profile: str, tmp_path: Pat
 # --------------------------------------------------------------------------------------- list, doctor
 
 
-@pytest.mark.parametrize("what", ["clauses", "profiles", "targets", "mutants"])
+@pytest.mark.parametrize("what", ["clauses", "profiles", "targets", "scenarios", "faults", "mutants"])
 def test_lists_keep_their_schema(run: Run, what: str) -> None:
     """Each is a list of objects with a name, and people get a line for each."""
     result = run("list", what, "--format", "json")
