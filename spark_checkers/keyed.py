@@ -51,7 +51,7 @@ def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
     columns = KEY_COLUMNS[key]
     wanted = rows.where(F.col("kind").isin(sorted(kinds)) & F.col("level").isin(sorted(levels)))
     names = list(needed(twins))
-    if SOURCE in columns:
+    if any(_needs_source(twin) for twin in twins):
         origin = F.when(F.col("origin_id") != "", F.col("origin_id"))
         wanted = wanted.withColumn(SOURCE, F.coalesce(origin, F.col("message_id"), F.col("origin_id")))
         names.append(SOURCE)
@@ -64,6 +64,10 @@ def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
         .sortWithinPartitions(*columns, "seq_begin")
         .mapInArrow(partial(_judge_batches, columns=columns, twins=tuple(twins), runs=runs), FINDINGS)
     )
+
+
+def _needs_source(twin: Twin) -> bool:
+    return "origin_id" in twin.columns
 
 
 def _judge_batches(
@@ -85,7 +89,7 @@ def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: i
         rows = keep(
             table.append_column(SOURCE, source), "kind", {kind for twin in chosen for kind in twin.clause.kinds}
         )
-        rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key]])])
+        rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
         for name in _MUST_HAVE[key]:
             rows = rows.filter(rows.column(name).is_valid())
         columns = [

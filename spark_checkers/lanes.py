@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, RunContext, Rows
+from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
@@ -51,6 +51,7 @@ class Op(NamedTuple):
     outcome: Outcome
     code: int
     manual: bool
+    has_mode: bool
     suspend: int
     started: int
     ended: int
@@ -256,6 +257,7 @@ class Digest:
             [OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()],
             rows.number("code")[where].tolist(),
             self._manual[where].tolist(),
+            (rows.text("commit_mode")[where] != NO_TEXT).tolist(),
             rows.number("suspend_ms")[where].tolist(),
             rows.started[where].tolist(),
             rows.ended[where].tolist(),
@@ -269,8 +271,14 @@ class Digest:
         start, stop = stretch.events
         return zip(self.phase[start:stop].tolist(), self.ops(self.row[start:stop]), strict=True)
 
-    def lanes(self, kinds: Iterable[Kind]) -> Iterator[LaneItems]:
-        """Every lane with its items of these kinds (a stretch counts as DELIVER)."""
+    def lanes(self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True) -> Iterator[LaneItems]:
+        """Every lane with its items of these kinds (a stretch counts as DELIVER).
+
+        asides: kinds whose begins are listed apart, for they cut no stretch. grouped: leave out rows of no group.
+        """
+        rows = self.rows
+        aside = np.flatnonzero(rows.are(*asides)) if asides else np.zeros(0, np.int64)
+        aside = aside[np.argsort(rows.lane[aside], kind="stable")]
         wanted = np.zeros(len(KINDS) + 1, np.bool_)
         wanted[[KINDS.index(kind) for kind in kinds]] = True
         chosen = np.flatnonzero(self.is_item & wanted[self.kind])
@@ -289,7 +297,14 @@ class Digest:
                 (phases[i], ops[at[i]]) if stretch[i] < 0 else (STRETCH, self.stretches[stretch[i]])
                 for i in range(start, stop)
             ]
-            yield LaneItems(self, int(row[start]), items)
+            place = int(row[start])
+            if grouped and rows.group[place] == NO_TEXT:
+                continue
+            found = LaneItems(self, place, items)
+            if len(aside):
+                low, high = np.searchsorted(rows.lane[aside], [rows.lane[place], rows.lane[place] + 1])
+                found.asides = self.ops(aside[low:high])
+            yield found
 
 
 class LaneItems:
@@ -317,7 +332,7 @@ class LaneItems:
 class Machine:
     """The state of one lane for one clause. A subclass says what a begin and an end do, and may take stretches."""
 
-    __slots__ = ("broker", "config", "context", "findings", "lane", "now", "stakes")
+    __slots__ = ("broker", "config", "context", "findings", "inside", "lane", "now", "stakes")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         self.lane = lane
@@ -327,6 +342,7 @@ class Machine:
         self.findings = findings
         self.stakes = 0
         self.now = 0
+        self.inside: list[Op] = []  # the asides that begin during the stretch
 
     def begins(self, op: Op) -> None:
         """An operation begins."""
@@ -335,7 +351,10 @@ class Machine:
         """An operation ends."""
 
     def takes(self, stretch: Stretch) -> bool:
-        """Take a stretch as a whole; False: it has to be gone through. Must change nothing when False."""
+        """Take a stretch as a whole; False: it has to be gone through. Must change nothing when False.
+
+        `self.inside` holds what else began during the stretch, where the kernel asked for such asides.
+        """
         return False
 
     def finish(self) -> None:
@@ -365,15 +384,20 @@ class Machine:
         return self.context.paused_since(self.lane.name(client), at_us, self.now)
 
 
-def machine_kernel(machine: type[Machine], kinds: Iterable[Kind], *, lease: bool) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause that is a machine per lane. lease: it stops judging at a step of a wall clock."""
-    wanted = frozenset(kinds)
+def machine_kernel(
+    machine: type[Machine], kinds: Iterable[Kind], *, lease: bool, asides: Iterable[Kind] = ()
+) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause that is a machine per lane. lease: it stops judging at a step of a wall clock.
+
+    asides: kinds whose begins the machine wants too, although they cut no stretch (see `Machine.takes`).
+    """
+    wanted, apart = frozenset(kinds), frozenset(asides)
 
     def kernel(rows: Rows, findings: Findings) -> None:
-        for lane in rows.digest.lanes(wanted):
+        for lane in rows.digest.lanes(wanted, apart):
             state = machine(lane, findings)
             until = lane.context.clock_stepped if lease else NEVER
-            _run(state, lane, until)
+            run_lane(state, lane, until)
             if until == NEVER:
                 state.finish()
             if state.stakes:
@@ -382,24 +406,37 @@ def machine_kernel(machine: type[Machine], kinds: Iterable[Kind], *, lease: bool
     return kernel
 
 
-def _run(state: Machine, lane: LaneItems, until: int) -> None:
+def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
+    """Lead a machine through a lane, up to the seq `until`."""
     begins, ends, takes = state.begins, state.ends, state.takes
+    asides, aside = lane.asides, 0
     for what, item in lane.items:
+        now = item.end if what == END else item.begin if what == BEGIN else item.first.begin
+        while aside < len(asides) and asides[aside].begin < now:
+            state.now = asides[aside].begin
+            begins(asides[aside])
+            aside += 1
+        if now >= until:
+            return
+        state.now = now
         if what == BEGIN:
-            if item.begin >= until:
-                return
-            state.now = item.begin
             begins(item)
         elif what == END:
-            if item.end >= until:
-                return
-            state.now = item.end
             ends(item)
         else:
-            state.now = item.first.begin
+            inside = aside
+            while inside < len(asides) and asides[inside].begin < item.last.end:
+                inside += 1
+            state.inside = asides[aside:inside]
             if until < NEVER or not takes(item):
-                for phase, op in lane.digest.expand(item):
-                    state.now = op.end if phase == END else op.begin
-                    if state.now >= until:
+                events = [(op.end if phase == END else op.begin, phase, op) for phase, op in lane.digest.expand(item)]
+                events += [(op.begin, BEGIN, op) for op in state.inside]
+                for at, phase, op in sorted(events, key=lambda event: event[:2]):
+                    if at >= until:
                         return
+                    state.now = at
                     (ends if phase == END else begins)(op)
+            aside = inside
+    for op in asides[aside:]:
+        state.now = op.begin
+        begins(op)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_checkers.keyed import BATCH_ROWS, KEY_COLUMNS, key_at, last_key_start, whole_keys
+from spark_checkers.keyed import BATCH_ROWS, KEY_COLUMNS, key_at, whole_keys
 from spark_checkers.rows import Runs, keep
 from spark_checkers.twin import FINDINGS, Twin, judge_table, needed, to_batch
 from specs.errors import HistoryError

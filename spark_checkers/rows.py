@@ -25,6 +25,7 @@ from specs.vocabulary import Kind, Level, Outcome
 
 if TYPE_CHECKING:
     from spark_checkers.lanes import Digest
+    from spark_checkers.progress import Sends
 
 NONE = int(np.iinfo(np.int64).min)
 """A number that is missing."""
@@ -228,20 +229,13 @@ class Rows:
 
     @cached_property
     def lane(self) -> Ints:
-        """Number of the row's lane; NO_TEXT where the row has no group or no queue."""
-        code = self._numbered(self.queue, self.group)
-        return np.where((self.queue == NO_TEXT) | (self.group == NO_TEXT), NO_TEXT, code)
+        """Number of the row's lane; NO_TEXT where it has no queue. Rows of no group are a lane of their own."""
+        return np.where(self.queue == NO_TEXT, NO_TEXT, self._numbered(self.queue, self.group))
 
     @cached_property
     def incarnation(self) -> Ints:
         """Number of (lane, incarnation); rows of a lane without an incarnation share one. NO_TEXT: no lane."""
         return np.where(self.lane == NO_TEXT, NO_TEXT, self._numbered(self.lane, self.text("incarnation")))
-
-    @cached_property
-    def client_lane(self) -> Ints:
-        """Number of (lane, client). NO_TEXT: no lane or no client."""
-        code = self._numbered(self.lane, self.client)
-        return np.where((self.lane == NO_TEXT) | (self.client == NO_TEXT), NO_TEXT, code)
 
     def _numbered(self, *columns: Ints) -> Ints:
         return dense(*columns)[0] if self.size else np.zeros(0, np.int64)
@@ -254,11 +248,28 @@ class Rows:
         return self.text("detail") == self.code("detail", "corrected")
 
     @cached_property
+    def source(self) -> Ints:
+        """The id of the message as it was first sent, as a code."""
+        return self.text("source_id")
+
+    def starts_with(self, name: str, prefix: str) -> Mask:
+        """Does the text begin with the prefix?"""
+        codes, words = self._text(name)
+        return np.asarray([*(word.startswith(prefix) for word in words), False], np.bool_)[codes]
+
+    @cached_property
     def digest(self) -> Digest:
         """The lanes, with their uneventful calls folded away."""
         from spark_checkers.lanes import Digest
 
         return Digest(self)
+
+    @cached_property
+    def sends(self) -> Sends:
+        """The acknowledged sends, by queue and offset."""
+        from spark_checkers.progress import Sends
+
+        return Sends(self)
 
     # ---- what is known of the runs
 

@@ -36,7 +36,7 @@ class Lane(Machine):
         if op.kind is Kind.UNLOCK:
             if client.unlock is None:
                 client.unlock = op
-        elif op.kind is Kind.COMMIT and len(self.clients) > 1:
+        elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and len(self.clients) > 1:
             self.stakes += 1
             if client.others is not None and client.unlock is not None and not self.broker_died_since(client.lock):
                 self.found(client.lock, client.unlock, client.others, op, certain=self.one_clock)

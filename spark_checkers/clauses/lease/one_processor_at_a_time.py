@@ -10,11 +10,12 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Client:
-    """One client: its last certain grant, its last call, and of all its calls the one that ends last."""
+    """One client: its last grant, the same if certain, its last call, and of all its calls the one that ends last."""
 
-    __slots__ = ("lock", "op", "running")
+    __slots__ = ("granted", "lock", "op", "running")
 
     def __init__(self) -> None:
+        self.granted: Op | None = None
         self.lock: Op | None = None
         self.op = NONE
         self.running: Op | None = None
@@ -48,6 +49,9 @@ class Lane(Machine):
             if not over and stretch.earliest_us - state.lock.started <= self.limit_us:  # type: ignore[union-attr]
                 return False
         client = self._client(code)
+        granted = client.granted
+        if granted is not None and self.context.broker_died_between(self.broker, granted.begin, stretch.last.end):
+            return False
         if others:
             self.stakes += stretch.calls - (stretch.first.op == client.op)
         client.op = stretch.last.op
@@ -68,7 +72,9 @@ class Lane(Machine):
             client = self._client(op.client)
             if op.op != client.op:
                 client.op = op.op
-                self._call(op)
+                granted = client.granted
+                if granted is None or not self.broker_died_since(granted):
+                    self._call(op)
             self._runs(client, op)
 
     def _call(self, op: Op) -> None:
@@ -90,7 +96,9 @@ class Lane(Machine):
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
-            self._client(op.client).lock = None if self.unlocks.may_undo(op) else op
+            client = self._client(op.client)
+            client.granted = op
+            client.lock = None if self.unlocks.may_undo(op) else op
 
 
 TWIN = Twin("LSE-2", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER), lease=True))

@@ -1,0 +1,254 @@
+"""CMT-2 over columns: a stretch is taken whole unless some of its calls, or a pull, show a commit that is late."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.progress import acknowledges
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.clauses.base import Intervals
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+
+
+class Ends:
+    """The ends of finished batches of one stretch, ascending, each with the row that ended it."""
+
+    __slots__ = ("at", "lane", "ops", "stretch")
+
+    def __init__(self, lane: LaneItems, stretch: Stretch) -> None:
+        self.lane = lane
+        self.stretch = stretch
+        self.ops: list[Op] | None = None
+        self.at = 0  # how many of them are committed
+
+    def rows(self) -> list[Op]:
+        """The last row of every acknowledging call. Looked up when first asked for."""
+        if self.ops is None:
+            highest: dict[int, Op] = {}
+            for phase, op in self.lane.digest.expand(self.stretch):
+                if phase == END and acknowledges(op):
+                    highest[op.op] = op
+            self.ops = list(highest.values())
+        return self.ops
+
+    @property
+    def one_by_one(self) -> bool:
+        """Is every message of the stretch a batch of its own, and finished by its call?"""
+        return self.stretch.calls == self.stretch.rows and not self.stretch.first.manual
+
+    def holds(self, value: int) -> bool:
+        if not self.stretch.first.offset < value <= self.stretch.finished_to:
+            return False
+        return self.one_by_one or any(op.offset + 1 == value for op in self.rows())
+
+
+class Incarnation:
+    """One incarnation: its start, the ends of its finished batches, and which of them wait for a commit."""
+
+    __slots__ = (
+        "add",
+        "calls",
+        "committed",
+        "dropped",
+        "ends",
+        "last_call",
+        "late",
+        "owed",
+        "start",
+        "start_row",
+        "stretches",
+    )
+
+    def __init__(self) -> None:
+        self.add: Op | None = None
+        self.start = NONE
+        self.start_row: Op | None = None
+        self.ends = Intervals()
+        self.stretches: list[Ends] = []
+        self.committed = NONE
+        self.calls: dict[int, int] = {}
+        self.last_call: Op | None = None
+        self.owed: deque[Op | Ends] = deque()
+        self.late = False
+        self.dropped = False
+
+    def oldest_owed(self) -> Op | None:
+        """The row that ended the oldest batch that waits for its commit."""
+        if not self.owed:
+            return None
+        head = self.owed[0]
+        if isinstance(head, Op):
+            return head
+        return head.stretch.first if head.at == 0 and head.one_by_one else head.rows()[head.at]
+
+    def forget_oldest(self) -> None:
+        head = self.owed[0]
+        if isinstance(head, Ends):
+            head.at += 1
+            if head.at < (head.stretch.rows if head.one_by_one else len(head.rows())):
+                return
+        self.owed.popleft()
+
+    def committed_to(self, value: int) -> None:
+        """Batches that end at or below the value wait no longer, as far as the oldest goes."""
+        while self.owed:
+            head = self.owed[0]
+            if isinstance(head, Op):
+                if head.offset + 1 > value:
+                    return
+                self.owed.popleft()
+            elif value >= head.stretch.finished_to:
+                self.owed.popleft()
+            elif head.one_by_one:
+                head.at = max(head.at, value - head.stretch.first.offset)
+                return
+            else:
+                rows = head.rows()
+                while head.at < len(rows) and rows[head.at].offset + 1 <= value:
+                    head.at += 1
+                return
+
+    def is_end(self, value: int) -> bool:
+        return value in self.ends or any(each.holds(value) for each in reversed(self.stretches))
+
+
+class Lane(Machine):
+    """The incarnations of the lane, and those under which the offset was reset."""
+
+    __slots__ = ("bound_us", "incarnations", "void")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        config = self.config
+        self.bound_us = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms) * MS
+        self.incarnations: dict[int, Incarnation] = {}
+        self.void: set[int] = set()
+
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        mine_inside = [op for op in self.inside if op.incarnation == stretch.first.incarnation]
+        if mine is not None:
+            finishes = stretch.finished_to > stretch.first.offset and not mine.dropped
+            owes = finishes and mine.add is not None and not mine.late
+            oldest = mine.oldest_owed()
+            ends = Ends(self.lane, stretch) if finishes else None
+            if oldest is None and owes and ends is not None:
+                oldest = stretch.first if ends.one_by_one else ends.rows()[0]
+            if oldest is not None:
+                latest = max([stretch.latest_us, *(op.started for op in mine_inside)])
+                if latest > _ended(oldest) + self.bound_us:
+                    return False
+            if ends is not None:
+                if ends.one_by_one:
+                    mine.ends.add(stretch.first.offset + 1, stretch.finished_to + 1)
+                else:
+                    mine.stretches.append(ends)
+                if owes:
+                    mine.owed.append(ends)
+            mine.last_call = stretch.last
+        for op in self.inside:
+            if op.incarnation != stretch.first.incarnation:
+                self.begins(op)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.void.update(self.incarnations)
+            self.incarnations.clear()
+            return
+        if op.incarnation == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            new = self.incarnations[op.incarnation] = Incarnation()
+            new.add = op
+            self.void.discard(op.incarnation)
+            if op.value != NONE:
+                new.start, new.start_row = op.value, op
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None:
+            return
+        if op.kind is Kind.DELIVER:
+            if op.offset != NONE and op.offset > mine.calls.get(op.op, NONE):
+                mine.calls[op.op] = op.offset
+                mine.last_call = op
+            self._works(mine, op)
+        elif op.kind is Kind.PULL:
+            self._works(mine, op)
+        elif op.kind is Kind.COMMIT:
+            self._committed(mine, op)
+        elif op.kind is Kind.DROP:
+            mine.dropped = True
+            mine.owed.clear()
+
+    def _works(self, mine: Incarnation, op: Op) -> None:
+        """The incarnation is still at work: does a finished batch wait for its commit for too long?"""
+        while mine.add is not None:
+            finished = mine.oldest_owed()
+            if finished is None or op.started <= _ended(finished) + self.bound_us:
+                return
+            if self.paused_since(op.client, _ended(finished)) or self.broker_died_since(finished):
+                mine.forget_oldest()
+                continue
+            mine.late = True
+            mine.owed.clear()
+            self.found(mine.add, finished, op)
+
+    def _committed(self, mine: Incarnation, op: Op) -> None:
+        if op.value == NONE:
+            return
+        mine.committed_to(op.value)
+        if op.corrected:
+            mine.committed = op.value
+        elif mine.start_row is not None:
+            self.stakes += 1
+            fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
+            mine.committed = op.value
+            if not fits:
+                self.found(mine.start_row, op)
+
+    def ends(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT:
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if op.kind is Kind.FETCH_OFFSET:
+            if mine is None and op.incarnation not in self.void:
+                mine = self.incarnations[op.incarnation] = Incarnation()
+            if mine is not None:
+                self._looked_up(mine, op)
+        elif mine is None:
+            return
+        elif op.kind is Kind.DELIVER:
+            self._call_ends(mine, op)
+        elif op.kind is Kind.DEAD_LETTER:
+            last = mine.last_call
+            if op.outcome is Outcome.OK and last is not None and last.offset == op.offset:
+                if last.outcome in LISTENER_SUSPENDS and not last.manual:
+                    mine.ends.add(op.offset + 1)
+
+    def _looked_up(self, mine: Incarnation, op: Op) -> None:
+        if op.outcome is Outcome.OK and op.value >= 0:
+            mine.start, mine.start_row = op.value, op
+        elif op.outcome is Outcome.REFUSED and op.value == -1:
+            first = self.config.consume_from == "first"
+            mine.start, mine.start_row = (0, op) if first else (NONE, None)
+
+    def _call_ends(self, mine: Incarnation, op: Op) -> None:
+        if op.offset == NONE or mine.calls.get(op.op) != op.offset:
+            return
+        del mine.calls[op.op]
+        if acknowledges(op) and not mine.dropped:
+            mine.ends.add(op.offset + 1)
+            if mine.add is not None and not mine.late:
+                mine.owed.append(op)
+
+
+def _ended(op: Op) -> int:
+    return op.ended if op.ended < NEVER and op.ended else op.started
+
+
+_KINDS = (Kind.COMMIT, Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.RESET)
+TWIN = Twin("CMT-2", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
+find = TWIN.find

@@ -1,0 +1,96 @@
+"""DLQ-2 over columns: only messages that were given up are looked at, message by message."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
+from spark_checkers.rows import NEVER, NONE, Findings, Rows
+from spark_checkers.segments import Ints, dense
+from spark_checkers.twin import Twin
+from specs.vocabulary import CommitMode, Kind, Outcome
+
+
+class Message:
+    """One message and group: its dead letters and the places where it was read, two of each at most."""
+
+    __slots__ = ("incarnation", "letters", "places", "reads", "spoiled")
+
+    def __init__(self) -> None:
+        self.letters: list[int] = []
+        self.incarnation = -2
+        self.reads: list[int] = []
+        self.places: set[tuple[int, int, int]] = set()
+        self.spoiled = False
+
+
+def of_interest(rows: Rows) -> Ints:
+    """Dead letters, reads of dead letters, and manual deliveries of messages that were given up."""
+    letter, read = rows.are(Kind.DEAD_LETTER), dead_reads(rows)
+    manual = rows.are(Kind.DELIVER) & (rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL))
+    message, count = dense(rows.run, rows.source)
+    given_up = np.zeros(count, np.bool_)
+    given_up[message[letter]] = True
+    return np.flatnonzero((letter | read | manual) & given_up[message])
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """A message given up once is found once."""
+    where = of_interest(rows)
+    if not len(where):
+        return
+    number, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
+    # Letters count when they begin and reads when they end; the first two of either are kept.
+    when = np.where(rows.are(Kind.READ)[where], rows.end[where], rows.begin[where])
+    order = np.argsort(when, kind="stable")
+    messages: dict[int, Message] = {}
+    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
+    first_try = np.isin(rows.number("attempt"), (NONE, 1))
+    for index in order.tolist():
+        row = int(where[index])
+        message = messages.get(int(number[index]))
+        if message is None:
+            message = messages[int(number[index])] = Message()
+        if read[row]:
+            if ok[row] and rows.end[row] < NEVER:
+                place = (
+                    int(rows.text("broker")[row]),
+                    int(rows.number("queue_id")[row]),
+                    int(rows.offset[row]),
+                )
+                if len(message.reads) < 2 and place not in message.places:
+                    message.places.add(place)
+                    message.reads.append(row)
+        elif manual[row]:
+            message.spoiled = True
+        else:
+            incarnation = int(rows.text("incarnation")[row])
+            if not ok[row] or not first_try[row] or (message.letters and incarnation != message.incarnation):
+                message.spoiled = True
+            elif len(message.letters) < 2:
+                message.letters.append(row)
+                message.incarnation = incarnation
+    for message in messages.values():
+        _conclude(message, rows, findings)
+
+
+def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
+    letters, reads = message.letters, message.reads
+    if message.spoiled or not letters or not (reads or len(letters) > 1):
+        return
+    if rows.config_of(letters[0]).batch != 1:
+        return
+    findings.at_stake(np.asarray(letters[:1]))
+    if len(letters) > 1:
+        findings.violation(letters)
+    elif len(reads) > 1:
+        findings.violation([letters[0], *reads])
+
+
+TWIN = Twin(
+    "DLQ-2",
+    ("message_id", "origin_id", "incarnation", "queue_offset", "outcome", "attempt", "commit_mode"),
+    kernel,
+)
+find = TWIN.find

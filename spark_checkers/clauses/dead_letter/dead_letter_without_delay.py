@@ -1,0 +1,57 @@
+"""DLQ-7 over columns: per message and group, reads of dead letters against the last acknowledged dead letter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import NOWHERE, Ints, Timeline, dense
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
+
+
+def group_of(rows: Rows, where: Ints) -> Ints:
+    """Of which group a row is, as a number: a dead letter says it, the topic of a read names it."""
+    words: dict[str, int] = {}
+    topics = [word.removeprefix(DLQ_PREFIX) if word.startswith(DLQ_PREFIX) else "" for word in rows.words("topic")]
+    by_topic = np.asarray([*(words.setdefault(word, len(words)) for word in topics), NO_TEXT], np.int64)
+    by_group = np.asarray(
+        [*(words.setdefault(word, len(words)) for word in rows.words("group")), words.setdefault("", len(words))],
+        np.int64,
+    )
+    return np.where(rows.are(Kind.READ)[where], by_topic[rows.text("topic")[where]], by_group[rows.group[where]])
+
+
+def dead_reads(rows: Rows) -> np.ndarray:
+    """Is this a read of a dead letter?"""
+    return rows.are(Kind.READ) & rows.starts_with("topic", DLQ_PREFIX)
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """A dead letter that was stored later than the bound after its answer waited."""
+    ok = rows.ended_as(Outcome.OK)
+    letter = rows.are(Kind.DEAD_LETTER)
+    where = np.flatnonzero(letter | dead_reads(rows))
+    stepped = rows.clock_stepped(where)
+    message, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
+    of = np.full(rows.size, NOWHERE, np.int64)
+    of[where] = message
+    limit = np.full(rows.size, NEVER, np.int64)
+    limit[where] = stepped
+    sent = where[(letter & ok)[where] & (rows.end[where] < limit[where])]
+    failed = where[(letter & ~ok)[where] & (rows.begin[where] < limit[where])]
+    reads = where[(~letter & ok)[where] & (rows.end[where] < limit[where])]
+    last = Timeline(of[sent], rows.end[sent]).last_before(of[reads], rows.end[reads])
+    spoiled = Timeline(of[failed], rows.begin[failed]).count_before(of[reads], rows.end[reads]) > 0
+    known = (last != NOWHERE) & ~spoiled & (rows.number("wall_us")[reads] != NONE)
+    reads, sent = reads[known], sent[last[known]] if len(sent) else sent
+    told = rows.number("wall_us")[sent] + rows.ended[sent] - rows.started[sent]
+    judged = rows.number("wall_us")[sent] != NONE
+    reads, sent, told = reads[judged], sent[judged], told[judged]
+    findings.at_stake(reads)
+    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS
+    findings.violated(sent[late], reads[late], certain=rows.certain(reads[late]))
+
+
+TWIN = Twin("DLQ-7", ("message_id", "origin_id", "outcome", "started_us", "ended_us", "wall_us"), kernel)
+find = TWIN.find

@@ -1,0 +1,355 @@
+"""How far each group of a queue is: what the twins of ORD-4 and CMT-1 share.
+
+*Finished*, *start* and *known* are those of the specification: an acknowledged call (auto) or one that a later
+COMMIT of its incarnation covers (manual) finishes its messages, and so does an acknowledged dead letter; a dropped
+incarnation finishes nothing; an offset holds a message once a SEND with it was acknowledged or a delivery of it
+began. Sends are not gone through: they are looked up, by offset, when an unfinished message is in question.
+
+Where several groups read one queue, a SEND speaks for a group only if the group was seen before all groups seen so
+far had finished that message. That takes the other lanes of the queue, so such findings are settled after all
+lanes of the queue have been gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, run_lane
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints
+from specs.clauses.base import Intervals
+from specs.vocabulary import Kind, Outcome
+
+PROGRESS_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.RESET)
+_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
+
+
+def acknowledges(op: Op) -> bool:
+    """Does the call's result finish its message? In auto mode a ROLLBACK does so as well."""
+    return op.outcome is Outcome.COMMIT if op.manual else op.outcome in _ACKNOWLEDGES
+
+
+class Sends:
+    """The acknowledged sends of all queues, by offset."""
+
+    def __init__(self, rows: Rows) -> None:
+        delay = rows.number("delay_level")
+        sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.queue != NO_TEXT) & (rows.offset != NONE)
+        sent &= ((delay == 0) | (delay == NONE)) & (rows.end < NEVER)
+        where = np.flatnonzero(sent)
+        order = np.lexsort((rows.end[where], rows.offset[where], rows.queue[where]))
+        self.where: Ints = where[order]
+        self._queue = rows.queue[self.where]
+        self._offset = rows.offset[self.where]
+        self._end = rows.end[self.where]
+
+    def _range(self, queue: int, start: int, stop: int) -> slice:
+        low, high = np.searchsorted(self._queue, [queue, queue + 1])
+        part = self._offset[low:high]
+        return slice(int(low + np.searchsorted(part, start)), int(low + np.searchsorted(part, stop)))
+
+    def first_known(self, queue: int, start: int, stop: int, now: int) -> int | None:
+        """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with."""
+        part = self._range(queue, start, stop)
+        known = np.flatnonzero(self._end[part] < now)
+        return int(self._offset[part][known[0]]) if len(known) else None
+
+    def row(self, queue: int, offset: int, now: int) -> tuple[int, int] | None:
+        """(position, seq of the end) of the latest such SEND of an offset."""
+        part = self._range(queue, offset, offset + 1)
+        known = np.flatnonzero(self._end[part] < now)
+        return (int(self.where[part][known[-1]]), int(self._end[part][known[-1]])) if len(known) else None
+
+
+class Incarnation:
+    """One client's work on the lane. start_row: what says where it begins."""
+
+    __slots__ = ("add", "delivers", "dropped", "lowest", "manual", "proof", "start", "start_row", "taken", "void")
+
+    def __init__(self) -> None:
+        self.add: Op | None = None
+        self.start: int | None = None
+        self.start_row: Op | None = None
+        self.lowest: int | None = None
+        self.delivers = False
+        self.manual = False
+        self.taken = Intervals()
+        self.dropped: Op | None = None
+        self.void = False
+        self.proof: Op | None = None
+
+
+class Claim(NamedTuple):
+    """A violation shown by the first of these that holds: (evidence, None), or (evidence, offset of a SEND)."""
+
+    choices: list[tuple[list[int], int | None]]
+    now: int
+
+
+class Progress(Machine):
+    """One group on the queue. A subclass asks its questions at commits or first deliveries."""
+
+    __slots__ = (
+        "claims",
+        "delivered",
+        "finished",
+        "incarnations",
+        "log",
+        "queue",
+        "seen_at",
+        "sends",
+        "shared",
+        "unfinished",
+        "was_reset",
+    )
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        rows = lane.digest.rows
+        self.queue = int(rows.queue[lane.place])
+        self.sends: Sends = rows.sends
+        self.finished = Intervals()
+        self.delivered = Intervals()
+        self.unfinished: dict[int, list[Op]] = {}
+        self.incarnations: dict[int, Incarnation] = {}
+        self.was_reset = False
+        self.claims: list[Claim] = []
+        self.shared = False  # does another group read the queue?
+        self.seen_at = NEVER
+        self.log: list[tuple[int | Stretch, int, int]] = []  # what was finished when, for the other groups
+
+    def incarnation(self, code: int) -> Incarnation:
+        found = self.incarnations.get(code)
+        if found is None:
+            found = self.incarnations[code] = Incarnation()
+        return found
+
+    def seen(self) -> None:
+        self.seen_at = min(self.seen_at, self.now)
+
+    # ---- stretches
+
+    def takes(self, stretch: Stretch) -> bool:
+        first = stretch.first
+        mine = self.incarnation(first.incarnation)
+        if mine.dropped is not None:
+            return False
+        self.seen()
+        if not mine.delivers:
+            self.first_delivery(mine, first)
+            mine.delivers = True
+        mine.manual = first.manual
+        mine.lowest = first.offset if mine.lowest is None else min(mine.lowest, first.offset)
+        if stretch.finished_to > first.offset:
+            self._finish(first.offset, stretch.finished_to, stretch)
+            # What was taken before is committed along with the first that commits.
+            self._commit_taken(mine, stretch)
+        if stretch.finished_to < stretch.stop:
+            for phase, op in self.lane.digest.expand(stretch):
+                if phase != END and op.offset >= stretch.finished_to:
+                    self._hold(op)
+            mine.taken.add(stretch.finished_to, stretch.stop)
+        self.delivered.add(first.offset, stretch.stop)
+        return True
+
+    # ---- begins
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.DELIVER:
+            self.seen()
+            self._deliver(op)
+        elif op.kind is Kind.ADD:
+            self.seen()
+            if op.incarnation != NO_TEXT:
+                new = self.incarnations[op.incarnation] = Incarnation()
+                new.add = op
+                if op.value != NONE:
+                    new.start, new.start_row = op.value, op
+        elif op.kind is Kind.DROP:
+            self.seen()
+            if op.incarnation != NO_TEXT:
+                self.incarnation(op.incarnation).dropped = op
+        elif op.kind is Kind.RESET:
+            self.seen()
+            self._reset()
+
+    def first_delivery(self, mine: Incarnation, op: Op) -> None:
+        """The incarnation delivers for the first time."""
+
+    def _deliver(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT or op.offset == NONE:
+            return
+        mine = self.incarnation(op.incarnation)
+        if not mine.delivers:
+            self.first_delivery(mine, op)
+            mine.delivers = True
+        mine.manual = op.manual
+        mine.lowest = op.offset if mine.lowest is None else min(mine.lowest, op.offset)
+        self.delivered.add(op.offset)
+        self._hold(op)
+
+    def _hold(self, op: Op) -> None:
+        """Remember the delivery until somebody has finished its message."""
+        if op.offset in self.finished:
+            return
+        before = self.unfinished.get(op.offset, ())
+        self.unfinished[op.offset] = [*(each for each in before if each.incarnation != op.incarnation), op]
+
+    def _reset(self) -> None:
+        self.was_reset = True
+        self.unfinished.clear()
+        for each in self.incarnations.values():
+            each.void = True
+            each.start = each.start_row = each.lowest = None
+            each.taken.clear()
+
+    # ---- ends
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.DELIVER:
+            self.seen()
+            if op.incarnation != NO_TEXT and op.offset != NONE:
+                self._call_ends(self.incarnation(op.incarnation), op)
+        elif op.kind is Kind.DEAD_LETTER:
+            self.seen()
+            if op.incarnation != NO_TEXT and op.offset != NONE and op.outcome is Outcome.OK:
+                mine = self.incarnation(op.incarnation)
+                if op.manual or (not op.has_mode and mine.manual):
+                    mine.taken.add(op.offset)
+                else:
+                    self._finish(op.offset, op.offset + 1)
+                    self._commit_taken(mine)
+        elif op.kind is Kind.FETCH_OFFSET:
+            self.seen()
+            if op.incarnation != NO_TEXT:
+                self._looked_up(self.incarnation(op.incarnation), op)
+
+    def _call_ends(self, mine: Incarnation, op: Op) -> None:
+        if mine.dropped is not None:
+            return
+        if acknowledges(op):
+            self._finish(op.offset, op.offset + 1)
+            self._commit_taken(mine)
+        elif op.manual and op.outcome is Outcome.SUCCESS:
+            mine.taken.add(op.offset)
+        elif op.manual and op.outcome is Outcome.ROLLBACK:
+            mine.taken.clear()
+
+    def _looked_up(self, mine: Incarnation, op: Op) -> None:
+        if op.outcome is Outcome.OK and op.value >= 0:
+            mine.start, mine.start_row = op.value, op
+        elif op.outcome is Outcome.REFUSED and op.value == -1:
+            first = self.config.consume_from == "first"
+            mine.start, mine.start_row = (0, op) if first else (None, None)
+
+    def _commit_taken(self, mine: Incarnation, by: Stretch | None = None) -> None:
+        if mine.taken:
+            for start, stop in mine.taken.ranges():
+                self._finish(start, stop, by)
+            mine.taken.clear()
+
+    def _finish(self, start: int, stop: int, by: Stretch | None = None) -> None:
+        self.finished.add(start, stop)
+        if self.unfinished:
+            if stop - start > len(self.unfinished):
+                for offset in [each for each in self.unfinished if start <= each < stop]:
+                    del self.unfinished[offset]
+            else:
+                for offset in range(start, stop):
+                    self.unfinished.pop(offset, None)
+        if self.shared:
+            self.log.append((self.now if by is None else by, start, stop))
+
+    def finished_at(self, offset: int) -> int:
+        """The seq at which the group had finished the offset; NEVER if it has not."""
+        for when, start, stop in self.log:
+            if start <= offset < stop:
+                return when if isinstance(when, int) else self._within(when, offset)
+        return NEVER
+
+    def _within(self, stretch: Stretch, offset: int) -> int:
+        """The first acknowledging end of the stretch that covers the offset."""
+        own = offset if stretch.first.offset <= offset < stretch.stop else stretch.first.offset
+        for phase, op in self.lane.digest.expand(stretch):
+            if phase == END and acknowledges(op) and op.offset >= own:
+                return op.end
+        return NEVER
+
+    # ---- questions
+
+    def owed(self, start: int, stop: int) -> Iterator[int]:
+        """Offsets in start..stop-1 that certainly hold a message which nobody of the group finished, ascending."""
+        offset = start
+        while True:
+            offset = self.finished.first_missing(offset)
+            if offset >= stop:
+                return
+            delivered = self.delivered.first_present(offset)
+            until = stop if delivered is None else min(stop, delivered)
+            sent = self.sends.first_known(self.queue, offset, until, self.now)
+            known = delivered if sent is None else sent
+            if known is None or known >= stop:
+                return
+            if known == offset:
+                yield offset
+                offset += 1
+            else:
+                offset = known
+
+    def drop_of(self, op: Op) -> list[int]:
+        """The drop that keeps an acknowledging delivery from finishing its message: part of the evidence."""
+        found = self.incarnations.get(op.incarnation)
+        return [found.dropped.place] if found is not None and found.dropped is not None and acknowledges(op) else []
+
+    def claim(self, choices: list[tuple[list[int], int | None]]) -> None:
+        """A violation, shown by the first choice that holds."""
+        if choices:
+            self.claims.append(Claim(choices, self.now))
+
+
+def settle(lanes: list[Progress]) -> None:
+    """Turn the claims of one queue's groups into findings, now that all of them have been gone through."""
+    in_turn = sorted((lane for lane in lanes if lane.seen_at < NEVER), key=lambda lane: lane.seen_at)
+    for lane in lanes:
+        for claim in lane.claims:
+            for evidence, offset in claim.choices:
+                if offset is None:
+                    lane.findings.violation(evidence)
+                    break
+                sent = lane.sends.row(lane.queue, offset, claim.now)
+                if sent is not None and not _forgotten(in_turn, lane, offset, sent[1]):
+                    lane.findings.violation([*evidence, sent[0]])
+                    break
+
+
+def _forgotten(in_turn: list[Progress], lane: Progress, offset: int, sent_at: int) -> bool:
+    """Had all groups seen so far finished the message before this group was seen?"""
+    for number, following in enumerate(in_turn):
+        if number and sent_at < following.seen_at:
+            if all(each.finished_at(offset) < following.seen_at for each in in_turn[:number]):
+                return True
+        if following is lane:
+            break
+    return False
+
+
+def queue_kernel(machine: type[Progress], kinds: Iterable[Kind]) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause that is a machine per lane and asks about the sends of the whole queue."""
+    wanted = frozenset(kinds)
+
+    def kernel(rows: Rows, findings: Findings) -> None:
+        of_queue = groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place]))
+        for _queue, lanes in of_queue:
+            states = [machine(lane, findings) for lane in lanes]
+            for state in states:
+                state.shared = len(states) > 1
+                run_lane(state, state.lane, NEVER)
+                if state.stakes:
+                    findings.at_stake_times(state.lane.place, state.stakes)
+            settle(states)
+
+    return kernel
