@@ -11,7 +11,8 @@ The machine knows no clause: it is driven by what a cluster can meet, not by wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -38,6 +39,7 @@ PROBERS = ("e1", "e2", "e3")
 STRANGERS = "strangers"
 """A group without members, in which the probers have the lanes to themselves."""
 
+KEYS = ("k1", "k2", "k3", "k4")
 MESSAGES_MAX = 60
 SETTLE_MS = 400_000
 
@@ -45,8 +47,8 @@ SHORT: Mapping[str, int] = {
     "broker_lease_ms": 3_000,
     "client_lease_ms": 1_500,
     "lock_interval_ms": 1_000,
-    "rebalance_ms": 1_000,
-    "persist_ms": 700,
+    "rebalance_ms": 2_000,
+    "persist_ms": 1_000,
     "persist_first_ms": 1_000,
     "heartbeat_ms": 3_000,
     "channel_expiry_ms": 12_000,
@@ -57,7 +59,7 @@ SHORT: Mapping[str, int] = {
 """Every interval of the product, about twenty times shorter and in the same ratios."""
 
 GAPS_MS = (1, 2, 5, 20, 100, 400, 1_100)
-SUSPENDS_MS = (-1, 0, 9, 10, 100, 1_000, 30_000, 30_001)
+SUSPENDS_MS = (-1, 0, 9, 10, 11, 100, 1_000, 2_000, 30_000, 30_001)
 CODES = (
     RequestCode.LOCK_BATCH_MQ,
     RequestCode.UNLOCK_BATCH_MQ,
@@ -154,7 +156,8 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def do(self, verb: str, **args: Any) -> None:
         self.actions.append(Action(self.world.now_ms, verb, args))
-        self.world.perform(verb, args)
+        with self.breaking():
+            self.world.perform(verb, args)
 
     def listen(self, listener_rule: ListenerRule) -> None:
         self.decisions.append(listener_rule)
@@ -162,7 +165,17 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def wait(self, ms: int) -> None:
         """Time passes: at least a millisecond, so that what was just done comes before what follows."""
-        self.world.run_until(self.world.now_ms + max(1, ms))
+        with self.breaking():
+            self.world.run_until(self.world.now_ms + max(1, ms))
+
+    @contextmanager
+    def breaking(self) -> Iterator[None]:
+        """After an error there is nothing left to judge: the teardown must not hide it behind another."""
+        try:
+            yield
+        except BaseException:
+            self.cluster = None
+            raise
 
     def pick(self, names: tuple[str, ...] | list[str], number: int) -> str:
         return names[number % len(names)]
@@ -172,8 +185,8 @@ class ClusterMachine(RuleBasedStateMachine):
     @initialize(
         seed=st.integers(0, 9_999),
         short=st.sampled_from((True, True, True, False)),
-        limit=st.sampled_from((1, 2, 0, -1)),
-        batch=st.sampled_from((1, 1, 1, 2)),
+        limit=st.sampled_from((1, 2, 0, 1, -1)),
+        batch=st.sampled_from((1, 1, 1, 1, 2)),
         threads=st.sampled_from((20, 1)),
         brokers=st.sampled_from((1, 1, 2)),
         queues=st.sampled_from((2, 1, 3, 4)),
@@ -181,6 +194,9 @@ class ClusterMachine(RuleBasedStateMachine):
         pace_ms=st.sampled_from((1, 5, 40)),
         members=st.integers(1, 3),
         audit=st.booleans(),
+        keys=st.integers(0, 4),
+        effort=st.sampled_from(("light", "light", "steady", "heavy")),
+        poison=st.booleans(),
     )
     def begin(
         self,
@@ -195,6 +211,9 @@ class ClusterMachine(RuleBasedStateMachine):
         pace_ms: int,
         members: int,
         audit: bool,
+        keys: int,
+        effort: str,
+        poison: bool,
     ) -> None:
         numbers: dict[str, Any] = {**SHORT} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
@@ -222,13 +241,14 @@ class ClusterMachine(RuleBasedStateMachine):
         if audit:
             self.do("start", client="d1")
         self.wait(50)
+        self.load(keys, 3, effort, poison)
 
     # ------------------------------------------------------------ messages
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
     @rule(
         producer=st.sampled_from(PRODUCERS),
-        key=st.sampled_from(("k1", "k2", "k3", "k4", None)),
+        key=st.sampled_from((*KEYS, None)),
         count=st.integers(1, 6),
         which=st.integers(0, 5),
         fate=st.sampled_from(("well", "suspend", "poison", "poison", "throw", "null", "slow", "commit", "rollback")),
@@ -252,6 +272,35 @@ class ClusterMachine(RuleBasedStateMachine):
         args = {} if key is None else {"key": key}
         self.do("send", client=producer, topic=TOPIC, count=count, **args)
         self.wait(gap_ms)
+
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(
+        keys=st.integers(1, 4),
+        count=st.integers(2, 6),
+        effort=st.sampled_from(("light", "steady", "heavy", "heavy")),
+        poison=st.booleans(),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def send_work(self, keys: int, count: int, effort: str, poison: bool, gap_ms: int) -> None:
+        """Enough messages to keep the lanes busy for a while."""
+        self.load(keys, count, effort, poison)
+        self.wait(gap_ms)
+
+    def load(self, keys: int, count: int, effort: str, poison: bool = False) -> None:
+        """A burst for each of the first keys. effort: how long the listener takes for each message.
+
+        poison: the second message of each burst is never finished.
+        """
+        config = self.config
+        duration_ms = {"light": 2, "steady": config.lock_interval_ms // 3, "heavy": config.client_lease_ms // 2}[effort]
+        for key in KEYS[:keys]:
+            first = self.world.message_number + 1
+            self.sent += count
+            for number in range(first, first + count):
+                self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
+            if poison:
+                self.decide(first + 1, "poison", 10, 2)
+            self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count)
 
     def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
         """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""
@@ -339,7 +388,6 @@ class ClusterMachine(RuleBasedStateMachine):
             "lock": config.lock_interval_ms,
             "client": config.client_lease_ms,
             "broker": config.broker_lease_ms,
-            "suspend": 30_000,
             "rebalance": config.rebalance_ms,
         }[name]
 
@@ -375,6 +423,61 @@ class ClusterMachine(RuleBasedStateMachine):
             self.do("heal", a=who, b=server)
             self.wait(5)
 
+    @rule(
+        number=st.integers(0, 5),
+        kind=st.sampled_from(("cut", "hold", "lose")),
+        limit=st.sampled_from(("lock", "client", "broker")),
+        beyond_ms=st.sampled_from((1, 400, 1_200)),
+        count=st.integers(2, 6),
+        effort=st.sampled_from(("steady", "heavy", "heavy")),
+        other=st.booleans(),
+    )
+    def cut_off_at_work(
+        self, number: int, kind: str, limit: str, beyond_ms: int, count: int, effort: str, other: bool
+    ) -> None:
+        """A member loses sight of the brokers while it works through what it holds; others may be there."""
+        running = [name for name, group in CONSUMERS.items() if self.world.is_running(name) and group == GROUPS[0]]
+        if not running or self.sent >= MESSAGES_MAX:
+            return
+        self.load(len(KEYS), count, effort)
+        self.wait(100)
+        who = self.pick(running, number)
+        for broker in self.plan.topology.brokers:
+            self.do(kind, a=who, b=broker, **({"percent": 50} if kind == "lose" else {}))
+        fresh = [name for name, group in CONSUMERS.items() if group == GROUPS[0] and not self.world.has_started(name)]
+        if other and fresh:
+            self.do("start", client=fresh[0])
+        self.wait(self.limit(limit) + beyond_ms)
+        for broker in self.plan.topology.brokers:
+            self.do("heal", a=who, b=broker)
+        self.wait(20)
+
+    @rule(
+        number=st.integers(0, 5),
+        leaves=st.sampled_from(("crash", "stop", "stays")),
+        percent=st.sampled_from((20, 40)),
+        count=st.integers(2, 5),
+    )
+    def join_on_a_bad_line(self, number: int, leaves: str, percent: int, count: int) -> None:
+        """A member goes in the middle of its work, and the one who comes loses frames while it takes over."""
+        members = [name for name, group in CONSUMERS.items() if group == GROUPS[0]]
+        running = [name for name in members if self.world.is_running(name)]
+        fresh = [name for name in members if not self.world.has_started(name)]
+        if not fresh or self.sent >= MESSAGES_MAX:
+            return
+        self.load(len(KEYS), count, "steady")
+        self.wait(self.config.persist_first_ms)
+        for broker in self.plan.topology.brokers:
+            self.do("lose", a=fresh[0], b=broker, percent=percent)
+        self.do("start", client=fresh[0])
+        if running and leaves != "stays":
+            self.do(leaves, client=self.pick(running, number))
+        self.wait(self.config.broker_lease_ms + self.config.rebalance_ms)
+        for broker in self.plan.topology.brokers:
+            self.do("heal", a=fresh[0], b=broker)
+        self.load(len(KEYS), 1, "light")
+        self.wait(20)
+
     @rule(who=st.sampled_from(tuple(CONSUMERS)), server=st.sampled_from(("b0", "b1")))
     def mend_link(self, who: str, server: str) -> None:
         if server in self.plan.topology.brokers:
@@ -396,7 +499,7 @@ class ClusterMachine(RuleBasedStateMachine):
     # ------------------------------------------------------------ time
 
     @rule(
-        limit=st.sampled_from(("moment", "lock", "client", "broker", "suspend", "rebalance")),
+        limit=st.sampled_from(("moment", "lock", "client", "broker", "rebalance")),
         beyond_ms=st.sampled_from((-1, 0, 1, 2, 50)),
     )
     def pass_time(self, limit: str, beyond_ms: int) -> None:
@@ -433,12 +536,15 @@ class ClusterMachine(RuleBasedStateMachine):
                 st.sampled_from((1, 5, 50, -1)),
                 st.sampled_from((-1, 0, 1, 5)),
             ),
-            min_size=3,
-            max_size=8,
+            min_size=1,
+            max_size=6,
         ),
+        stranger=st.booleans(),
     )
-    def contend(self, group: str, queue: int, steps: list[tuple[str, str, int, int]]) -> None:
+    def contend(self, group: str, queue: int, steps: list[tuple[str, str, int, int]], stranger: bool) -> None:
         """Several strangers contend for one lane, at times that matter to the broker's limit."""
+        if stranger:  # one holds it, the second gives back what is not its own, the third tries
+            steps = [("e1", "probe_lock", 5, 0), ("e2", "probe_unlock", 5, 0), ("e3", "probe_lock", 5, 0), *steps]
         for who, verb, gap_ms, beyond_ms in steps:
             self.probe(verb, who, group, queue)
             self.wait(gap_ms if gap_ms > 0 else self.config.broker_lease_ms + beyond_ms)

@@ -44,12 +44,14 @@ from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
-from specs.vocabulary import Kind, Level, Outcome, Queue
+from specs.vocabulary import Kind, Level, Outcome, Queue, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
 PRODUCER_GROUP = "producers"
 LOOK_MS = 500
 """While the cluster settles: how often it is looked at whether anything still happens."""
+CALM_MS = 1_500
+"""Nothing is called quiet sooner than this after the last event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +194,37 @@ class Cluster:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing is under way, and nothing happened for longer than a dead owner's lane could wait."""
+        """Nothing is under way, and all is consumed, or nothing happened for longer than a lane could wait.
+
+        A dead owner's lane waits for the lease, a rebalance and a pull.
+        """
+        if self._calls or self._chain_of or self.now_ms - self._last_event_ms <= CALM_MS:
+            return False
+        if any(self._waits_for_its_time(store) for store in self._stores.values()):
+            return False
         config = self.plan.config
         patience_ms = config.broker_lease_ms + config.rebalance_ms + config.long_poll_ms + 2_000
-        return (
-            not self._calls
-            and not self._chain_of
-            and self.now_ms - self._last_event_ms > patience_ms
-            and not any(self._waits_for_its_time(store) for store in self._stores.values())
-        )
+        return self._all_is_consumed() or self.now_ms - self._last_event_ms > patience_ms
+
+    def _all_is_consumed(self) -> bool:
+        """Every queue that a running consumer's group has subscribed to is consumed to its end, and stored so."""
+        wanted = {
+            (client.group, topic)
+            for client in self.plan.clients
+            if client.kind == "consumer" and self._nodes[client.id].alive
+            for topic in (*client.topics, retry_topic(client.group))
+        }
+        for name, store in self._stores.items():
+            broker = self._nodes[name].core
+            if not isinstance(broker, Broker):
+                return False
+            for (topic, queue_id), queue in store.queues().items():
+                for group, subscribed in wanted:
+                    if subscribed == topic and queue.max_offset > (
+                        broker.parts.offsets.fetch(self._nodes[name].wall_ms, group, topic, queue_id) or 0
+                    ):
+                        return False
+        return True
 
     def _waits_for_its_time(self, store: BrokerStore) -> bool:
         levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
