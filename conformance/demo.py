@@ -29,7 +29,7 @@ from conformance.cli.options import print_human
 from conformance.cli.people import console
 from conformance.parts.doctor import why_not
 from conformance.reports.allure import FOLDER as ALLURE_RESULTS
-from conformance.reports.text import COLOURS, WORDS
+from conformance.reports.text import COLOURS, WORDS, short_name
 from conformance.reports.view import ClauseView, VerdictView, open_run
 from conformance.waiting import now_s
 from specs.errors import EXIT_REFUTED, EXIT_UPHELD, InorderError
@@ -255,7 +255,7 @@ def _add_rows(table: Table, verdict: VerdictView) -> None:
         table.add_row(
             Text(verdict.target if number == 0 else ""),
             Text(party),
-            Text(" + ".join(dict.fromkeys(name for clause in clauses for name in clause.implementations))),
+            Text(" + ".join(dict.fromkeys(short_name(name) for c in clauses for name in c.implementations))),
             _count(clauses, ClauseVerdict.UPHELD),
             _count(clauses, ClauseVerdict.REFUTED),
             _count(clauses, ClauseVerdict.NOT_EXERCISED),
@@ -281,7 +281,7 @@ def closing_words(scenes: Sequence[Scene], out: Path) -> list[str]:
     lines = [f"Reports of {len(judged)} runs lie in {out}: report.txt, report.md, junit.xml, verdict.json."]
     lines += [f"  {scene.verdict.folder}" for scene in judged if scene.verdict is not None]
     if judged:
-        lines.append(f"Allure shows them with: allure serve {out}/*/{ALLURE_RESULTS}")
+        lines.append(f"In a browser, where Allure is installed: allure serve $(find {out} -name {ALLURE_RESULTS})")
         lines.append("To read one again: inorder explain DIR. To run a simulated one again: inorder replay DIR.")
     lines += [f"Skipped: {scene.step.title}: {scene.skipped}" for scene in scenes if scene.skipped]
     wrong = [scene for scene in scenes if scene.wrong]

@@ -33,7 +33,7 @@ def command(run: Path, clause_id: str | None, form: str) -> int:
     if not chosen:
         tell(f"nothing was refuted in {run}")
     for clause in chosen:
-        if clause.witness:
+        if clause.explanation:
             print_human(text.coloured(text.failure(verdict, clause, width=width(), context=context)))
         else:
             print_human(text.plain(verdict, clause, width=width(), doc=_doc(clause)))

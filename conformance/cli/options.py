@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from conformance.cli.people import console, width
 from conformance.reports import text
@@ -58,8 +58,8 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def print_human(what: RenderableType) -> None:
-    """A table or text on stdout, in the width of the terminal."""
-    console().print(what)
+    """A table or text on stdout, in the width of the terminal; what must not be wrapped (a command) is not."""
+    console().print(Group(what), crop=False)
 
 
 def print_verdict(verdict: VerdictView, form: str) -> None:

@@ -20,6 +20,7 @@ from conformance.reports.view import CheckView, ClauseView, VerdictView, familie
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
+from specs.model.rules import RULES
 from specs.verdicts.verdict import OURS, ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind
 
@@ -186,8 +187,8 @@ def runs_table(verdicts: Sequence[VerdictView]) -> Table:
 
 
 def coloured(block: str) -> Text:
-    """The block with its first word, the verdict, in colour. Plain text, so that brackets stay brackets."""
-    text = Text(block)
+    """The block with its first word, the verdict, in colour. Its lines stay whole: a command is to be copied."""
+    text = Text(block, no_wrap=True, overflow="ignore")
     word = block.split(" ", 1)[0]
     text.stylize("bold red" if word == WORDS[ClauseVerdict.REFUTED] else "bold yellow", 0, len(word))
     return text
@@ -211,7 +212,7 @@ def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, conte
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
-    sources = by_id()[clause.id].sources if clause.id in by_id() else ()
+    sources = _sources(clause.id)
     if sources:
         lines += _item("source:", ", ".join(sources), width)
     if verdict.replay:
@@ -241,8 +242,15 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
     """A renderable as plain text, for files."""
     console = Console(width=width, file=None, record=False, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _sources(clause_id: str) -> tuple[str, ...]:
+    """Where the promise of a clause or wire rule was made."""
+    if clause_id in RULES:
+        return (RULES[clause_id].source,)
+    return by_id()[clause_id].sources if clause_id in by_id() else ()
 
 
 def events(witness: Sequence[Row]) -> str:
@@ -258,10 +266,10 @@ def times(number: int) -> str:
 def _head(verdict: VerdictView, clause: ClauseView, width: int) -> str:
     word = WORDS[clause.verdict].upper()
     left = f"{word}  {clause.id} {clause.title}"
-    count = f"{len(clause.witness)} event{'' if len(clause.witness) == 1 else 's'}"
-    if verdict.events:
-        count += f" of {verdict.events:,}"
-    right = f"seed {verdict.seed}   {count}"
+    right = f"seed {verdict.seed}"
+    if clause.witness:
+        right += f"   {len(clause.witness)} event{'' if len(clause.witness) == 1 else 's'}"
+        right += f" of {verdict.events:,}" if verdict.events else ""
     return f"{left}{' ' * max(2, width - len(left) - len(right))}{right}"
 
 
@@ -274,10 +282,10 @@ def _keepers(verdict: VerdictView, clause: ClauseView) -> str:
 
 
 def _made_by(clause: ClauseView) -> str:
-    return " + ".join(dict.fromkeys(_short_name(name) for name in clause.implementations)) or "–"
+    return " + ".join(dict.fromkeys(short_name(name) for name in clause.implementations)) or "–"
 
 
-def _short_name(name: str) -> str:
+def short_name(name: str) -> str:
     """Our own code is `reference` or `mutant`; others keep their name."""
     ours, _, rest = name.partition(" ")
     return rest.split(" ")[0] if ours == OURS and rest else name
