@@ -150,7 +150,7 @@ def test_actions_that_go_back_in_time_are_refused() -> None:
 def test_a_file_that_is_no_plan_is_told_by_its_path(tmp_path: Path) -> None:
     missing, torn = tmp_path / "missing.json", tmp_path / "torn.json"
     torn.write_text("{", encoding="utf-8")
-    with pytest.raises(UsageError, match="missing.json can't be read"):
+    with pytest.raises(UsageError, match=r"missing\.json can't be read"):
         read_plan(missing)
-    with pytest.raises(UsageError, match="torn.json is not JSON"):
+    with pytest.raises(UsageError, match=r"torn\.json is not JSON"):
         read_plan(torn)
