@@ -77,17 +77,27 @@ def _judge_batches(
         yield to_batch(judge_table(table, twins, runs))
 
 
+def with_source(table: pa.Table) -> pa.Table:
+    """The table with the column `SOURCE`."""
+    if SOURCE in table.column_names:
+        return table
+    origin, message = table.column("origin_id"), table.column("message_id")
+    if origin.null_count == len(origin):
+        return table.append_column(SOURCE, message)
+    named = pc.if_else(pc.not_equal(origin, ""), origin, None)
+    return table.append_column(SOURCE, pc.coalesce(named, message, origin))
+
+
 def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: int = CHUNK_ROWS) -> Iterator[Findings]:
     """The findings of all twins on an Arrow table of history rows, in this process and without Spark.
 
     For slices and tests: the same kernels, keys, cuts and order as on Spark. Rows may come in any order.
     """
-    origin = pc.if_else(pc.not_equal(table.column("origin_id"), ""), table.column("origin_id"), None)
-    source = pc.coalesce(origin, table.column("message_id"), table.column("origin_id"))
+    table = with_source(table)
     for key in {twin.key for twin in twins}:
         chosen = tuple(twin for twin in twins if twin.key is key)
         rows = keep(
-            table.append_column(SOURCE, source), "kind", {kind for twin in chosen for kind in twin.clause.kinds}
+            table, "kind", {kind for twin in chosen for kind in twin.clause.kinds}
         )
         rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
         for name in _MUST_HAVE[key]:

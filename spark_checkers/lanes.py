@@ -110,7 +110,7 @@ class Digest:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        where = np.flatnonzero(rows.are(*LANE_KINDS) & (rows.lane != NO_TEXT))
+        where = rows.of(*LANE_KINDS)
         closed = np.flatnonzero(rows.end[where] < NEVER)
         row = np.concatenate([where, where[closed]])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(closed), np.int8)])

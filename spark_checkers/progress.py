@@ -38,7 +38,7 @@ class Sends:
 
     def __init__(self, rows: Rows) -> None:
         delay = rows.number("delay_level")
-        sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.queue != NO_TEXT) & (rows.offset != NONE)
+        sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
         sent &= ((delay == 0) | (delay == NONE)) & (rows.end < NEVER)
         where = np.flatnonzero(sent)
         order = np.lexsort((rows.end[where], rows.offset[where], rows.queue[where]))

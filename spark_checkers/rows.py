@@ -222,20 +222,18 @@ class Rows:
 
     @cached_property
     def queue(self) -> Ints:
-        """Number of the row's queue (run, topic, broker, queue_id); NO_TEXT where the row has no queue."""
-        queue_id = self.number("queue_id")
-        code = self._numbered(self.run, self.text("topic"), self.text("broker"), queue_id)
-        return np.where(queue_id == NONE, NO_TEXT, code)
+        """Number of the row's queue (run, topic, broker, queue_id). No queue_id is a queue_id of its own."""
+        return self._numbered(self.run, self.text("topic"), self.text("broker"), self.number("queue_id"))
 
     @cached_property
     def lane(self) -> Ints:
-        """Number of the row's lane; NO_TEXT where it has no queue. Rows of no group are a lane of their own."""
-        return np.where(self.queue == NO_TEXT, NO_TEXT, self._numbered(self.queue, self.group))
+        """Number of the row's lane, in the order of the queues. Rows of no group are a lane of their own."""
+        return self._numbered(self.queue, self.group)
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, incarnation); rows of a lane without an incarnation share one. NO_TEXT: no lane."""
-        return np.where(self.lane == NO_TEXT, NO_TEXT, self._numbered(self.lane, self.text("incarnation")))
+        """Number of (lane, incarnation); rows of a lane without an incarnation share one."""
+        return self._numbered(self.lane, self.text("incarnation"))
 
     def _numbered(self, *columns: Ints) -> Ints:
         return dense(*columns)[0] if self.size else np.zeros(0, np.int64)

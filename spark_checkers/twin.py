@@ -68,16 +68,24 @@ def needed(twins: Iterable[Twin]) -> tuple[str, ...]:
 def judge_table(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Iterator[Findings]:
     """Run the kernels on whole keys; the findings come in the order of the twins.
 
-    table: rows of one key kind, sorted by key and seq_begin; levels that a clause does not look at are left out.
+    table: rows of one key kind, sorted by key and seq_begin. Levels that no clause looks at are left out.
     """
-    for levels in {twin.clause.levels for twin in twins}:
-        rows = Rows(keep(table, "level", levels), runs)
-        for twin in twins:
-            if twin.clause.levels == levels:
-                findings = Findings(rows, twin.id)
-                if rows.size:
-                    twin.kernel(rows, findings)
-                yield findings
+    return judge_rows(Rows(keep(table, "level", levels_of(twins)), runs), twins)
+
+
+def levels_of(twins: Iterable[Twin]) -> frozenset[str]:
+    """The levels that the clauses look at; clauses of one pass look at the same ones."""
+    (levels,) = {twin.clause.levels for twin in twins}
+    return frozenset(levels)
+
+
+def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
+    """Run the kernels on rows of whole keys, of the levels that the clauses look at."""
+    for twin in twins:
+        findings = Findings(rows, twin.id)
+        if rows.size:
+            twin.kernel(rows, findings)
+        yield findings
 
 
 def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:

@@ -82,12 +82,12 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         if _ordered_or_sorted(path):
             reader = pq.ParquetFile(path)
             for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=list(NAMES)):
-                yield from _rows_of(pa.Table.from_batches([batch]))
+                yield from rows_of_table(pa.Table.from_batches([batch]))
         else:
             table = pq.read_table(path, columns=list(NAMES))
             order = _by_seq(table)
             for start in range(0, table.num_rows, BATCH_ROWS):
-                yield from _rows_of(table.take(order.slice(start, BATCH_ROWS)))
+                yield from rows_of_table(table.take(order.slice(start, BATCH_ROWS)))
     except (pa.ArrowInvalid, pa.ArrowException, OSError, KeyError) as error:
         raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
 
@@ -103,7 +103,8 @@ _LEVELS = {level.value: level for level in Level}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
-def _rows_of(table: pa.Table) -> Iterator[Row]:
+def rows_of_table(table: pa.Table) -> Iterator[Row]:
+    """The rows of an Arrow table of history v1, in its order. Raises HistoryError for an unknown word."""
     lists = [table.column(name).to_pylist() for name in NAMES]
     kind, level, outcome = NAMES.index("kind"), NAMES.index("level"), NAMES.index("outcome")
     try:

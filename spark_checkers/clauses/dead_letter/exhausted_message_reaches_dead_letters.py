@@ -50,19 +50,23 @@ class Lane(Machine):
 
 
 def gone_through(rows: Rows, findings: Findings) -> list[Lane]:
-    """All lanes that have a limit to reach."""
+    """All lanes, with what each passed by."""
     states = []
-    for lane in rows.digest.lanes(_LANE_KINDS, grouped=True):
+    for lane in rows.digest.lanes(_LANE_KINDS):
         state = Lane(lane, findings)
         run_lane(state, lane, NEVER)
         states.append(state)
     return states
 
 
-def relevant(rows: Rows, findings: Findings) -> Ints:
-    """The deliveries and adds that this clause needs of some lanes: judged with these alone it finds the same."""
-    states = gone_through(rows, findings)
-    return np.unique(np.asarray([op.place for state in states for op in (*state.ended, *state.next)], np.int64))
+def relevant(rows: Rows) -> Ints:
+    """The deliveries and adds that this clause needs of whole lanes, besides the dead letters.
+
+    Judged with these alone it finds the same: every delivery that exhausts its message is there, and what came next.
+    """
+    states = gone_through(rows, Findings(rows, "DLQ-1"))
+    places = [op.place for state in states for op in (*state.ended, *state.next) if op.kind is not Kind.DEAD_LETTER]
+    return np.unique(np.asarray(places, np.int64))
 
 
 class Drains:

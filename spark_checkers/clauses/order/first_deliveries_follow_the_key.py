@@ -5,18 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from spark_checkers.rows import NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Segments, dense, first_of_each
+from spark_checkers.segments import NOWHERE, Ints, Segments, dense, first_of_each
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    """First deliveries of each number of a key; then, per queue, each against the highest before it."""
+    judge(rows, findings, np.flatnonzero(rows.are(Kind.DELIVER) & (rows.number("key_seq") != NONE)))
+
+
+def judge(rows: Rows, findings: Findings, where: Ints) -> None:
+    """First deliveries of each number of a key; then, per queue, each against the highest before it.
+
+    where: positions of deliveries, by seq_begin within each key.
+    """
     number = rows.number("key_seq")
-    where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
     if not len(where):
         return
-    # Rows are sorted by key and then by seq_begin, so the first of equal ones is the first delivery.
     key = (rows.run, rows.group, rows.text("topic"), rows.text("sharding_key"))
     of_key, count = dense(*(column[where] for column in key), number[where])
     first = np.sort(first_of_each(of_key, count))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
@@ -89,8 +89,6 @@ def kernel(rows: Rows, findings: Findings) -> None:
     queues = Queues(rows)
     present = np.unique(rows.queue[queues.markers]).tolist()
     for queue in sorted(set(present) | queues.uneven):
-        if queue == NO_TEXT:
-            continue
         sends, reads = queues.of(queues.sends, queue), queues.of(queues.reads, queue)
         if queue in queues.uneven:
             RowByRow(rows, findings, queue).run()

@@ -1,0 +1,396 @@
+"""The first look at a history: can it be trusted, what do all kernels have to know, and which rows are few and far.
+
+Every part of the files is read once, and a few columns of them once more in windows of seq: in whichever order the
+rows lie, that tells whether seq numbers are unique and clocks run forward. What comes back is small: counts, rows
+about deaths and clocks, rows of dead letters, and hashes of what must be unique or must lie together.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_checkers import hashing
+from spark_checkers.hashing import Hashes
+from spark_checkers.ordered import Group, Part, parts, row_groups
+from spark_checkers.rows import CONTEXT_KINDS, KINDS, RunContext, Runs, coded
+from specs.clauses.base import REQUEST_LEVELS
+from specs.history.columns import NAMES
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import rows_of_table
+from specs.verdicts.tally import RunFacts
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
+
+WINDOW_ROWS = 12_000_000
+"""So many rows are put in order at a time; more windows are more scans, fewer are more memory."""
+MOST_REASONS = 5
+"""As many reasons why a history can't be trusted are named."""
+REPORTS = "report binary"
+_LOOKED_AT = (
+    "run",
+    "seq_begin",
+    "kind",
+    "level",
+    "group",
+    "topic",
+    "broker",
+    "queue_id",
+    "message_id",
+    "attempt",
+    "sharding_key",
+    "key_seq",
+)
+_WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
+
+Reason = tuple[str, int, int, str]
+"""Why a history can't be trusted: (run, seq, order of the check, text)."""
+
+
+@dataclass
+class Report:
+    """What one task saw."""
+
+    rows: int = 0
+    sends: int = 0
+    deliveries: int = 0
+    few: list[pa.Table] = field(default_factory=list)  # whole rows: context, faults, dead letters and their reads
+    sent: list[Hashes] = field(default_factory=list)  # of (run, message, attempt)
+    key_place: list[Hashes] = field(default_factory=list)  # pairs: (key of a group, queue)
+    reasons: list[Reason] = field(default_factory=list)
+    clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a history after the first look.
+
+    few: whole rows of dead letters and of what was read of them. cross_keys: hashes of the (run, group, topic,
+    sharding key) that were delivered from more than one queue.
+    """
+
+    run_facts: RunFacts
+    runs: Runs
+    few: pa.Table
+    cross_keys: Hashes
+
+
+def look(session: Any, paths: Sequence[Path], info: RunInfo, at_least: int) -> Facts:
+    """Read the history once. One job, no shuffle."""
+    groups, sizes = row_groups(paths)
+    cut = parts(sizes, at_least)
+    windows = _windows(groups, sum(sizes), at_least)
+    work = partial(_look, groups=groups, cut=cut, windows=windows)
+    tasks = len(cut) + len(windows)
+    table = session.range(0, tasks, 1, tasks).mapInArrow(work, REPORTS).toArrow() if tasks else None
+    reports = [pickle.loads(data) for data in table.column(0).to_pylist()] if table is not None else []
+    return _sum_up(reports, paths, info)
+
+
+def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[int, int]]:
+    """Ranges of seq that share the rows out about evenly, if they are spread evenly."""
+    if not rows:
+        return []
+    low, high = _seq_bounds(groups)
+    count = max(min(at_least, rows // 100_000), -(-rows // WINDOW_ROWS), 1)
+    edges = [low + (high + 1 - low) * index // count for index in range(count + 1)]
+    return [(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if start < stop]
+
+
+def _seq_bounds(groups: Sequence[Group]) -> tuple[int, int]:
+    bounds = [_seq_range(path, number) for path, number in groups]
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+
+def _seq_range(path: str, number: int) -> tuple[int, int]:
+    metadata = pq.read_metadata(path)
+    index = metadata.schema.to_arrow_schema().get_field_index("seq_begin")
+    statistics = metadata.row_group(number).column(index).statistics
+    if statistics is not None and statistics.has_min_max:
+        return int(statistics.min), int(statistics.max)
+    column = pq.ParquetFile(path).read_row_group(number, columns=["seq_begin"]).column(0)
+    return int(pc.min(column).as_py()), int(pc.max(column).as_py())
+
+
+def _look(
+    numbers: Iterator[pa.RecordBatch],
+    *,
+    groups: Sequence[Group],
+    cut: Sequence[Part],
+    windows: Sequence[tuple[int, int]],
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            if number < len(cut):
+                report = _look_at_part(groups[cut[number].start : cut[number].stop])
+            else:
+                report = _look_at_window(groups, *windows[number - len(cut)])
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)], pa.binary())], names=["report"])
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _look_at_part(groups: Sequence[Group]) -> Report:
+    report = Report()
+    for path, number in groups:
+        reader = pq.ParquetFile(path)
+        table = reader.read_row_group(number, columns=list(_LOOKED_AT), use_threads=False)
+        report.rows += table.num_rows
+        codes, words = coded(table.column("kind"))
+        kinds = [Kind(word) if word in KINDS else None for word in words]
+        counts = np.bincount(codes[codes >= 0], minlength=len(words))
+        report.sends += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.SEND)
+        report.deliveries += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER)
+        few = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT, Kind.DEAD_LETTER})
+        reads = _among(codes, kinds, {Kind.READ})
+        few |= reads & _dead_letter_topic(table)
+        if few.any():
+            whole = reader.read_row_group(number, columns=list(NAMES), use_threads=False)
+            report.few.append(whole.filter(pa.array(few)))
+        _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
+        _look_at_keys(report, table.filter(pa.array(_among(codes, kinds, {Kind.DELIVER}))))
+    report.few = [pa.concat_tables(report.few)] if report.few else []
+    report.sent = [np.concatenate(report.sent)] if report.sent else []
+    if report.key_place:
+        report.key_place = [np.unique(np.concatenate(report.key_place), axis=0)]
+    return report
+
+
+def _among(codes: Any, words: Sequence[Kind | None], wanted: set[Kind]) -> Any:
+    return np.asarray([*(word in wanted for word in words), False], np.bool_)[codes]
+
+
+def _dead_letter_topic(table: pa.Table) -> Any:
+    codes, words = coded(table.column("topic"))
+    return np.asarray([*(word.startswith(DLQ_PREFIX) for word in words), False], np.bool_)[codes]
+
+
+def _look_at_sends(report: Report, sends: pa.Table) -> None:
+    named = sends.filter(sends.column("message_id").is_valid())
+    if named.num_rows:
+        report.sent.append(_sent_hashes(named))
+
+
+def _sent_hashes(sends: pa.Table) -> Hashes:
+    attempt = sends.column("attempt").fill_null(-1).combine_chunks()
+    return hashing.together(
+        hashing.of_texts(sends.column("run")),
+        hashing.of_texts(sends.column("message_id")),
+        hashing.of_numbers(np.asarray(attempt, np.int64)),
+    )
+
+
+def _look_at_keys(report: Report, delivers: pa.Table) -> None:
+    keyed = delivers.filter(
+        pc.and_(
+            pc.and_(delivers.column("key_seq").is_valid(), delivers.column("sharding_key").is_valid()),
+            delivers.column("group").is_valid(),
+        )
+    )
+    if keyed.num_rows:
+        pairs = np.stack([key_hashes(keyed), _place_hashes(keyed)], axis=1)
+        report.key_place.append(np.unique(pairs, axis=0))
+
+
+def key_hashes(rows: pa.Table) -> Hashes:
+    """A hash per row of (run, group, topic, sharding key)."""
+    return hashing.together(*(hashing.of_texts(rows.column(name)) for name in ("run", "group", "topic", "sharding_key")))
+
+
+def _place_hashes(rows: pa.Table) -> Hashes:
+    queue_id = np.asarray(rows.column("queue_id").fill_null(-1).combine_chunks(), np.int64)
+    return hashing.together(hashing.of_texts(rows.column("broker")), hashing.of_numbers(queue_id))
+
+
+# ---------------------------------------------------------------- windows
+
+
+def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
+    """Rows of one range of seq, in order: are the numbers unique, do the clocks run forward?"""
+    found: list[pa.Table] = []
+    for path, number in groups:
+        low, high = _seq_range(path, number)
+        if high < start or low >= stop:
+            continue
+        table = pq.ParquetFile(path).read_row_group(number, columns=list(_WINDOWED), use_threads=False)
+        if low < start or high >= stop:
+            seq = table.column("seq_begin")
+            table = table.filter(pc.and_(pc.greater_equal(seq, start), pc.less(seq, stop)))
+        found.append(table)
+    report = Report()
+    if not found:
+        return report
+    table = pa.concat_tables(found)
+    run, runs = coded(table.column("run"))
+    clock, clocks = coded(table.column("clock"))
+    seq = table.column("seq_begin").to_numpy()
+    # By the run's name, not its code: the reasons are given in the order in which the rows would be read.
+    by_name = np.argsort(np.argsort(np.asarray(runs, object))) if runs else np.zeros(0, np.int64)
+    run = by_name[run]
+    runs = sorted(runs)
+    order = np.lexsort((seq, run))
+    run, clock, seq = run[order], clock[order], seq[order]
+    started = table.column("started_us").to_numpy()[order]
+    ended = table.column("ended_us").fill_null(np.iinfo(np.int64).max).to_numpy()[order]
+    for index in _first_few((run[1:] == run[:-1]) & (seq[1:] == seq[:-1])):
+        here = int(seq[index + 1])
+        report.reasons.append((runs[run[index + 1]], here, 0, f"seq {here} does not follow seq {here}"))
+    for index in _first_few(ended < started):
+        report.reasons.append((runs[run[index]], int(seq[index]), 1, f"seq {seq[index]} ends before it begins"))
+    _look_at_clocks(report, run, runs, clock, clocks, seq, started)
+    return report
+
+
+def _look_at_clocks(
+    report: Report, run: Any, runs: Sequence[str], clock: Any, clocks: Sequence[str], seq: Any, started: Any
+) -> None:
+    by_clock = np.lexsort((np.arange(len(seq)), clock, run))
+    run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
+    same = (run[1:] == run[:-1]) & (clock[1:] == clock[:-1])
+    back = np.flatnonzero(same & (started[1:] < started[:-1])) + 1
+    for index in back[np.argsort(seq[back], kind="stable")][:MOST_REASONS].tolist():
+        name = clocks[clock[index]] if clock[index] >= 0 else None
+        text = f"clock {name} runs backwards at seq {seq[index]}"
+        report.reasons.append((runs[run[index]], int(seq[index]), 2, text))
+    edges = np.flatnonzero(np.append(True, ~same))
+    ends = np.append(edges[1:], len(seq)) - 1
+    for first, last in zip(edges.tolist(), ends.tolist(), strict=True):
+        name = clocks[clock[first]] if clock[first] >= 0 else None
+        report.clocks.append(
+            (runs[run[first]], name, int(seq[first]), int(started[first]), int(seq[last]), int(started[last]))
+        )
+
+
+def _first_few(mask: Any) -> list[int]:
+    return [int(index) for index in np.flatnonzero(mask)[:MOST_REASONS]]
+
+
+# ---------------------------------------------------------------- summing up
+
+
+def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> Facts:
+    facts = RunFacts()
+    facts.rows = sum(report.rows for report in reports)
+    facts.sends = sum(report.sends for report in reports)
+    facts.deliveries = sum(report.deliveries for report in reports)
+    reasons = [reason for report in reports for reason in report.reasons]
+    reasons += _between_windows([clock for report in reports for clock in report.clocks])
+    reasons += _sent_twice(reports, paths)
+    facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
+    tables = [table for report in reports for table in report.few]
+    few = pa.concat_tables(tables) if tables else pa.table({name: [] for name in NAMES})
+    context = sorted(
+        (row for row in _rows(few, {*CONTEXT_KINDS, Kind.FAULT})), key=lambda row: (row.run, row.seq_begin)
+    )
+    facts.faults.extend((row.detail or "fault", row.outcome is Outcome.OK) for row in context if row.kind is Kind.FAULT)
+    subscriptions: dict[str, str] = {}
+    for row in context:
+        if row.kind is Kind.JOIN and row.group and row.view is not None:
+            if subscriptions.setdefault(row.group, row.view) != row.view:
+                facts.subscriptions_differ.append(row.group)
+    runs = {info.run: RunContext.of(info, (row for row in context if row.run == info.run))}
+    for name in sorted({row.run for row in context} - {info.run}):
+        runs[name] = RunContext.of(info, (row for row in context if row.run == name))
+    return Facts(facts, AnyRun(info, runs), _requests(few), _cross_keys(reports))
+
+
+class AnyRun(Mapping[str, RunContext]):
+    """The runs of one history: one that has no rows of the context kinds still has its description."""
+
+    def __init__(self, info: RunInfo, known: Mapping[str, RunContext]) -> None:
+        self._plain = RunContext(info)
+        self._known = dict(known)
+
+    def __getitem__(self, run: str) -> RunContext:
+        return self._known.get(run, self._plain)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, run: str, default: Any = None) -> Any:
+        return self[run]
+
+
+def _rows(few: pa.Table, kinds: set[Kind]) -> list[Row]:
+    if not few.num_rows:
+        return []
+    codes, words = coded(few.column("kind"))
+    mask = _among(codes, [Kind(word) for word in words], kinds)
+    return list(rows_of_table(few.filter(pa.array(mask))))
+
+
+def _requests(few: pa.Table) -> pa.Table:
+    """The rows of dead letters and of what was read of them, as their senders saw them."""
+    if not few.num_rows:
+        return few
+    codes, words = coded(few.column("kind"))
+    mask = _among(codes, [Kind(word) for word in words], {Kind.DEAD_LETTER, Kind.READ})
+    codes, words = coded(few.column("level"))
+    levels = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[codes]
+    return few.filter(pa.array(mask & levels))
+
+
+def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
+    """Does a clock run backwards from one window to the next?"""
+    reasons: list[Reason] = []
+    last: dict[tuple[str, str | None], int] = {}
+    for run, clock, first_seq, first_us, _last_seq, last_us in sorted(clocks, key=lambda each: (each[0], each[2])):
+        if first_us < last.get((run, clock), first_us):
+            reasons.append((run, first_seq, 2, f"clock {clock} runs backwards at seq {first_seq}"))
+        last[(run, clock)] = last_us
+    return reasons
+
+
+def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason]:
+    """Sends with one id and one attempt. Equal hashes are looked up: they may be two ids after all."""
+    hashes = [part for report in reports for part in report.sent]
+    if not hashes:
+        return []
+    all_sent = np.sort(np.concatenate(hashes))
+    suspects = np.unique(all_sent[1:][all_sent[1:] == all_sent[:-1]])
+    if not len(suspects):
+        return []
+    seen: list[tuple[str, int, str, int | None]] = []
+    for path, number in row_groups(paths)[0]:
+        columns = ["run", "seq_begin", "kind", "message_id", "attempt"]
+        table = pq.ParquetFile(path).read_row_group(number, columns=columns)
+        codes, words = coded(table.column("kind"))
+        sends = table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND})))
+        sends = sends.filter(sends.column("message_id").is_valid())
+        if sends.num_rows:
+            found = sends.filter(pa.array(np.isin(_sent_hashes(sends), suspects)))
+            seen += zip(
+                found.column("run").to_pylist(),
+                found.column("seq_begin").to_pylist(),
+                found.column("message_id").to_pylist(),
+                found.column("attempt").to_pylist(),
+                strict=True,
+            )
+    reasons: list[Reason] = []
+    known: set[tuple[str, str, int | None]] = set()
+    for run, seq, message, attempt in sorted(seen, key=lambda each: each[:2]):
+        if (run, message, attempt) in known:
+            reasons.append((run, seq, 3, f"message id {message} was sent twice as the same attempt"))
+        known.add((run, message, attempt))
+    return reasons[:MOST_REASONS]
+
+
+def _cross_keys(reports: Sequence[Report]) -> Hashes:
+    pairs = [part for report in reports for part in report.key_place]
+    if not pairs:
+        return np.zeros(0, np.uint64)
+    keys = np.sort(np.unique(np.concatenate(pairs), axis=0)[:, 0])
+    return np.unique(keys[1:][keys[1:] == keys[:-1]])
