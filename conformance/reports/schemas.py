@@ -1,8 +1,13 @@
-"""The JSON schemas of what we print and save, by the name that every such object carries in `schema`."""
+"""The JSON schemas of what we print and save, by the name that every such object carries in `schema`.
+
+`python -m conformance.reports.schemas` writes them into `specs/schemas/`, where other programs find them.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from specs.errors import SpecError
@@ -10,6 +15,7 @@ from specs.verdicts.schema import verdict_schema
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 LIST_SCHEMA = "inorder/list/v1"
+NAMES = (VERDICT_SCHEMA, LIST_SCHEMA)
 
 
 @cache
@@ -42,3 +48,24 @@ def list_schema() -> dict[str, Any]:
             },
         },
     }
+
+
+def text_of(name: str) -> str:
+    """The schema as its file `specs/schemas/KIND.vN.json` holds it."""
+    return json.dumps(schema(name), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def file_of(name: str) -> str:
+    """`inorder/verdict/v1` → `verdict.v1.json`."""
+    _, kind, version = name.split("/")
+    return f"{kind}.{version}.json"
+
+
+def write_all(folder: Path) -> None:
+    """Write the schemas of this module's names into `folder`."""
+    for name in NAMES:
+        (folder / file_of(name)).write_text(text_of(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_all(Path(__file__).resolve().parents[2] / "specs" / "schemas")

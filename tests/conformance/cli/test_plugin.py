@@ -9,6 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+
+from conformance.cli import seam
+from conformance.plugin import Suite
+from conformance.reports.view import open_run
 
 MUTANT = "mutant:renewal-does-not-refresh"
 
@@ -55,22 +60,23 @@ def test_a_run_that_could_not_tell_is_2(tmp_path: Path, profile: str) -> None:
     [
         ([], "say what to judge"),
         (["--inorder-target", "refrence"], "did you mean reference"),
-        (["--inorder-target", "reference", "--inorder-profile", "nobody"], "there is no profile nobody"),
-        (["--inorder-target", "reference", "--inorder-seed", "-1"], "must be between 0 and"),
-        (["--inorder-target", "reference", "-k", "no_such_clause", "--collect-only"], ""),
     ],
 )
-def test_wrong_usage_is_64(tmp_path: Path, profile: str, arguments: list[str], words: str) -> None:
+def test_wrong_usage_is_64(tmp_path: Path, arguments: list[str], words: str) -> None:
     """One sentence, as the command line says it."""
-    if "--collect-only" in arguments:
-        arguments = [*arguments, "--inorder-profile", profile]
     done = suite(tmp_path, *arguments)
     assert (done.returncode, words in done.stdout + done.stderr) == (64, True), done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_chosen_clause_decides_alone(tmp_path: Path, profile: str) -> None:
+def test_a_chosen_clause_decides_alone(refuted_run: tuple[Result, Path]) -> None:
     """With the others deselected the exit code is about what ran."""
-    target = ["--inorder-target", MUTANT, "--inorder-profile", profile, "--inorder-seed", "5"]
-    done = suite(tmp_path, *target, "-k", "MET-1")
-    assert done.returncode == 0, done.stdout
+    verdict = open_run(refuted_run[1])
+    ready = seam.prepare(MUTANT, None)
+    run = Suite(ready=ready, seed=5, examples=None, out=refuted_run[1], verdict=verdict)
+    assert run.exit_code() == 1
+    run.deselected = True
+    run.seen = {"MET-1", "ORD-2"}
+    assert run.exit_code() == 0
+    run.seen.add("LSE-1")
+    assert run.exit_code() == 1

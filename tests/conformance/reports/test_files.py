@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
+import specs
 from conformance.reports import allure, junit, markdown
 from conformance.reports.saving import WrongReport, check, context_of, save
-from conformance.reports.schemas import LIST_SCHEMA, schema
+from conformance.reports.schemas import LIST_SCHEMA, NAMES, file_of, schema, text_of
 from conformance.reports.view import VerdictView, open_run
 from specs.errors import HistoryError, SpecError
 from specs.history.store import write_history
@@ -203,6 +204,13 @@ def test_schemas_are_schemas() -> None:
         jsonschema.Draft202012Validator.check_schema(schema(name))
     with pytest.raises(SpecError):
         schema("inorder/unheard-of/v1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schema_file_is_the_generated_one(name: str) -> None:
+    """Otherwise run `python -m conformance.reports.schemas`."""
+    path = Path(specs.__file__).parent / "schemas" / file_of(name)
+    assert path.read_text(encoding="utf-8") == text_of(name)
 
 
 @pytest.mark.parametrize(
