@@ -37,7 +37,7 @@ from reference_impl.protocol.bodies import TopicConfig
 from reference_impl.protocol.headers import PERM_READ_WRITE
 from reference_impl.sim.drain import drain_broker
 from reference_impl.sim.listener import Listener
-from reference_impl.sim.network import Fault, Network, Pair
+from reference_impl.sim.network import LATENCY_MS, Fault, Network, Pair
 from reference_impl.sim.node import Node
 from reference_impl.sim.prober import Ask, Prober
 from reference_impl.sim.time import Timeline
@@ -56,24 +56,33 @@ CALM_MS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """What the nodes run: the reference's own classes, or a mutant's."""
+    """What the nodes run: the reference's own classes, or a mutant's.
+
+    prober: made with its client id when the run begins.
+    """
 
     broker: type[Broker] = Broker
     consumer: type[OrderlyConsumer] = OrderlyConsumer
     producer: type[Producer] = Producer
+    prober: type[Any] = Prober
 
 
 class Cluster:
-    """See the module. message_number: of the last message that was given out to a producer."""
+    """See the module. message_number: of the last message that was given out to a producer.
 
-    def __init__(self, plan: Plan, cores: Cores | None = None, run: str = "simulated") -> None:
+    latency_ms: see `Network`.
+    """
+
+    def __init__(
+        self, plan: Plan, cores: Cores | None = None, run: str = "simulated", latency_ms: int = LATENCY_MS
+    ) -> None:
         self.plan = plan
         self.message_number = 0
         self._cores = cores or Cores()
         self._dice = Random(f"world {plan.seed}")
         self._timeline = Timeline()
         self._recorder = MemoryRecorder(run, self._timeline.now_us)
-        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends)
+        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
         self._listener = Listener(plan.listener)
         self._stores: dict[str, BrokerStore] = {name: BrokerStore() for name in plan.topology.brokers}
         self._addresses: dict[str, str] = {}
@@ -110,7 +119,7 @@ class Cluster:
             self._boot_broker(name)
         for client in self.plan.clients:
             if client.kind == "prober":
-                self._nodes[client.id].boot(Prober(client.id))
+                self._nodes[client.id].boot(self._cores.prober(client.id))
 
     def _node(self, name: str, address: str, hooks: Mapping[type[Any], Any]) -> Node:
         node = Node(name, address, self._timeline, self._network, self._recorder, hooks)
@@ -265,6 +274,10 @@ class Cluster:
                 self._probe(Kind.LOCK if do == "probe_lock" else Kind.UNLOCK, args)
             case _:
                 getattr(self, f"_do_{do}")(**args)
+
+    def node(self, name: str) -> Node:
+        """The node of a client, of a broker or of the name server."""
+        return self._nodes[name]
 
     def is_running(self, name: str) -> bool:
         return self._nodes[name].alive

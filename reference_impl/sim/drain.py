@@ -23,9 +23,7 @@ from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome, dea
 DRAIN = "drain"
 _CONNECTION = "drain"
 _READ_MAX = 800
-_AT_THE_END = frozenset(
-    {ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST}
-)
+_AT_THE_END = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST})
 
 
 def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder) -> None:

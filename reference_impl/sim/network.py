@@ -80,7 +80,8 @@ def pair_of(a: str, b: str) -> Pair:
 class Network:
     """All connections and links of a run.
 
-    begin_fault(kind, link, number) → op and end_fault(fault) write to the recorder.
+    begin_fault(kind, link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
+    than that; with 1 it takes no time.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class Network:
         dice: Random,
         begin_fault: Callable[[str, Pair, int], object],
         end_fault: Callable[[Fault], None],
+        latency_ms: int = LATENCY_MS,
     ) -> None:
         self._timeline = timeline
+        self._latency_ms = latency_ms
         self._dice = dice
         self._begin_fault = begin_fault
         self._end_fault = end_fault
@@ -184,11 +187,11 @@ class Network:
     # ------------------------------------------------------------ frames
 
     def _latency(self) -> int:
-        return int(self._dice.random() * LATENCY_MS)
+        return int(self._dice.random() * self._latency_ms)
 
     def _transmit(self, connection: Connection, to_server: bool, command: Command) -> None:
         faults = self._links.get(connection.pair)
-        delay_ms = int(self._dice.random() * LATENCY_MS)
+        delay_ms = int(self._dice.random() * self._latency_ms)
         in_order = True
         if faults:
             for fault in list(faults):

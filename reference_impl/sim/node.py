@@ -152,32 +152,57 @@ class Node:
     # ------------------------------------------------------------ effects
 
     def _carry_out(self, effect: io.Effect) -> None:
-        match effect:
-            case io.SetTimer(token, delay_ms):
-                self._set += 1
-                self._timers[token] = self._set
-                self._timeline.after(delay_ms, self._fire, token, self._set)
-            case io.Request(token, address, command, timeout_ms):
-                self._network.request(self, token, address, command, timeout_ms)
-            case io.Send(conn, command):
-                self._network.send(self, conn, command)
-            case io.Begin(op, kind, fields, rows):
-                self._recorder.begin((self.name, self.life, op), kind, self._fields(fields), rows)
-            case io.End(op, outcome, fields, rows):
-                self._recorder.end((self.name, self.life, op), outcome, fields, rows)
-            case io.Note(kind, outcome, fields):
-                self._recorder.note(kind, outcome, self._fields(fields))
-            case io.CancelTimer(token):
-                self._timers.pop(token, None)
-            case io.Oneway(address, command):
-                self._network.oneway(self, address, command)
-            case io.Close(conn):
-                self._network.close(self, conn)
-            case _:
-                pass
-        hook = self._hooks.get(type(effect))
+        kind = type(effect)
+        how = _HOW.get(kind)
+        if how is not None:
+            how(self, effect)
+        hook = self._hooks.get(kind)
         if hook is not None:
             hook(self, effect)
 
+    def _set_timer(self, effect: io.SetTimer) -> None:
+        self._set += 1
+        self._timers[effect.token] = self._set
+        self._timeline.after(effect.delay_ms, self._fire, effect.token, self._set)
+
+    def _cancel_timer(self, effect: io.CancelTimer) -> None:
+        self._timers.pop(effect.token, None)
+
+    def _request(self, effect: io.Request) -> None:
+        self._network.request(self, effect.token, effect.address, effect.command, effect.timeout_ms)
+
+    def _oneway(self, effect: io.Oneway) -> None:
+        self._network.oneway(self, effect.address, effect.command)
+
+    def _send(self, effect: io.Send) -> None:
+        self._network.send(self, effect.conn, effect.command)
+
+    def _close(self, effect: io.Close) -> None:
+        self._network.close(self, effect.conn)
+
+    def _begin(self, effect: io.Begin) -> None:
+        op = (self.name, self.life, effect.op)
+        self._recorder.begin(op, effect.kind, self._fields(effect.fields), effect.rows)
+
+    def _end(self, effect: io.End) -> None:
+        self._recorder.end((self.name, self.life, effect.op), effect.outcome, effect.fields, effect.rows)
+
+    def _note(self, effect: io.Note) -> None:
+        self._recorder.note(effect.kind, effect.outcome, self._fields(effect.fields))
+
     def _fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {**self._common, "wall_us": self.wall_ms * 1000, **fields}
+
+
+_HOW: dict[type[Any], Callable[[Node, Any], None]] = {
+    io.SetTimer: Node._set_timer,
+    io.CancelTimer: Node._cancel_timer,
+    io.Request: Node._request,
+    io.Oneway: Node._oneway,
+    io.Send: Node._send,
+    io.Close: Node._close,
+    io.Begin: Node._begin,
+    io.End: Node._end,
+    io.Note: Node._note,
+}
+"""How an effect is carried out; what is not here means something to the cluster only."""

@@ -81,11 +81,14 @@ def make_row(**fields: Any) -> Row:
 
     Raises KeyError for an unknown column and ValueError for an unknown word.
     """
-    unknown = fields.keys() - _DEFAULTS.keys()
-    if unknown:
+    values = {**_DEFAULTS, **fields}  # in the order of the columns
+    if len(values) != len(_DEFAULTS):
+        unknown = fields.keys() - _DEFAULTS.keys()
         raise KeyError(f"no such column: {', '.join(sorted(unknown))}")
-    values = {**_DEFAULTS, **fields}
-    values["kind"] = Kind(values["kind"])
-    values["level"] = Level(values["level"] or Level.CLIENT)
-    values["outcome"] = Outcome(values["outcome"] or Outcome.UNKNOWN)
-    return Row(**values)
+    if type(values["kind"]) is not Kind:
+        values["kind"] = Kind(values["kind"])
+    if type(values["level"]) is not Level:
+        values["level"] = Level(values["level"] or Level.CLIENT)
+    if type(values["outcome"]) is not Outcome:
+        values["outcome"] = Outcome(values["outcome"] or Outcome.UNKNOWN)
+    return Row._make(values.values())
