@@ -24,7 +24,7 @@ from spark_checkers.hashing import Hashes
 from spark_checkers.ordered import Group, Part, parts, row_groups
 from spark_checkers.rows import CONTEXT_KINDS, KINDS, RunContext, Runs, coded
 from specs.clauses.base import REQUEST_LEVELS
-from specs.history.columns import NAMES
+from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
@@ -36,6 +36,7 @@ WINDOW_ROWS = 12_000_000
 MOST_REASONS = 5
 """As many reasons why a history can't be trusted are named."""
 REPORTS = "report binary"
+_TEXT = {column.name for column in COLUMNS if column.type == "string"} | {"source_id"}
 _LOOKED_AT = (
     "run",
     "seq_begin",
@@ -51,6 +52,13 @@ _LOOKED_AT = (
     "key_seq",
 )
 _WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
+
+
+
+def is_text(name: str) -> bool:
+    """Is it a column of texts (and else of numbers)?"""
+    return name in _TEXT
+
 
 Reason = tuple[str, int, int, str]
 """Why a history can't be trusted: (run, seq, order of the check, text)."""
@@ -107,11 +115,12 @@ def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[in
 
 
 def _seq_bounds(groups: Sequence[Group]) -> tuple[int, int]:
-    bounds = [_seq_range(path, number) for path, number in groups]
+    bounds = [seq_range(path, number) for path, number in groups]
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _seq_range(path: str, number: int) -> tuple[int, int]:
+def seq_range(path: str, number: int) -> tuple[int, int]:
+    """The smallest and the greatest seq_begin of a row group."""
     metadata = pq.read_metadata(path)
     index = metadata.schema.to_arrow_schema().get_field_index("seq_begin")
     statistics = metadata.row_group(number).column(index).statistics
@@ -219,7 +228,7 @@ def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
     """Rows of one range of seq, in order: are the numbers unique, do the clocks run forward?"""
     found: list[pa.Table] = []
     for path, number in groups:
-        low, high = _seq_range(path, number)
+        low, high = seq_range(path, number)
         if high < start or low >= stop:
             continue
         table = pq.ParquetFile(path).read_row_group(number, columns=list(_WINDOWED), use_threads=False)
