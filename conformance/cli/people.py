@@ -89,10 +89,11 @@ def watching() -> Iterator[Watching]:
         yield Watching()
         return
     with Progress(
-        TextColumn("  {task.description}"),
+        TextColumn(" "),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("{task.description}"),
         console=console(stderr=True),
         transient=True,
     ) as bar:

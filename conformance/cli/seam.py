@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.reports.saving import save
-from conformance.reports.view import VerdictView, count_events, view
+from conformance.reports.view import VerdictView, rows_in, view
 from conformance.targets.base import find, known_names
 from specs import profiles
 from specs.errors import InorderError, UsageError
@@ -157,8 +157,8 @@ def judge(
     again = f"inorder check {folder} --engine {engine_name} --profile {chosen.name}"
     verdict = replace(verdict, info=replace(verdict.info, replay=verdict.info.replay or again))
     if out is None:
-        return view(verdict, folder=folder, events=count_events(folder))
-    return save(verdict, out, history=folder)
+        return view(verdict, folder=folder, events=rows_in(history))
+    return save(verdict, out, history=folder, events=rows_in(history))
 
 
 def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch) -> VerdictView:

@@ -137,7 +137,8 @@ def closing(verdict: VerdictView) -> str:
 def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
     """Everything: table, checks, failures, closing sentence."""
     parts: list[RenderableType] = [parties_line(verdict), Text()]
-    parts += [clause_table(verdict), *set_aside(verdict, width), Text()]
+    parts += [clause_table(verdict)] if any(_in_table(clause) for clause in verdict.clauses) else []
+    parts += [*set_aside(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)

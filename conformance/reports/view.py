@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyarrow import parquet
+
 from specs.clauses.base import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
+from specs.history.store import History, open_history
 from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, RunVerdict, Verdict
 
 VERDICT_FILE = "verdict.json"
@@ -180,17 +183,17 @@ def open_run(path: Path | str) -> VerdictView:
 
 def count_events(folder: Path) -> int | None:
     """How many rows the run's history has; None where no history can be read (a report does not fail for that)."""
-    from specs.history.store import open_history
-
     try:
-        history = open_history(folder)
+        return rows_in(open_history(folder))
     except HistoryError:
         return None
+
+
+def rows_in(history: History) -> int:
+    """The number of rows of an open history; of Parquet files only the footers are read."""
     if not history.parquet:
         return len(history.loaded)
-    import pyarrow.parquet as pq
-
-    return sum(int(pq.ParquetFile(path).metadata.num_rows) for path in history.parquet)
+    return sum(int(parquet.ParquetFile(path).metadata.num_rows) for path in history.parquet)
 
 
 def families(clauses: Sequence[ClauseView]) -> list[tuple[str, list[ClauseView]]]:
