@@ -56,7 +56,7 @@ class Suite:
     def run(self, watch: seam.Watch) -> None:
         """Judge the target."""
         self.verdict = self.ready.run(seed=self.seed, examples=self.examples, floor=None, out=self.out, watch=watch)
-        self.context = context_of(self.out)
+        self.context = context_of(self.out, self.verdict)
 
     @property
     def judged(self) -> VerdictView:

@@ -26,7 +26,7 @@ def command(run: Path, clause_id: str | None, form: str) -> int:
     """
     verdict = open_run(run)
     chosen = (_clause(verdict, clause_id),) if clause_id else verdict.failures
-    context = context_of(run if run.is_dir() else run.parent)
+    context = context_of(verdict.folder, verdict)
     if form == JSON:
         print_json({**verdict.raw, "clauses": [_raw(verdict, clause) for clause in chosen]})
         return 0

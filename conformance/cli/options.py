@@ -68,8 +68,7 @@ def print_verdict(verdict: VerdictView, form: str) -> None:
         check(verdict.raw, VERDICT_SCHEMA)
         print_json(verdict.raw)
         return
-    context = context_of(verdict.folder) if verdict.folder is not None else ()
-    print_human(text.report(verdict, width=width(), context=context))
+    print_human(text.report(verdict, width=width(), context=context_of(verdict.folder, verdict)))
 
 
 def folder_name(target: str, seed: int) -> Path:

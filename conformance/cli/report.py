@@ -33,7 +33,7 @@ def command(runs: tuple[Path, ...], form: str) -> int:
         check(data, LIST_SCHEMA)
         print_json(data)
         return 0
-    context = [row for verdict in verdicts for row in _context(verdict)]
+    context = [row for verdict in verdicts for row in context_of(verdict.folder, verdict)]
     if form == MARKDOWN:
         click.echo(markdown.render(verdicts, context=context), nl=False)
     elif form == JUNIT:
@@ -41,10 +41,6 @@ def command(runs: tuple[Path, ...], form: str) -> int:
     else:
         _print(verdicts, context)
     return 0
-
-
-def _context(verdict: VerdictView) -> tuple[Row, ...]:
-    return context_of(verdict.folder) if verdict.folder is not None else ()
 
 
 def _print(verdicts: Sequence[VerdictView], context: Sequence[Row]) -> None:

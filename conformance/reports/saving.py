@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-from pyarrow import dataset
+import pyarrow as pa
+from pyarrow import compute, parquet
 
 from conformance.reports import allure, junit, markdown, text
 from conformance.reports.schemas import schema
@@ -19,7 +20,6 @@ from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
 from specs.history.store import open_history
 from specs.verdicts.verdict import VERDICT_SCHEMA, Verdict
-from specs.vocabulary import Kind
 
 MOST_CONTEXT = 200
 
@@ -51,7 +51,7 @@ def save(verdict: Verdict, folder: Path, *, history: Path | None = None, events:
     temporary.write_text(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     temporary.replace(folder / VERDICT_FILE)
     seen = view(verdict, folder=folder, events=count_events(history) if events is None else events)
-    write_reports(seen, folder, context=context_of(history))
+    write_reports(seen, folder, context=context_of(history, seen))
     return seen
 
 
@@ -63,27 +63,41 @@ def write_reports(verdict: VerdictView, folder: Path, *, context: Sequence[Row] 
     allure.write(verdict, folder / allure.FOLDER, context=context, fresh=True)
 
 
-def context_of(folder: Path) -> tuple[Row, ...]:
-    """Pauses, crashes and faults of a run's history: what a timeline shows around the evidence.
+def context_of(folder: Path | None, verdict: VerdictView) -> tuple[Row, ...]:
+    """What a timeline shows around the evidence: pauses, crashes and faults in the time of the witnesses.
 
-    At most MOST_CONTEXT of them; of Parquet files only the rows of those kinds are read.
+    At most MOST_CONTEXT of them, by place in the run. Of a big history only the kinds are read, and the rest of a
+    row group where one of those kinds is in it; without a witness nothing is read.
     """
+    spans = [_span(clause.witness) for clause in verdict.clauses if clause.witness]
+    if folder is None or not spans:
+        return ()
     try:
         history = open_history(folder)
-        if not history.parquet:
-            rows = [row for row in history.loaded if row.kind in CONTEXT_KINDS]
-        else:
-            rows = list(read_kinds(history.parquet, CONTEXT_KINDS, MOST_CONTEXT))
+        found = _from_parquet(history.parquet) if history.parquet else iter(history.loaded)
+        rows = [row for row in found if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)]
     except HistoryError:
         return ()
-    return tuple(rows[:MOST_CONTEXT])
+    return tuple(sorted(rows, key=lambda row: (row.run, row.seq_begin))[:MOST_CONTEXT])
 
 
-def read_kinds(paths: Sequence[Path], kinds: Iterable[Kind], most: int) -> Iterator[Row]:
-    """The first `most` rows of those kinds, by place in the run."""
-    wanted = [kind.value for kind in kinds]
-    found = dataset.dataset([str(path) for path in paths], format="parquet").scanner(
-        columns=list(NAMES), filter=dataset.field("kind").cast("string").isin(wanted)
-    )
-    rows = sorted((make_row(**values) for values in found.to_table().to_pylist()), key=lambda r: (r.run, r.seq_begin))
-    yield from rows[:most]
+def _span(witness: Sequence[Row]) -> tuple[int, int]:
+    """From the first begin to the last end, in µs."""
+    ends = [row.started_us if row.ended_us is None else row.ended_us for row in witness]
+    return min(row.started_us for row in witness), max(ends)
+
+
+def _touches(row: Row, span: tuple[int, int]) -> bool:
+    return row.started_us <= span[1] and (row.ended_us is None or row.ended_us >= span[0])
+
+
+def _from_parquet(paths: Sequence[Path]) -> Iterator[Row]:
+    wanted = pa.array([kind.value for kind in CONTEXT_KINDS], pa.string())
+    for path in paths:
+        file = parquet.ParquetFile(path)
+        for number in range(file.num_row_groups):
+            kinds = file.read_row_group(number, columns=["kind"]).column("kind").cast(pa.string())
+            mask = compute.is_in(kinds, value_set=wanted)
+            if compute.any(mask).as_py():
+                table = file.read_row_group(number, columns=list(NAMES)).filter(mask)
+                yield from (make_row(**values) for values in table.to_pylist())

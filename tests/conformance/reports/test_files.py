@@ -187,7 +187,7 @@ def test_saving_twice_leaves_one_set_of_results(saved: Path, make_verdict: Make)
 
 def test_the_context_of_a_run_is_read_from_its_history(saved: Path) -> None:
     """Pauses are found without the rest of the rows."""
-    assert [row.client_id for row in context_of(saved)] == ["alice"]
+    assert [row.client_id for row in context_of(saved, open_run(saved))] == ["alice"]
     assert "paused" in (saved / "report.txt").read_text(encoding="utf-8")
 
 
