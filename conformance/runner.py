@@ -88,7 +88,7 @@ def conform_simulated(
     collector = Collector(wanted, bug)
 
     def on_run(run: Run) -> None:
-        progress(collector.runs, examples, f"{collector.events} events")
+        progress(min(collector.runs, examples), examples, f"{collector.events} events")
 
     collector.on_run = on_run
     run_machine(collector, seed, examples)

@@ -95,7 +95,8 @@ def mutant(argument: str | None = None) -> SimulatedTarget:
     """The reference with the bug of that name. Raises UsageError with near matches for any other."""
     if not argument:
         raise UsageError(f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}")
-    names = (*mutant_names(), *(each.name for each in all_mutants(MODEL)))
-    if argument not in names:
-        raise UsageError(f"there is no mutant {argument!r}; {known_names(argument, names)}")
+    if argument in {each.name for each in all_mutants(MODEL)}:
+        raise UsageError(f"no history of a cluster at work shows the mutant {argument}: only the wire rules do")
+    if argument not in mutant_names():
+        raise UsageError(f"there is no mutant {argument!r}; {known_names(argument, mutant_names())}")
     return SimulatedTarget(load(argument))
