@@ -129,7 +129,7 @@ def _run(
     ):
         broker = next(iter(sorted(system.upstreams)))
         session = Session(system.upstreams[broker], broker, journal, plan.config, {}, "")
-        make_topics(session, plan)
+        make_topics(session, plan, system.namesrv)
         began_s = now_s()
         for client in plan.clients:
             if client.kind == "consumer":

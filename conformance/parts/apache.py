@@ -49,6 +49,7 @@ ANSWER_DEADLINE_S = 3.0
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
 UPDATE_AND_CREATE_TOPIC = 17
+GET_ROUTEINFO_BY_TOPIC = 105
 GET_BROKER_CLUSTER_INFO = 106
 SUCCESS = 0
 
@@ -253,6 +254,14 @@ class ApacheCluster:
             said = "nothing" if answer is None else f"code {answer.code}"
             raise self.broker_process.misbehaved(f"was asked to create topic {topic!r} and answered {said}")
 
+        def routed() -> bool:
+            route = _ask(self.namesrv, GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+            return route is not None and route.code == SUCCESS and f'"{self.advertised}"'.encode() in route.body
+
+        self.broker_process.wait_until(
+            routed, what=f"register topic {topic!r}", deadline_s=START_DEADLINE_S, every_s=0.05
+        )
+
     # ------------------------------------------------------------------------------------------ within
 
     def _prepare(self) -> None:
@@ -343,8 +352,11 @@ class ApacheCluster:
             made = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(READY_TOPIC, 1))
             if made is None or made.code != SUCCESS:
                 return False
+            # 5.x lists a broker a moment before its address: a client that asks in between finds no broker at all.
             known = _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {})
-            return known is not None and f'"{BROKER_NAME}"'.encode() in known.body
+            return known is not None and all(
+                word.encode() in known.body for word in (f'"{BROKER_NAME}"', f'"{self.advertised}"')
+            )
 
         broker.wait_until(
             registered,

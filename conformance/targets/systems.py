@@ -16,10 +16,11 @@ from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
 from conformance.waiting import wait_until
 from reference_impl.core.broker import BrokerConfig
-from reference_impl.protocol.bodies import ClusterInfo
+from reference_impl.protocol.bodies import ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
+from reference_impl.protocol.headers import GetRouteHeader
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
@@ -165,3 +166,21 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
     except ProtocolError as error:
         raise UsageError(f"{namesrv} is no RocketMQ name server: {error}") from error
     return {broker.broker: broker.master for broker in info.brokers if broker.master is not None}
+
+
+def wait_for_route(namesrv: str, topic: str, broker: str) -> None:
+    """Wait until the name server's route leads to the topic on that broker. TargetMisbehaved at the deadline."""
+
+    def leads_there() -> bool:
+        command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
+        answer = client.call(namesrv, command)
+        if answer.code != ResponseCode.SUCCESS:
+            return False
+        route = TopicRoute.decode(answer.body)
+        return any(queues.broker == broker for queues in route.queues) and any(
+            known.broker == broker and known.master is not None for known in route.brokers
+        )
+
+    with SyncClient() as client:
+        if not wait_until(leads_there, ADDRESS_DEADLINE_S):
+            raise TargetMisbehaved(f"the name server {namesrv} has no route to topic {topic} on {broker}")

@@ -41,6 +41,13 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             for group in self.world.groups:
                 self.world.fetch(who, group, queue)
 
+        @initialize(who=WHO)
+        def first_commits_of_a_group(self, who: str) -> None:
+            for queue in range(QUEUES):
+                self.world.commit(who, self._group(1), queue, queue + 1)
+            for queue in range(QUEUES):
+                self.world.fetch(who, self._group(1), queue)
+
         def teardown(self) -> None:
             self.world.close()
 
@@ -117,7 +124,7 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def fetch_of_a_young_queue(self, who: str, queue: int) -> None:
             self.world.send(who, queue)
             self.world.settle(who, queue)
-            self.world.fetch(who, self._group(1), queue)
+            self.world.fetch(who, self._group(0), queue)
 
         @rule(who=WHO, queue=QUEUE, other=st.sampled_from(CLIENTS))
         def commit_and_fetch(self, who: str, queue: int, other: str) -> None:

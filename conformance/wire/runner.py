@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from conformance.targets.systems import System
+from conformance.targets.systems import System, wait_for_route
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.nodes import PlanRunner
@@ -172,7 +172,7 @@ def conform_wire(
             say(f"asking the broker over the wire ({examples} examples)")
             run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
             say("our orderly consumers at work")
-            make_topics(session, plan)
+            make_topics(session, plan, system.namesrv)
             asyncio.run(PlanRunner(plan, system, out, prefix).run())
             note_queues(session, plan)
             say("reading everything back")
@@ -209,14 +209,15 @@ def run_nonce(system: System) -> str:
     return format(host_clock().wall_us() // 1000, "x")
 
 
-def make_topics(session: Session, plan: Plan) -> None:
-    """Create the plan's topics on the session's broker."""
+def make_topics(session: Session, plan: Plan, namesrv: str) -> None:
+    """Create the plan's topics on the session's broker, and wait until routes lead there."""
     client: WireClient = session.client("setup")
     try:
         for topic in plan.topology.topics:
             answer = client.create_topic(topic.name, topic.queues)
             if answer.code != 0:
                 raise TargetMisbehaved(f"the broker did not create {topic.name}: code {answer.code} {answer.remark}")
+            wait_for_route(namesrv, topic.name, session.broker_name)
     finally:
         client.close()
 
