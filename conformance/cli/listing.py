@@ -86,13 +86,12 @@ def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
     """A list that another part registers in `inorder.lists`."""
 
     def items() -> Iterable[Item]:
-        for entry in entry_points(group=LISTS_GROUP):
-            if entry.name == name:
-                try:
-                    found: Iterable[Item] = entry.load()()
-                except (ImportError, AttributeError) as error:
-                    raise ListUnavailable(f"the list of {name} can't be loaded from {entry.value}: {error}") from error
-                return found
+        for entry in entry_points(group=LISTS_GROUP, name=name):
+            try:
+                found: Iterable[Item] = entry.load()()
+            except (ImportError, AttributeError) as error:
+                raise ListUnavailable(f"the list of {name} can't be loaded from {entry.value}: {error}") from error
+            return found
         raise UsageError(f"no installed part knows {name}")
 
     return items
@@ -102,10 +101,9 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "clauses": clauses,
     "profiles": known_profiles,
     "targets": targets,
-    "scenarios": _elsewhere("scenarios"),
-    "faults": _elsewhere("faults"),
     "mutants": mutants,
 }
+LISTS |= {name: _elsewhere(name) for name in sorted(entry_points(group=LISTS_GROUP).names) if name not in LISTS}
 _SHOWN: dict[str, Sequence[str]] = {
     "clauses": ("id", "party", "statement"),
     "profiles": ("name", "claimed", "allowed", "title"),
