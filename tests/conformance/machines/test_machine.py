@@ -1,0 +1,226 @@
+"""The machine finds what is wrong, leaves alone what is right, and does so the same way each time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.machines.cluster import Collector, Run
+from conformance.replay import difference, repeat, replay
+from conformance.runner import conform_simulated, run_machine
+from conformance.shrink import shrink, without_actions
+from reference_impl.mutants import all_mutants, load
+from reference_impl.sim.simulate import simulate
+from specs.errors import UsageError
+from specs.history.store import open_history, write_history
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.profiles import load as load_profile
+from specs.verdicts.examine import examine
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
+from specs.vocabulary import Outcome
+
+PROFILE = load_profile("reference")
+SEED = 7
+
+
+def test_the_reference_is_not_refuted_and_most_clauses_are_at_stake_within_a_few_runs() -> None:
+    seen: list[tuple[int, int]] = []
+    result = conform_simulated(
+        None, SEED, PROFILE, examples=12, floor=1, progress=lambda done, most, words: seen.append((done, most))
+    )
+    assert result.found == ()
+    assert result.verdict.of(ClauseVerdict.REFUTED) == ()
+    assert len(result.verdict.of(ClauseVerdict.UPHELD)) >= 15
+    assert all(check.ok is not False for check in result.verdict.met if check.id != "MET-6")
+    assert seen[-1] == (12, 12)
+    assert result.verdict.info.seed == SEED
+
+
+def test_the_same_seed_makes_the_same_runs() -> None:
+    def plans() -> list[Plan]:
+        found: list[Plan] = []
+        collector = Collector(lambda refuted: (), on_run=lambda run: found.append(run.plan))
+        run_machine(collector, SEED, 4)
+        return found
+
+    assert plans() == plans()
+
+
+def test_every_run_of_the_machine_replays_from_its_plan_to_the_byte() -> None:
+    differences: list[str | None] = []
+
+    def compare(run: Run) -> None:
+        again = Plan.from_json(run.plan.to_json())
+        assert again == run.plan
+        info, rows = simulate(again)
+        differences.append(difference(run.rows, rows) if info == run.info else "another run.json")
+
+    run_machine(Collector(lambda refuted: (), on_run=compare), SEED, 5)
+    assert set(differences) == {None}
+
+
+def test_a_core_that_raises_ends_the_search_with_its_own_error() -> None:
+    class Falling:
+        def __init__(self, *_: object) -> None:
+            raise ZeroDivisionError("on purpose")
+
+    broken = replace(load("unlock-ignores-owner"), consumer=Falling)
+    with pytest.raises(ZeroDivisionError):
+        run_machine(Collector(lambda refuted: (), broken), SEED, 3)
+
+
+@pytest.mark.parametrize("name", [mutant.name for mutant in all_mutants()])
+def test_each_mutant_is_killed_by_the_clause_that_it_names(name: str) -> None:
+    """The verdict is that of the shrunk run, its witness is minimal and at most ten events long."""
+    result = conform_simulated(name, SEED, PROFILE, shrink_runs=30)
+    mutant = load(name)
+    assert mutant.killed_by in result.found
+    assert result.verdict.verdict is RunVerdict.REFUTED
+    judged = next(each for each in result.verdict.clauses if each.id == mutant.killed_by)
+    assert 1 <= len(judged.witness) <= 10
+    assert judged.explanation
+    alone = examine(judged.witness, result.info)
+    assert mutant.killed_by in alone.refuted()
+    for row in judged.witness:
+        without = [other for other in judged.witness if other is not row]
+        assert mutant.killed_by not in examine(without, result.info).refuted()
+    assert result.info.plan == result.plan.to_json()
+    assert difference(result.rows, simulate(result.plan, name)[1]) is None
+
+
+# ---------------------------------------------------------------- shrinking
+
+
+def plan_with(*actions: Action, rules: tuple[ListenerRule, ...] = ()) -> Plan:
+    return Plan(
+        topology=Topology(("b0", "b1"), (TopicPlan("orders", 4),), ("billing",)),
+        clients=(
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+            ClientPlan("bob", "consumer", "billing", ("orders",)),
+            ClientPlan("p", "producer", topics=("orders",)),
+        ),
+        actions=actions,
+        listener=rules,
+        until_ms=99_999,
+    )
+
+
+def send(at_ms: int, count: int) -> Action:
+    return Action(at_ms, "send", {"client": "p", "topic": "orders", "count": count})
+
+
+def test_rules_follow_their_messages_when_an_action_goes() -> None:
+    plan = plan_with(
+        send(1, 2),
+        send(2, 3),
+        send(3, 1),
+        rules=(
+            ListenerRule(number=1),
+            ListenerRule(number=4),
+            ListenerRule(number=6, manual=True),
+            ListenerRule(duration_ms=9),
+        ),
+    )
+    shorter = without_actions(plan, 1, 2)
+    assert [action.at_ms for action in shorter.actions] == [1, 3]
+    assert shorter.listener == (
+        ListenerRule(number=1),
+        ListenerRule(number=3, manual=True),
+        ListenerRule(duration_ms=9),
+    )
+    assert shorter.until_ms == 4
+
+
+def test_a_plan_shrinks_to_what_is_needed() -> None:
+    """Needed: a burst of two after a crash of alice, with a rule for its second message."""
+    plan = plan_with(
+        Action(0, "start", {"client": "alice"}),
+        Action(0, "start", {"client": "bob"}),
+        send(5, 3),
+        Action(700, "crash", {"client": "alice"}),
+        Action(701, "pause", {"node": "bob"}),
+        send(9_000, 5),
+        rules=(
+            ListenerRule(duration_ms=4),
+            ListenerRule(outcome=Outcome.NULL, number=2),
+            ListenerRule(outcome=Outcome.THREW, number=5),
+        ),
+    )
+
+    def broken(candidate: Plan) -> bool:
+        crashed = number = 0
+        for action in candidate.actions:
+            if action.do == "send":
+                named = [rule.number for rule in candidate.listener if rule.outcome is Outcome.THREW]
+                if crashed and number + 2 in named and action.args["count"] >= 2:
+                    return True
+                number += action.args["count"]
+            crashed += action.do == "crash"
+        return False
+
+    assert broken(plan)
+    shrunk = shrink(plan, broken)
+    assert broken(shrunk)
+    assert [(action.at_ms, action.do) for action in shrunk.actions] == [(700, "crash"), (701, "send")]
+    assert shrunk.actions[1].args["count"] == 2
+    assert shrunk.listener == (ListenerRule(outcome=Outcome.THREW, number=2),)
+    assert [client.id for client in shrunk.clients] == ["alice", "p"]
+    assert shrunk.topology == Topology(("b0",), (TopicPlan("orders", 1),), ("billing",))
+
+
+def test_shrinking_stops_at_its_budget() -> None:
+    runs: list[Plan] = []
+
+    def broken(candidate: Plan) -> bool:
+        runs.append(candidate)
+        return True
+
+    shrink(plan_with(*(send(at_ms, 3) for at_ms in range(50))), broken, budget=5)
+    assert len(runs) <= 5
+
+
+# ---------------------------------------------------------------- replay
+
+
+def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_path: Path) -> None:
+    result = conform_simulated("unlock-ignores-owner", SEED, PROFILE, shrink_runs=10)
+    folder = tmp_path / "run"
+    result.save(folder)
+    assert list(open_history(folder).rows()) == result.rows
+    assert (repeat(folder).compared, repeat(folder).difference) == (True, None)
+    said: list[str] = []
+    verdict = replay(folder, out=tmp_path / "again", say=said.append)
+    assert said == [f"replayed {len(result.rows)} rows: the same bytes"]
+    assert verdict.verdict is RunVerdict.REFUTED
+    assert verdict.tool["replay"] == "the same bytes"
+    assert list(open_history(tmp_path / "again").rows()) == result.rows
+
+    changed = [*result.rows[:3], result.rows[3]._replace(value=77), *result.rows[4:]]
+    write_history(tmp_path / "changed", result.info, changed)
+    assert "value was 77" in str(repeat(tmp_path / "changed").difference)
+    write_history(tmp_path / "cut", result.info, result.rows[:-1])
+    assert f"the replay has {len(result.rows)}" in str(repeat(tmp_path / "cut").difference)
+    correct = repeat(folder, "reference")
+    assert (correct.compared, correct.info.target) == (False, "reference")
+
+
+def test_a_plan_file_is_run_on_the_reference(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan_with(send(1, 1)).to_json()), encoding="utf-8")
+    verdict = replay(path, profile="reference")
+    assert (verdict.info.target, verdict.tool["replay"]) == ("reference", "nothing to compare with")
+
+
+def test_what_can_not_be_replayed_is_told(tmp_path: Path) -> None:
+    result = simulate(plan_with())
+    write_history(tmp_path / "foreign", replace(result[0], target="rocketmq:h:1"), result[1])
+    write_history(tmp_path / "planless", replace(result[0], plan=None), result[1])
+    with pytest.raises(UsageError, match="only simulated ones"):
+        replay(tmp_path / "foreign")
+    with pytest.raises(UsageError, match="has no plan"):
+        replay(tmp_path / "planless")
+    with pytest.raises(UsageError, match="does not exist"):
+        replay(tmp_path / "missing")
