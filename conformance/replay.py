@@ -57,16 +57,23 @@ def repeat(path: Path, target: str | None = None) -> Replay:
     if not path.exists():
         raise UsageError(f"{path} does not exist; give a run's folder or a plan file")
     plan = read_plan(path)
-    info, rows = simulate(plan, _mutant_of(target or REFERENCE))
+    info, rows = simulate(plan, mutant_of(target or REFERENCE))
     return Replay(plan, info, rows, compared=False)
 
 
-def replay(run: Path, *, profile: str | None = None, out: Path | None = None, say: Say = lambda words: None) -> Verdict:
+def replay(
+    run: Path,
+    *,
+    profile: str | None = None,
+    out: Path | None = None,
+    say: Say = lambda words: None,
+    target: str | None = None,
+) -> Verdict:
     """Repeat a run and judge it. profile: by default the run's own. out: where to keep the repeated run.
 
     Whether the history is the recorded one to the byte stands in the verdict's `tool` as `replay`.
     """
-    repeated = repeat(run)
+    repeated = repeat(run, target)
     same = repeated.difference or ("the same bytes" if repeated.compared else "nothing to compare with")
     say(f"replayed {len(repeated.rows)} rows: {same}")
     chosen = load_profile(profile or repeated.profile or PROFILE)
@@ -83,7 +90,7 @@ def _replay_run(folder: Path, target: str | None) -> Replay:
     if recorded.plan is None:
         raise UsageError(f"{folder} can't be replayed: its run.json has no plan")
     plan = Plan.from_json(recorded.plan, f"{folder}/run.json, plan")
-    mutant = _mutant_of(target or recorded.target)
+    mutant = mutant_of(target or recorded.target)
     info, rows = simulate(plan, mutant)
     if target is not None and target != recorded.target:
         return Replay(plan, info, rows, compared=False, profile=recorded.profile)
@@ -91,7 +98,8 @@ def _replay_run(folder: Path, target: str | None) -> Replay:
     return Replay(plan, info, rows, compared=True, difference=found, profile=recorded.profile)
 
 
-def _mutant_of(target: str) -> Mutant | None:
+def mutant_of(target: str) -> Mutant | None:
+    """The mutant that a simulated target runs, None for the reference. Raises UsageError for any other target."""
     if target == REFERENCE:
         return None
     if target.startswith(_MUTANT):

@@ -1,4 +1,4 @@
-"""`inorder list WHAT`: clauses, profiles, targets, scenarios, faults and mutants, for people and for programs."""
+"""`inorder list WHAT`: clauses, profiles, targets, scenarios, faults, mutants or cases, for people and programs."""
 
 from __future__ import annotations
 
@@ -82,6 +82,20 @@ def mutants() -> Iterable[Item]:
         }
 
 
+def cases() -> Iterable[Item]:
+    """The text cases, each with the sentence that says why it is there and the mutants that fail it."""
+    from conformance.cases.folder import all_cases
+
+    for case in all_cases():
+        yield {
+            "name": case.name,
+            "topic": case.path.parent.name,
+            "file": case.path.name,
+            "why": case.why,
+            "mutants": list(case.mutants),
+        }
+
+
 def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
     """A list that another part registers in `inorder.lists`."""
 
@@ -102,6 +116,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "profiles": known_profiles,
     "targets": targets,
     "mutants": mutants,
+    "cases": cases,
 }
 LISTS |= {name: _elsewhere(name) for name in sorted(entry_points(group=LISTS_GROUP).names) if name not in LISTS}
 _SHOWN: dict[str, Sequence[str]] = {

@@ -1,4 +1,4 @@
-"""`inorder replay RUN|PLAN`: do again what a run did."""
+"""`inorder replay RUN|PLAN|CASE`: do again what a run did, or what a case says."""
 
 from __future__ import annotations
 
@@ -6,23 +6,48 @@ from pathlib import Path
 
 import click
 
+from conformance.cases.folder import find_case, is_case
+from conformance.cases.play import play
+from conformance.cases.report import as_json, as_text
 from conformance.cli import seam
-from conformance.cli.options import format_option, print_verdict, profile_option
+from conformance.cli.options import JSON, format_option, print_json, print_verdict, profile_option
 from conformance.cli.people import tell, watching
+from conformance.replay import REFERENCE, mutant_of
+from conformance.reports.saving import check
+from conformance.reports.schemas import CASE_SCHEMA
+from specs.errors import EXIT_REFUTED, EXIT_UPHELD, UsageError
 
 
 @click.command(name="replay")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN|PLAN|CASE", type=click.Path(path_type=Path))
 @profile_option("What is promised. Default: the profile of the run.")
+@click.option("--target", metavar="NAME", help="Do it on `reference` or on `mutant:NAME`. Default: as the run did.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run and its verdict here.")
 @format_option()
-def command(run: Path, profile: str | None, out: Path | None, form: str) -> int:
-    """Run the plan of RUN (a run's folder, or a plan's file) again and judge it.
+def command(run: Path, profile: str | None, target: str | None, out: Path | None, form: str) -> int:
+    """Run the plan of RUN (a run's folder, or a plan's file) again and judge it; or play a CASE.
 
-    Exits like conform.
+    Exits like conform; for a case 0 when all answers are the expected ones, else 1.
     """
+    if is_case(run) and not run.is_dir():
+        if profile is not None or out is not None:
+            raise UsageError("a case is compared with the answers in its file; leave --profile and --out out")
+        return _play(run, target or REFERENCE, form)
     tell(f"replaying {run}")
     with watching() as watch:
-        verdict = seam.replay(run, profile=profile, out=out, watch=watch)
+        verdict = seam.replay(run, profile=profile, out=out, watch=watch, target=target)
     print_verdict(verdict, form)
     return verdict.exit_code
+
+
+def _play(path: Path, target: str, form: str) -> int:
+    case = find_case(path)
+    tell(f"playing {case.path} on {target}")
+    played = play(case, mutant_of(target))
+    if form == JSON:
+        data = as_json(played, target)
+        check(data, CASE_SCHEMA)
+        print_json(data)
+    else:
+        click.echo(as_text(played))
+    return EXIT_REFUTED if played.differences else EXIT_UPHELD

@@ -161,14 +161,17 @@ def judge(
     return save(verdict, out, history=folder, events=rows_in(history))
 
 
-def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch) -> VerdictView:
-    """Do again what a run or a plan says, and judge it. Raises UsageError for a run on real sockets."""
+def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch, target: str | None) -> VerdictView:
+    """Do again what a run or a plan says, and judge it. Raises UsageError for a run on real sockets.
+
+    target: the simulated one to do it on; None for the run's own.
+    """
     from conformance.replay import replay as again
 
     _refuse_real_runs(path)
     if out is not None:
         make_room(out)
-    verdict = again(path, profile=profile, out=out, say=watch.say)
+    verdict = again(path, profile=profile, out=out, say=watch.say, target=target)
     return view(verdict) if out is None else save(verdict, out)
 
 

@@ -15,7 +15,8 @@ from specs.verdicts.schema import verdict_schema
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 LIST_SCHEMA = "inorder/list/v1"
-NAMES = (VERDICT_SCHEMA, LIST_SCHEMA)
+CASE_SCHEMA = "inorder/case/v1"
+NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA)
 
 
 @cache
@@ -25,6 +26,8 @@ def schema(name: str) -> dict[str, Any]:
         return verdict_schema()
     if name == LIST_SCHEMA:
         return list_schema()
+    if name == CASE_SCHEMA:
+        return case_schema()
     raise SpecError(f"there is no schema of the name {name}")
 
 
@@ -44,6 +47,41 @@ def list_schema() -> dict[str, Any]:
                 "items": {
                     "type": "object",
                     "anyOf": [{"required": ["name"]}, {"required": ["id"]}, {"required": ["verdict", "schema"]}],
+                },
+            },
+        },
+    }
+
+
+def case_schema() -> dict[str, Any]:
+    """What `inorder replay CASE --format json` prints; draft 2020-12."""
+    lines = {"type": "array", "items": {"type": "string"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": CASE_SCHEMA,
+        "title": "A case, played: what its file expects and what happened",
+        "type": "object",
+        "required": ["schema", "case", "why", "target", "as_expected", "blocks"],
+        "additionalProperties": False,
+        "properties": {
+            "schema": {"const": CASE_SCHEMA},
+            "case": {"type": "string", "description": "Topic and name."},
+            "why": {"type": "string"},
+            "target": {"type": "string"},
+            "as_expected": {"type": "boolean"},
+            "blocks": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["line", "commands", "expected", "happened", "as_expected"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "line": {"type": "integer", "minimum": 1},
+                        "commands": lines,
+                        "expected": lines,
+                        "happened": lines,
+                        "as_expected": {"type": "boolean"},
+                    },
                 },
             },
         },

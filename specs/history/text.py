@@ -270,9 +270,9 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
     return "  ".join(words)
 
 
-def render_rows(rows: Sequence[Row]) -> str:
-    """Rows as aligned lines, times from the first row's begin."""
-    base = min((row.started_us for row in rows), default=0)
+def render_rows(rows: Sequence[Row], *, base_us: int | None = None) -> str:
+    """Rows as aligned lines. base_us: what times are counted from; by default the first row's begin."""
+    base = min((row.started_us for row in rows), default=0) if base_us is None else base_us
     table = [render_row(row, base_us=base).split("  ") for row in rows]
     widths = [max((len(line[column]) for line in table), default=0) for column in range(4)]
     return "\n".join(

@@ -1,0 +1,477 @@
+"""Everything that a case can say.
+
+A function's docstring is the command's explanation in `docs/cases.md`; its answer is the lines that follow `----`.
+What raw clients hear later, and what consumers do, is told by the world after each command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.cases import questions
+from conformance.cases.story import WATCHED
+from conformance.cases.table import says
+from conformance.cases.world import Setting, World
+from reference_impl.core.allocation import strategy
+from reference_impl.protocol.bodies import SubscriptionGroup
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.message import StoredMessage
+from specs.errors import UsageError
+from specs.plan.plan import ListenerRule
+from specs.vocabulary import Outcome, Queue
+
+# ---------------------------------------------------------------- before anything happens
+
+
+@says("config WORDS", setup=True)
+def config(setting: Setting, words: Sequence[str]) -> list[str]:
+    """Numbers and names of the run, as `max_reconsume_times=1 dialect=4.9`; the names are those of a plan."""
+    values: dict[str, int | str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"config words are name=value, not {word!r}")
+        is_text = name in ("dialect", "consume_from", "delay_levels")
+        values[name] = value if is_text or not re.fullmatch(r"-?\d+", value) else int(value)
+    setting.configure(values)
+    return []
+
+
+@says("topic TOPIC with COUNT queues", setup=True)
+@says("topic TOPIC with COUNT queue", setup=True)
+def topic(setting: Setting, topic: str, count: int) -> list[str]:
+    """A topic on each broker; `orders` has one queue when nobody says otherwise."""
+    setting.topics[topic] = count
+    return []
+
+
+@says("brokers BROKERS", setup=True)
+def brokers(setting: Setting, brokers: Sequence[str]) -> list[str]:
+    """The brokers' names; without it there is one, `b0`."""
+    setting.brokers = tuple(brokers)
+    return []
+
+
+# ---------------------------------------------------------------- time
+
+
+@says("time passes MS ms")
+def time_passes(world: World, ms: int) -> list[str]:
+    """Virtual time: everything that is due happens."""
+    world.pass_time(ms)
+    return []
+
+
+# ---------------------------------------------------------------- leases
+
+
+@says("lock GROUP QUEUES by CLIENT")
+def lock(world: World, group: str, queues: Sequence[Queue], client: str) -> list[str]:
+    """A raw client asks for leases: `orders/b0/0,1`, several of them, or `nothing`."""
+    return [world.ask(client, questions.lock(_address(world, queues), group, client, queues))]
+
+
+@says("unlock GROUP QUEUES by CLIENT")
+def unlock(world: World, group: str, queues: Sequence[Queue], client: str) -> list[str]:
+    """A raw client gives leases back, its own or not."""
+    return [world.ask(client, questions.unlock(_address(world, queues), group, client, queues))]
+
+
+def _address(world: World, queues: Sequence[Queue]) -> str:
+    return world.address(queues[0].broker if queues else world.brokers[0])
+
+
+# ---------------------------------------------------------------- members
+
+
+@says("join GROUP[ on TOPIC][ as NODE] by CLIENT")
+def join(world: World, group: str, topic: str | None, node: str | None, client: str) -> list[str]:
+    """A raw client's heartbeat at the first broker; `as`: under another client's id."""
+    address = world.address(world.brokers[0])
+    return [world.ask(client, questions.join(address, group, node or client, (topic or "orders",)))]
+
+
+@says("leave GROUP by CLIENT")
+def leave(world: World, group: str, client: str) -> list[str]:
+    """A raw client unregisters from the group."""
+    return [world.ask(client, questions.leave(world.address(world.brokers[0]), group, client))]
+
+
+@says("members GROUP by CLIENT")
+def members(world: World, group: str, client: str) -> list[str]:
+    """Who is in the group, as the first broker lists them."""
+    return [world.ask(client, questions.members(world.address(world.brokers[0]), group))]
+
+
+@says("CLIENT disconnects")
+def disconnects(world: World, client: str) -> list[str]:
+    """A raw client's connections close, without a word."""
+    world.disconnect(client)
+    return []
+
+
+@says("group GROUP has COUNT retry queues by CLIENT")
+def retry_queues(world: World, group: str, count: int, client: str) -> list[str]:
+    """An operator changes the group's settings."""
+    address = world.address(world.brokers[0])
+    return [world.ask(client, questions.change_group(address, SubscriptionGroup(group, retry_queues=count)))]
+
+
+# ---------------------------------------------------------------- messages
+
+
+@says("send QUEUE IDS[ keyed KEY][ tagged TAG][ tried TIMES][ of LIMIT][ at level LEVEL] by CLIENT")
+def send(
+    world: World,
+    queue: Queue,
+    ids: Sequence[int],
+    key: str | None,
+    tag: str | None,
+    times: int | None,
+    limit: int | None,
+    level: int | None,
+    client: str,
+) -> list[str]:
+    """A raw client sends messages `m1 m2` or `m1..m9`, one after the other.
+
+    `tried`, `of`: counter and limit in the header, as an orderly consumer sends them to a retry topic.
+    """
+    origin = None if times is None else "orders"
+    answers = []
+    for number in ids:
+        properties = questions.properties_of(key, tag, level, None, origin)
+        asked = questions.send(
+            world.address(queue.broker),
+            queue,
+            f"m{number}",
+            properties=properties,
+            times=times,
+            limit=limit,
+            now_ms=world.wall_ms,
+        )
+        answers.append(world.ask(client, asked))
+    offsets = [answer.removeprefix("stored at ") for answer in answers]
+    if len(ids) > 1 and all(offset.isdecimal() for offset in offsets):
+        return [f"stored at {' '.join(offsets)}"]
+    return answers
+
+
+@says("give up ID of QUEUE for GROUP tried TIMES of LIMIT by CLIENT")
+def give_up(world: World, id: int, queue: Queue, group: str, times: int, limit: int, client: str) -> list[str]:
+    """A copy goes to the group's retry topic, as an orderly consumer sends one that is exhausted."""
+    retry = Queue(f"%RETRY%{group}", queue.broker, 0)
+    properties = questions.properties_of(None, None, 3 + limit, f"m{id}", queue.topic)
+    asked = questions.send(
+        world.address(queue.broker),
+        retry,
+        f"m{id}",
+        properties=properties,
+        times=times,
+        limit=limit,
+        now_ms=world.wall_ms,
+    )
+    return [world.ask(client, asked)]
+
+
+@says("send back ID of QUEUE to GROUP at level LEVEL[ of LIMIT] by CLIENT")
+def send_back(
+    world: World, id: int, queue: Queue, group: str, level: int, limit: int | None, client: str
+) -> list[str]:
+    """A concurrent consumer returns a message (CONSUMER_SEND_MSG_BACK)."""
+    message = _stored(world, queue, f"m{id}")
+    return [world.ask(client, questions.send_back(world.address(queue.broker), group, message, level, limit))]
+
+
+def _stored(world: World, queue: Queue, message_id: str) -> StoredMessage:
+    for message in world.store(queue.broker).queue(queue.topic, queue.queue_id).messages:
+        if message.message_id == message_id:
+            return message
+    raise UsageError(f"there is no {message_id} in {queue}")
+
+
+@says("pull GROUP QUEUE from OFFSET[ at most COUNT][ wanting TAG][ committing LIMIT][ waiting MS ms] by CLIENT")
+def pull(
+    world: World,
+    group: str,
+    queue: Queue,
+    offset: int,
+    count: int | None,
+    tag: str | None,
+    limit: int | None,
+    ms: int | None,
+    client: str,
+) -> list[str]:
+    """A raw client pulls; `waiting`: it may be parked, and then hears the answer later."""
+    asked = questions.pull(
+        world.address(queue.broker), group, queue, offset, count=count or 32, wait_ms=ms or 0, commit=limit, tag=tag
+    )
+    return [world.ask(client, asked)]
+
+
+@says("messages in TOPIC")
+def messages(world: World, topic: str) -> list[str]:
+    """What lies in the topic on all brokers: broker and queue, offset, id, retry counter, delay level."""
+    lines = []
+    for broker in world.brokers:
+        queues = world.store(broker).queues()
+        for name, number in sorted(queues):
+            if name == topic:
+                lines += [f"{broker}/{number}  {_told(message)}" for message in queues[name, number].messages]
+    return lines or ["none"]
+
+
+def _told(message: StoredMessage) -> str:
+    words = [str(message.queue_offset), message.message_id or message.offset_id]
+    if message.origin_id:
+        words.append(f"origin={message.origin_id}")
+    if message.reconsume_times:
+        words.append(f"rt={message.reconsume_times}")
+    return "  ".join(words)
+
+
+@says("retention forgets QUEUE below OFFSET")
+def retention(world: World, queue: Queue, offset: int) -> list[str]:
+    """The broker's oldest messages go."""
+    world.store(queue.broker).trim(queue.topic, queue.queue_id, offset)
+    return []
+
+
+# ---------------------------------------------------------------- offsets
+
+
+@says("commit GROUP QUEUE OFFSET by CLIENT")
+def commit(world: World, group: str, queue: Queue, offset: int, client: str) -> list[str]:
+    """A raw client stores a consumed offset, whoever owns the lane."""
+    return [world.ask(client, questions.commit(world.address(queue.broker), group, queue, offset))]
+
+
+@says("commit GROUP QUEUE nothing by CLIENT")
+def commit_nothing(world: World, group: str, queue: Queue, client: str) -> list[str]:
+    """The same request without its offset."""
+    return [world.ask(client, questions.commit(world.address(queue.broker), group, queue, None))]
+
+
+@says("fetch GROUP QUEUE by CLIENT")
+def fetch(world: World, group: str, queue: Queue, client: str) -> list[str]:
+    """A raw client asks which offset is stored."""
+    return [world.ask(client, questions.fetch(world.address(queue.broker), group, queue, None))]
+
+
+@says("fetch GROUP QUEUE without zero by CLIENT")
+def fetch_plainly(world: World, group: str, queue: Queue, client: str) -> list[str]:
+    """The same with `setZeroIfNotFound=false`."""
+    return [world.ask(client, questions.fetch(world.address(queue.broker), group, queue, False))]
+
+
+@says("end of QUEUE by CLIENT")
+def end_of(world: World, queue: Queue, client: str) -> list[str]:
+    """The offset that the next message gets (GET_MAX_OFFSET)."""
+    return [world.ask(client, questions.end_of(world.address(queue.broker), queue))]
+
+
+@says("start of QUEUE by CLIENT")
+def start_of(world: World, queue: Queue, client: str) -> list[str]:
+    """The lowest offset that is kept (GET_MIN_OFFSET)."""
+    return [world.ask(client, questions.start_of(world.address(queue.broker), queue))]
+
+
+@says("search QUEUE at MS ms by CLIENT")
+def search(world: World, queue: Queue, ms: int, client: str) -> list[str]:
+    """The first offset stored at or after that time of the case (SEARCH_OFFSET_BY_TIMESTAMP)."""
+    moment_ms = world.wall_ms - world.now_ms + ms
+    return [world.ask(client, questions.search(world.address(queue.broker), queue, moment_ms))]
+
+
+@says("request CODE by CLIENT")
+def anything(world: World, code: int, client: str) -> list[str]:
+    """A request with that code and nothing in it, to the first broker."""
+    return [world.ask(client, questions.anything(world.address(world.brokers[0]), code))]
+
+
+# ---------------------------------------------------------------- consumers
+
+
+@says("CONSUMER starts in GROUP on WORDS")
+def starts(world: World, consumer: str, group: str, words: Sequence[str]) -> list[str]:
+    """An orderly consumer of the group, for the first time."""
+    world.perform("start", {"client": consumer})
+    return []
+
+
+@says("NODE restarts")
+def restarts(world: World, node: str) -> list[str]:
+    """A consumer that stopped or crashed, as a new process with a new client id; or a broker, on its store."""
+    is_broker = node in world.brokers
+    world.perform("broker_restart" if is_broker else "restart", {"broker" if is_broker else "client": node})
+    return []
+
+
+@says("CONSUMER stops")
+def stops(world: World, consumer: str) -> list[str]:
+    """A consumer shuts down in good order."""
+    world.perform("stop", {"client": consumer})
+    return []
+
+
+@says("NODE crashes")
+def crashes(world: World, node: str) -> list[str]:
+    """A process dies; its connections close. A broker keeps what it had written."""
+    is_broker = node in world.brokers
+    world.perform("broker_crash" if is_broker else "crash", {"broker" if is_broker else "client": node})
+    return []
+
+
+@says("CONSUMER crashes silently")
+def crashes_silently(world: World, consumer: str) -> list[str]:
+    """A consumer's machine dies: nobody sees its connections close."""
+    world.perform("crash", {"client": consumer, "silent": True})
+    return []
+
+
+@says("NODE pauses")
+def pauses(world: World, node: str) -> list[str]:
+    """A process is stopped; what arrives waits."""
+    world.perform("pause", {"node": node})
+    return []
+
+
+@says("NODE resumes")
+def resumes(world: World, node: str) -> list[str]:
+    """It goes on, and handles what has waited."""
+    world.perform("resume", {"node": node})
+    return []
+
+
+@says("watch WORDS")
+def watch(world: World, words: Sequence[str]) -> list[str]:
+    """What is told of consumers from now on, `on TOPIC` only; at first `deliveries dead-letters` on all."""
+    topic: str | None = None
+    if len(words) > 2 and words[-2] == "on":
+        *words, _, topic = words
+    unknown = [word for word in words if word not in WATCHED]
+    if unknown:
+        raise UsageError(f"{unknown[0]!r} can't be watched; known are {', '.join(WATCHED)}")
+    world.story.kinds = frozenset(kind for word in words for kind in WATCHED[word])
+    world.story.topic = topic
+    return []
+
+
+# ---------------------------------------------------------------- listeners
+
+_RESULTS = {
+    "success": Outcome.SUCCESS,
+    "commit": Outcome.COMMIT,
+    "rollback": Outcome.ROLLBACK,
+    "suspend": Outcome.SUSPEND,
+    "null": Outcome.NULL,
+    "throw": Outcome.THREW,
+}
+
+
+@says("listener answers IDS with WORDS")
+def listener(world: World, ids: Sequence[int], words: Sequence[str]) -> list[str]:
+    """How calls end that begin with one of the messages; the last word on a message wins.
+
+    A result (success, commit, rollback, suspend, null, throw), then what is needed of `for MS ms` (asks for that
+    pause), `manually` (switches auto commit off), `after MS ms` (the call takes so long), `at try N`, `from try N`,
+    `until try N` (counted by the consumer's process), `by NAME` (that consumer only).
+    """
+    rule = _rule(" ".join(words))
+    for number in ids:
+        world.cluster.add_rule(replace(rule, number=number))
+    return []
+
+
+@says("listener answers everything with WORDS")
+def listener_of_all(world: World, words: Sequence[str]) -> list[str]:
+    """The same for all messages."""
+    world.cluster.add_rule(_rule(" ".join(words)))
+    return []
+
+
+_RULE = re.compile(
+    r"(?P<result>[a-z]+)(?: for (?P<suspend>-?\d+) ms)?(?P<manually> manually)?(?: after (?P<duration>\d+) ms)?"
+    r"(?: (?P<when>at|from|until) try (?P<try_>\d+))?(?: by (?P<client>[a-z][a-z0-9_]*))?"
+)
+
+
+def _rule(text: str) -> ListenerRule:
+    match = _RULE.fullmatch(text)
+    if match is None or match["result"] not in _RESULTS:
+        raise UsageError(
+            f"{text!r} is no listener's answer; it is one of {', '.join(_RESULTS)}, then, in this order and as "
+            "needed, `for N ms`, `manually`, `after N ms`, `at|from|until try N`, `by NAME`"
+        )
+    usual = ListenerRule()
+    number = int(match["try_"] or 0)
+    return ListenerRule(
+        _RESULTS[match["result"]],
+        suspend_ms=usual.suspend_ms if match["suspend"] is None else int(match["suspend"]),
+        duration_ms=usual.duration_ms if match["duration"] is None else int(match["duration"]),
+        manual=match["manually"] is not None,
+        client=match["client"],
+        delivery_min=number if match["when"] in ("at", "from") else usual.delivery_min,
+        delivery_max=number if match["when"] in ("at", "until") else usual.delivery_max,
+    )
+
+
+# ---------------------------------------------------------------- faults
+
+
+@says("next REQUEST from NODE to OTHER is lost")
+def request_lost(world: World, request: str, node: str, other: str) -> list[str]:
+    """The next request of that name never arrives."""
+    world.perform("drop_next", {"a": node, "b": other, "code": _code(request)})
+    return []
+
+
+@says("next answer to REQUEST from OTHER to NODE is lost")
+def answer_lost(world: World, request: str, node: str, other: str) -> list[str]:
+    """The next request of that name is done, and nobody hears of it."""
+    world.perform("drop_next", {"a": node, "b": other, "code": _code(request), "answer": True})
+    return []
+
+
+def _code(name: str) -> int:
+    try:
+        return int(RequestCode[name])
+    except KeyError:
+        raise UsageError(f"there is no request {name!r}; the names are RocketMQ's, as in LOCK_BATCH_MQ") from None
+
+
+@says("link NODE OTHER is cut")
+def cut(world: World, node: str, other: str) -> list[str]:
+    """Connections between the two are reset, new ones refused."""
+    world.perform("cut", {"a": node, "b": other})
+    return []
+
+
+@says("link NODE OTHER is healed")
+def healed(world: World, node: str, other: str) -> list[str]:
+    """All faults between the two end."""
+    world.perform("heal", {"a": node, "b": other})
+    return []
+
+
+@says("clock of NODE steps STEP ms")
+def clock_steps(world: World, node: str, step: int) -> list[str]:
+    """A wall clock jumps, by which leases are measured."""
+    world.perform("clock_step", {"node": node, "ms": step})
+    return []
+
+
+# ---------------------------------------------------------------- allocation
+
+
+@says("allocate WORD COUNT queues to NAMES")
+def allocate(world: World, word: str, count: int, names: Sequence[str]) -> list[str]:
+    """Who gets which of so many queues of one broker, by strategy: each member, in the order given."""
+    share = strategy(word)
+    queues = [Queue("orders", "b0", number) for number in range(count)]
+    lines = []
+    for name in dict.fromkeys(names):
+        mine = " ".join(str(queue.queue_id) for queue in share(name, queues, list(names)))
+        lines.append(f"{name}  {mine or 'none'}")
+    return lines
