@@ -20,6 +20,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.machines.cluster import Collector, Refuted, Run, machine_for
+from conformance.machines.drawing import INDEPENDENT
 from conformance.shrink import shrink
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.simulate import simulate, target_name
@@ -109,6 +110,7 @@ def run_machine(collector: Collector, seed: int, examples: int, steps: int = STE
     """Let the machine make up to `examples` runs; it ends early when the collector found what it wants."""
     machine = hypothesis_seed(seed)(machine_for(collector))
     how = settings(
+        backend=INDEPENDENT,
         max_examples=examples,
         stateful_step_count=steps,
         database=None,

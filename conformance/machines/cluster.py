@@ -41,6 +41,8 @@ STRANGERS = "strangers"
 
 KEYS = ("k1", "k2", "k3", "k4")
 MESSAGES_MAX = 60
+DELIVERIES_MAX = 30
+"""So often at most a listener suspends one message: who counts gives it up long before, who does not goes on."""
 SETTLE_MS = 200_000
 
 SHORT: Mapping[str, int] = {
@@ -60,6 +62,16 @@ SHORT: Mapping[str, int] = {
 
 GAPS_MS = (1, 2, 5, 20, 100, 400, 1_100)
 SUSPENDS_MS = (-1, 0, 9, 10, 11, 100, 1_000, 2_000, 30_000, 30_001)
+TROUBLES: Mapping[str, tuple[str, int]] = {
+    "none": ("well", 0),
+    "poison": ("poison", 10),
+    "poison by default": ("poison", -1),
+    "default": ("suspend", -1),
+    "throw": ("throw", -1),
+    "null": ("null", -1),
+    "at once": ("suspend", 0),
+}
+"""What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
 CODES = (
     RequestCode.LOCK_BATCH_MQ,
     RequestCode.UNLOCK_BATCH_MQ,
@@ -72,8 +84,11 @@ CODES = (
 )
 
 
-class Refuted(AssertionError):
-    """A claimed clause was broken. clause_ids: which ones."""
+class Refuted(BaseException):
+    """A wanted clause was broken: the search ends here. clause_ids: which ones.
+
+    No Exception, or else Hypothesis would make the run twice more in order to report it.
+    """
 
     def __init__(self, clause_ids: tuple[str, ...]) -> None:
         super().__init__(f"refuted: {', '.join(clause_ids)}")
@@ -196,7 +211,7 @@ class ClusterMachine(RuleBasedStateMachine):
         audit=st.booleans(),
         keys=st.integers(0, 4),
         effort=st.sampled_from(("light", "light", "steady", "heavy")),
-        poison=st.booleans(),
+        trouble=st.sampled_from(tuple(TROUBLES)),
     )
     def begin(
         self,
@@ -213,7 +228,7 @@ class ClusterMachine(RuleBasedStateMachine):
         audit: bool,
         keys: int,
         effort: str,
-        poison: bool,
+        trouble: str,
     ) -> None:
         numbers: dict[str, Any] = {**SHORT} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
@@ -241,7 +256,7 @@ class ClusterMachine(RuleBasedStateMachine):
         if audit:
             self.do("start", client="d1")
         self.wait(50)
-        self.load(keys, 3, effort, poison)
+        self.load(keys, 3, effort, trouble)
 
     # ------------------------------------------------------------ messages
 
@@ -278,18 +293,18 @@ class ClusterMachine(RuleBasedStateMachine):
         keys=st.integers(1, 4),
         count=st.integers(2, 6),
         effort=st.sampled_from(("light", "steady", "heavy", "heavy")),
-        poison=st.booleans(),
+        trouble=st.sampled_from(tuple(TROUBLES)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def send_work(self, keys: int, count: int, effort: str, poison: bool, gap_ms: int) -> None:
+    def send_work(self, keys: int, count: int, effort: str, trouble: str, gap_ms: int) -> None:
         """Enough messages to keep the lanes busy for a while."""
-        self.load(keys, count, effort, poison)
+        self.load(keys, count, effort, trouble)
         self.wait(gap_ms)
 
-    def load(self, keys: int, count: int, effort: str, poison: bool = False) -> None:
+    def load(self, keys: int, count: int, effort: str, trouble: str = "none") -> None:
         """A burst for each of the first keys. effort: how long the listener takes for each message.
 
-        poison: the second message of each burst is never finished.
+        trouble: what the second message of each burst meets.
         """
         config = self.config
         duration_ms = {"light": 2, "steady": config.lock_interval_ms // 3, "heavy": config.client_lease_ms // 2}[effort]
@@ -298,14 +313,13 @@ class ClusterMachine(RuleBasedStateMachine):
             self.sent += count
             for number in range(first, first + count):
                 self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
-            if poison:
-                self.decide(first + 1, "poison", 10, 2)
+            self.decide(first + 1, *TROUBLES[trouble], times=2)
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count)
 
     def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
         """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""
         manual = self.is_manual
-        bound = None if fate == "poison" and self.config.max_reconsume_times >= 0 else times
+        bound: int | None = DELIVERIES_MAX if fate == "poison" and self.config.max_reconsume_times >= 0 else times
         match fate:
             case "suspend" | "poison":
                 outcome, duration_ms = Outcome.SUSPEND, 2
