@@ -125,11 +125,11 @@ def _replaced(items: tuple[T, ...], place: int, item: T) -> tuple[T, ...]:
 
 
 def _shorter_waits(search: _Search) -> bool:
-    """Bring an action and all that follow closer to the one before."""
+    """Bring an action and all that follow closer to the one before, or to the begin of the run."""
     any_went = False
-    for place in range(1, len(search.best.actions)):
+    for place in range(len(search.best.actions)):
         actions = search.best.actions
-        gap_ms = actions[place].at_ms - actions[place - 1].at_ms
+        gap_ms = actions[place].at_ms - (actions[place - 1].at_ms if place else -1)
         if gap_ms > 1:
             moved = gap_ms - 1
             later = [replace(action, at_ms=action.at_ms - moved) for action in actions[place:]]
