@@ -3,9 +3,10 @@
 Decided by a drain: a READ row without a message spans the reading of the queue to its end and says up to which
 offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages
 read while it lasted; one beyond the queue's end only when it was acknowledged longer ago than the bound for delays,
-because a broker may show a message a little later than it acknowledges it. A message read at the offset of an acknowledged one that is another message shows the
-loss at once. Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less
-and are left out, as are the topics of retries and dead letters.
+because a broker may show a message a little later than it acknowledges it. Where an acknowledged message should
+lie and another one is read, the loss shows at once. Acknowledgements with the codes 10 to 12 (stored, but not flushed
+or replicated in time) promise less and are left out, as are delayed messages (they lie elsewhere first) and the
+topics of retries and dead letters.
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""What a row of each kind says: the conventions that recorders keep and judges rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from specs.vocabulary import Kind, Level, Outcome
+
+CONVENTIONS: Mapping[Kind, str] = {
+    Kind.APPEND: "A broker stored a message; level `store`.",
+    Kind.SEND: "One send of one message. When `ok`: `queue_id` and `queue_offset` say where it lies. `attempt` counts "
+    "the tries of one message id.",
+    Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "
+    "with a `code` other than 0 is an error answer and says nothing about the lane.",
+    Kind.UNLOCK: "One row for each lane; one way (`sent`) or answered (`ok`).",
+    Kind.PULL: "`queue_offset` is the offset that was asked for, `value` the next one that the broker named.",
+    Kind.DELIVER: "A listener call: one row for each message, in ascending offsets, all with one `op_id`. Begins "
+    "before the listener, ends with its result; `commit_mode` and (where the batch comes again) `suspend_ms` are set "
+    "at the end. `reconsume_times` is what the listener was shown. A call that a crash cut never ends.",
+    Kind.COMMIT: "`value` is the offset. One way: `sent`; carried by a pull: `view=pull`, and the outcome is the "
+    "pull's. `detail=corrected` marks the value that a broker (offset illegal) or a filter made.",
+    Kind.FETCH_OFFSET: "`value` is the stored offset when `ok`; `refused` with -1 means that nothing is stored; any "
+    "other end is an error. Made before the ADD it has no `incarnation`; made after it, it sets the start anew.",
+    Kind.PERSIST: "A broker wrote its offsets to disk; level `store`.",
+    Kind.RESET: "An operator moved the offset of a lane to `value`.",
+    Kind.DEAD_LETTER: "One try (`attempt`) to send a copy of a message to the dead letters. It names the lane, the "
+    "offset and the id of the message itself.",
+    Kind.SEND_BACK: "A concurrent consumer returned a message.",
+    Kind.END_TRANSACTION: "A producer ended a transaction.",
+    Kind.CHECK: "A broker asked a producer about a transaction.",
+    Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`.",
+    Kind.ADD: "An instant: an incarnation begins, and `value` is where. Whoever records ADD records every COMMIT too.",
+    Kind.DROP: "An instant: the incarnation ends. Calls of it may still be running.",
+    Kind.JOIN: "A client starts; `view` is its subscription, where it is recorded.",
+    Kind.LEAVE: "A client shuts down in good order, from the order to the end.",
+    Kind.MEMBER: "A client asked who is in the group; `view` is the answer.",
+    Kind.ROUTE: "A client asked which queues a topic has.",
+    Kind.READ: "The drain. One row for each message found (`queue_offset`, `message_id`, for a copy `origin_id` as the "
+    "producer's id of the message it was made from, `wall_us` = when the broker stored it), and for each queue one "
+    "marker without offset and id that begins before the first read, asks for the queue's end no earlier, ends after "
+    "the last read, and is `ok` when the queue was read to its end, with `value` = that end. Rows of a dead-letter or "
+    "retry topic name its `group`; a dead-letter topic that does not exist gets a marker with `value=0`.",
+    Kind.CRASH: "An instant: a process died; `client_id` or `broker` says which.",
+    Kind.PAUSE: "A client was stopped from begin to end.",
+    Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",
+    Kind.FAULT: "The harness injected a fault (`detail`) at the begin and healed it at the end; `ok` when its effect "
+    "was seen, else `refused`.",
+}
+
+OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.OK: "it happened, and the answer says so",
+    Outcome.REFUSED: "it did not happen, and the answer says so",
+    Outcome.UNKNOWN: "no answer: it may have happened, now or later",
+    Outcome.SENT: "one way: handed to the network",
+    Outcome.SUCCESS: "the listener is done with the batch",
+    Outcome.SUSPEND: "the listener wants the batch again",
+    Outcome.COMMIT: "the listener commits all that was taken",
+    Outcome.ROLLBACK: "the listener puts back all that was taken (manual), or is done with the batch (auto)",
+    Outcome.NULL: "the listener returned nothing: as `suspend`",
+    Outcome.THREW: "the listener threw: as `suspend`",
+    Outcome.CUT: "a shutdown or a crash ended the listener call",
+}
+
+LEVELS: Mapping[Level, str] = {
+    Level.CLIENT: "by the client library that did it",
+    Level.WIRE: "by a raw protocol client of the suite",
+    Level.TAP: "by a proxy between client and broker",
+    Level.STORE: "by the broker, or in its files",
+}

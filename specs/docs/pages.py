@@ -1,0 +1,163 @@
+"""The generated pages: every clause, and the history."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from textwrap import dedent
+
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import all_clauses
+from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
+from specs.history import text as notation
+from specs.history.columns import COLUMNS, HISTORY_VERSION
+from specs.history.text import VERBS, parse_history
+from specs.profiles import load, names
+from specs.verdicts.examine import examine
+
+GENERATED = "<!-- Written by `python -m specs.docs`; a test says when it is stale. -->\n"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    columns = list(head)
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines) + "\n"
+
+
+def clauses_page() -> str:
+    """`docs/clauses.md`: one section for each clause, in catalogue order."""
+    clauses = all_clauses()
+    profiles = [(name, load(name)) for name in names()]
+    signs = {"claimed": "claimed", "allowed": "allowed", "not_applicable": "–"}
+    parts = [
+        GENERATED,
+        "# The clauses",
+        "",
+        "Each clause is one file in `specs/clauses/`: the promise, who keeps it, under which premises it is claimed, "
+        "the judge that decides it, and two small histories, one that breaks it and one that only looks so.",
+        "Times are those of the history's clock; what counts as *finished* and what the other words mean is said in "
+        "[history](history.md) and in the clauses themselves.",
+        "",
+        _table(
+            ("clause", "promise", "kept by", *(name for name, _ in profiles)),
+            (
+                (
+                    f"[{clause.id}](#{_anchor(clause)})",
+                    clause.statement,
+                    clause.party.value,
+                    *(signs[profile.claim(clause.id).status] for _, profile in profiles),
+                )
+                for clause in clauses
+            ),
+        ),
+        "A deviation that a profile *allows* is found and reported, and does not fail a run.",
+        "",
+        *(_clause_section(clause) for clause in clauses),
+        "## Deviations that profiles allow, and what they leave out",
+        "",
+        _table(
+            ("profile", "clause", "status", "reason"),
+            (
+                (name, clause_id, claim.status.replace("_", " "), claim.reason)
+                for name, profile in profiles
+                for clause_id, claim in profile.claims.items()
+                if claim.status != "claimed"
+            ),
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def _anchor(clause: Clause) -> str:
+    heading = f"{clause.id} {clause.title}".lower()
+    return "".join(c if c.isalnum() or c == "-" else "-" if c == " " else "" for c in heading)
+
+
+def _clause_section(clause: Clause) -> str:
+    info, rows = parse_history(clause.shortest_violation)
+    explanation = examine(rows, info, (clause,)).tallies[clause.id].explanation
+    facts = [
+        f"Kept by: {clause.party.value}. Judged for each: {clause.key.value.replace('_', ' ')}.",
+        *(f"Premise, {premise.name}: {premise.text}." for premise in clause.premise),
+        f"Sources: {', '.join(_link(source) for source in clause.sources)}.",
+    ]
+    if clause.refines:
+        facts.append(f"A special case of {', '.join(clause.refines)}.")
+    return "\n".join(
+        [
+            f"## {clause.id} {clause.title}",
+            "",
+            f"**{clause.statement}**",
+            "",
+            clause.doc,
+            "",
+            *(f"- {fact}" for fact in facts),
+            "",
+            "Broken by:",
+            "",
+            "```",
+            dedent(clause.shortest_violation).strip("\n"),
+            "```",
+            "",
+            f"> {explanation}.",
+            "",
+            "Allowed, though it looks wrong:",
+            "",
+            "```",
+            dedent(clause.lookalike).strip("\n"),
+            "```",
+            "",
+        ]
+    )
+
+
+def _link(source: str) -> str:
+    page, _, anchor = source.removeprefix("docs/").partition("#")
+    return f"[{anchor.replace('-', ' ')}]({page}#{anchor})"
+
+
+def history_page() -> str:
+    """`docs/history.md`: columns, conventions, notation."""
+    verbs = {kind: verb for verb, kind in VERBS.items()}
+    return "\n".join(
+        [
+            GENERATED,
+            f"# History v{HISTORY_VERSION}",
+            "",
+            "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v1.json`), `journal/` (what "
+            "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`.",
+            "One row is one operation, or one message of an operation that has several. Its begin and its end have "
+            "places in one total order; an operation that never ended has no end and the outcome `unknown`.",
+            "A call ends in three ways: it happened, it did not, or nobody can say.",
+            "",
+            "## Columns",
+            "",
+            _table(
+                ("column", "type", "meaning"),
+                (
+                    (f"`{column.name}`", column.type, column.doc + (" Required." if column.required else ""))
+                    for column in COLUMNS
+                ),
+            ),
+            "## Kinds",
+            "",
+            _table(
+                ("kind", "in text", "what a row says"),
+                ((f"`{kind}`", verbs.get(kind, "–"), said) for kind, said in CONVENTIONS.items()),
+            ),
+            "## Outcomes",
+            "",
+            _table(("outcome", "meaning"), ((f"`{outcome}`", said) for outcome, said in OUTCOMES.items())),
+            "## Levels",
+            "",
+            _table(("level", "seen"), ((f"`{level}`", said) for level, said in LEVELS.items())),
+            "Clauses look at the levels `client` and `wire`; one operation seen at two levels is not two operations.",
+            "",
+            "## Text notation",
+            "",
+            "```",
+            inspect.cleandoc(notation.__doc__ or ""),
+            "```",
+            "",
+        ]
+    )

@@ -1,0 +1,116 @@
+"""What is generated is fresh, and what is linked exists."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from specs.clauses.catalogue import all_clauses
+from specs.docs import DOCUMENTS, write_all
+from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
+from specs.docs.schemas import history_row_schema, run_schema
+from specs.history.row import make_row
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+from specs.profiles import load, names
+from specs.verdicts.examine import examine
+from specs.verdicts.schema import verdict_schema
+from specs.verdicts.verdict import conclude, row_to_json
+from specs.vocabulary import Kind, Level, Outcome
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("path", sorted(DOCUMENTS))
+def test_a_generated_document_is_fresh(path: str) -> None:
+    """`python -m specs.docs` has nothing to do."""
+    assert (ROOT / path).read_text(encoding="utf-8") == DOCUMENTS[path](), "run `python -m specs.docs`"
+
+
+def test_writing_everything_says_what_was_stale(tmp_path: Path) -> None:
+    """The first time all of it, the second time nothing."""
+    assert write_all(tmp_path) == list(DOCUMENTS)
+    assert write_all(tmp_path) == []
+
+
+def test_every_word_of_the_vocabulary_is_documented() -> None:
+    """A kind, an outcome or a level without a sentence is not finished."""
+    assert list(CONVENTIONS) == list(Kind)
+    assert list(OUTCOMES) == list(Outcome)
+    assert list(LEVELS) == list(Level)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a forge makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {"".join(c if c.isalnum() or c in "-_" else "-" if c == " " else "" for c in h.lower()) for h in headings}
+
+
+def test_every_source_of_a_clause_and_of_a_profile_exists() -> None:
+    """A source is a section of docs/sources.md."""
+    known = anchors(ROOT / "docs" / "sources.md")
+    sources = {source for clause in all_clauses() for source in clause.sources}
+    sources |= {claim.source for name in names() for claim in load(name).claims.values()}
+    assert {source for source in sources if source.removeprefix("docs/sources.md#") not in known} == set()
+
+
+@pytest.mark.parametrize("page", ["clauses.md", "history.md", "sources.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    """Relative links name a page, and a heading in it."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("http"):
+            continue
+        name, _, anchor = target.partition("#")
+        other = ROOT / "docs" / (name or page)
+        assert other.is_file(), target
+        assert not anchor or anchor in anchors(other), target
+
+
+def test_every_schema_is_a_schema() -> None:
+    """Draft 2020-12 accepts all of them."""
+    for path in sorted((ROOT / "specs" / "schemas").glob("*.json")):
+        jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_run_json_is_what_its_schema_says() -> None:
+    """The default run, and one with everything in it."""
+    full = RunInfo(
+        run="r",
+        seed=7,
+        parties={"broker": "Apache RocketMQ 5.4.0"},
+        profile="reference",
+        clock_bounds_us={"other": 5},
+        plan={},
+        replay="inorder replay r",
+        environment={"python": "3.11"},
+    )
+    for info in (RunInfo(run="r"), full):
+        jsonschema.validate(info.to_json(), run_schema())
+        assert RunInfo.from_json(info.to_json()) == info
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**full.to_json(), "config": {"batch": "two"}}, run_schema())
+
+
+def test_rows_are_what_their_schema_says() -> None:
+    """Every example row of every clause; and nothing else."""
+    for clause in all_clauses():
+        _, rows = parse_history(clause.shortest_violation)
+        for row in rows:
+            jsonschema.validate(row_to_json(row), history_row_schema())
+            assert make_row(**row_to_json(row)) == row
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"run": "r", "kind": "dance"}, history_row_schema())
+
+
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_a_refuting_verdict_is_what_its_schema_says(clause: object) -> None:
+    """With a witness in it."""
+    info, rows = parse_history(clause.shortest_violation)  # type: ignore[attr-defined]
+    verdict = conclude(examine(rows, info), info, load("reference"))
+    jsonschema.validate(verdict.to_json(), verdict_schema())
+    assert verdict.exit_code == 1
