@@ -172,7 +172,9 @@ class QueuePass:
         wanted = with_source(wanted)
         queued = wanted.column("queue_id").is_valid()
         for has_queue in (True, False):
-            part = wanted.filter(queued if has_queue else pc.invert(queued)) if self._mixed(wanted, has_queue) else wanted
+            part = (
+                wanted.filter(queued if has_queue else pc.invert(queued)) if self._mixed(wanted, has_queue) else wanted
+            )
             if not part.num_rows:
                 continue
             rows = Rows(part, self.runs)
@@ -297,9 +299,7 @@ class _Examiner:
             else:
                 self._on_spark(twin, extra, kept, seen.runs, total)
 
-    def _on_spark(
-        self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs, total: Sum
-    ) -> None:
+    def _on_spark(self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs, total: Sum) -> None:
         folder = self.scratch / "many" / twin.id
         folder.mkdir(parents=True, exist_ok=True)
         files = [*kept]

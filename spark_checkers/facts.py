@@ -7,6 +7,7 @@ about deaths and clocks, rows of dead letters, and hashes of what must be unique
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +53,6 @@ _LOOKED_AT = (
     "key_seq",
 )
 _WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
-
 
 
 def is_text(name: str) -> bool:
@@ -111,7 +111,7 @@ def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[in
     low, high = _seq_bounds(groups)
     count = max(min(at_least, rows // 100_000), -(-rows // WINDOW_ROWS), 1)
     edges = [low + (high + 1 - low) * index // count for index in range(count + 1)]
-    return [(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if start < stop]
+    return [(start, stop) for start, stop in itertools.pairwise(edges) if start < stop]
 
 
 def _seq_bounds(groups: Sequence[Group]) -> tuple[int, int]:
@@ -213,7 +213,9 @@ def _look_at_keys(report: Report, delivers: pa.Table) -> None:
 
 def key_hashes(rows: pa.Table) -> Hashes:
     """A hash per row of (run, group, topic, sharding key)."""
-    return hashing.together(*(hashing.of_texts(rows.column(name)) for name in ("run", "group", "topic", "sharding_key")))
+    return hashing.together(
+        *(hashing.of_texts(rows.column(name)) for name in ("run", "group", "topic", "sharding_key"))
+    )
 
 
 def _place_hashes(rows: pa.Table) -> Hashes:
@@ -304,9 +306,9 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
     facts.faults.extend((row.detail or "fault", row.outcome is Outcome.OK) for row in context if row.kind is Kind.FAULT)
     subscriptions: dict[str, str] = {}
     for row in context:
-        if row.kind is Kind.JOIN and row.group and row.view is not None:
-            if subscriptions.setdefault(row.group, row.view) != row.view:
-                facts.subscriptions_differ.append(row.group)
+        joined = row.kind is Kind.JOIN and row.view is not None
+        if joined and row.group and subscriptions.setdefault(row.group, row.view or "") != row.view:
+            facts.subscriptions_differ.append(row.group)
     runs = {info.run: RunContext.of(info, (row for row in context if row.run == info.run))}
     for name in sorted({row.run for row in context} - {info.run}):
         runs[name] = RunContext.of(info, (row for row in context if row.run == name))

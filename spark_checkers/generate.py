@@ -23,11 +23,12 @@ import pyarrow as pa
 
 from spark_checkers.rows import NEVER, NONE
 from spark_checkers.segments import Ints, ints
+from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import arrow_schema
+from specs.history.store import arrow_schema, rows_of_table, rows_to_table
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
 
@@ -227,10 +228,10 @@ def _spread(rng: np.random.Generator, mean_us: float, size: int, least_us: int =
     return (rng.exponential(mean_us, size) + least_us).astype(np.int64)
 
 
-def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int) -> Messages:
+def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pace: float) -> Messages:
     """Sends, one after another: nearly all acknowledged, some refused, some unanswered (stored or not)."""
     tries = wanted + max(2, wanted // 500)
-    gap, took = _spread(rng, 1200, tries, 100), _spread(rng, 300, tries, 50)
+    gap, took = _spread(rng, 1200 * pace, tries, 100), _spread(rng, 300, tries, 50)
     begin = np.cumsum(gap + took) - took
     end = begin + took
     fate = rng.random(tries)
@@ -299,6 +300,7 @@ class _Lane:
     messages: Messages
     incidents: list[Incident]
     dead: DeadLetters
+    pace: float  # how much slower than a message a millisecond everything goes
     now: int = 0
     stored: int = -1  # the offset that the broker holds; -1: none yet
     last_lock: int = -(10**12)
@@ -449,7 +451,7 @@ class _Lane:
     def _timed(self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, begin: int) -> _Calls:
         """Give calls their times: one after another, not before the message is there or the lane may go on."""
         rng, size = self.rng, len(offset)
-        took, gap = _spread(rng, 900, size, 40), _spread(rng, 120, size, 30)
+        took, gap = _spread(rng, 900 * self.pace, size, 40), _spread(rng, 120 * self.pace, size, 30)
         waits = np.zeros(size, np.int64)
         waits[1:] = np.where(suspend[:-1] != NONE, suspend[:-1] * MS + 2 * MS, 0)
         waits[1:] += np.where(given_up[:-1], 3 * MS, 0)
@@ -637,9 +639,11 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
         sheet = Sheet(common={"topic": TOPIC, "broker": broker, "broker_epoch": 1, "queue_id": number % per_broker})
         groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
         wanted = max(1, round(left / (count - number) / (2.05 + 1.03 * len(groups))))
-        messages = _produce(sheet, rng, number, wanted)
+        # A small queue is as long in time as a large one, so that leases and commits have their turns.
+        pace = max(1.0, MESSAGES_PER_QUEUE / wanted)
+        messages = _produce(sheet, rng, number, wanted, pace)
         ends = [
-            _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead).play()
+            _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead, pace).play()
             for group in groups
         ]
         done = _drain(
@@ -699,6 +703,47 @@ def _incidents(sheet: Sheet, incidents: Sequence[Incident]) -> None:
         )
 
 
+EDGES = ("none", "file", "group", "key")
+"""Where a defect is planted: anywhere; across the edge of two files or of two row groups; at a queue's first rows."""
+
+
+class Planting:
+    """Plants one change into one queue of a generated history, and lets the file be cut there."""
+
+    def __init__(self, mutant: Mutant, info: RunInfo, queue: int, edge: str = "none") -> None:
+        self._mutant = mutant
+        self._info = info
+        self._queue = queue
+        self._edge = edge
+        self.about: tuple[int, ...] = ()
+
+    def __call__(self, each: QueueTable) -> tuple[pa.Table, Cuts]:
+        wanted = each.number == (-1 if self._mutant.dead_letters else self._queue)
+        if self.about or not wanted or (each.number == -1 and each.table.num_rows < 2):
+            return each.table, Cuts()
+        rows = list(rows_of_table(each.table))
+        planted = plant(self._mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
+        self.about = planted.about
+        table = rows_to_table(planted.rows)
+        cut = next(index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1])
+        if self._edge == "file":
+            return table, Cuts(files=(cut,))
+        return table, Cuts(groups=(cut,)) if self._edge == "group" else Cuts()
+
+
+def plan_defect(name: str, events: int, seed: int, queues: int | None = None, edge: str = "none") -> Planting:
+    """Where a named defect (or lookalike) goes. Raises UsageError for an unknown one."""
+    mutant = named(name)
+    if edge not in EDGES:
+        raise UsageError(f"there is no edge {edge}; known are {', '.join(EDGES)}")
+    count = how_many_queues(events) if queues is None else queues
+    queue = count // 2
+    # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
+    if queue % MANUAL_EVERY == 1 and count > 1:
+        queue += 1 if queue + 1 < count else -1
+    return Planting(mutant, run_info(seed, events), queue, edge)
+
+
 def generate(
     folder: Path,
     events: int,
@@ -721,12 +766,12 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
     writer = HistoryWriter(folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group)
-    first: list[pa.Table] = []
+    first: list[tuple[pa.Table, Cuts]] = []
     count = 0
     for each in queue_tables(events, seed, queues):
         table, cuts = (each.table, Cuts()) if change is None else change(each)
         if each.number < 0:
-            first.append(table)
+            first.append((table, cuts))
             continue
         count += 1
         writer.write(table, file_before=cuts.files, group_before=cuts.groups)
@@ -734,8 +779,10 @@ def generate(
     writer.close()
     # The queueless rows lie first, then the dead-letter queues: "%" sorts before letters, and nothing before all.
     head = HistoryWriter(folder, rows_per_group=rows_per_group, first_file=0)
-    for table in [*first[-1:], *first[:-1]]:
-        head.write(table)
+    for table, cuts in [*first[-1:], *first[:-1]]:
+        head.write(table, group_before=(*cuts.groups, *cuts.files))
     head.close()
+    if isinstance(change, Planting) and not change.about:
+        raise UsageError("the history has no place for the defect: ask for more events")
     progress(writer.rows + head.rows)
     return Generated(info, writer.rows + head.rows, count, writer.files + head.files)

@@ -28,7 +28,8 @@ def of_texts(column: Any) -> Hashes:
         return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
     if pa.types.is_dictionary(column.type):
         words = np.append(of_texts(column.dictionary), NO_TEXT_HASH)
-        return words[np.asarray(column.indices.fill_null(-1))]
+        spelt: Hashes = words[np.asarray(column.indices.fill_null(-1))]
+        return spelt
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset).astype(np.int64)
     data = column.buffers()[2]
     hashes = _of_bytes(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets)

@@ -96,9 +96,7 @@ def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: i
     table = with_source(table)
     for key in {twin.key for twin in twins}:
         chosen = tuple(twin for twin in twins if twin.key is key)
-        rows = keep(
-            table, "kind", {kind for twin in chosen for kind in twin.clause.kinds}
-        )
+        rows = keep(table, "kind", {kind for twin in chosen for kind in twin.clause.kinds})
         rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
         for name in _MUST_HAVE[key]:
             rows = rows.filter(rows.column(name).is_valid())

@@ -166,9 +166,9 @@ class Digest:
         done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)
         times = rows.number("reconsume_times")
         plain = done & (rows.offset >= 0) & (rows.client != NO_TEXT) & (rows.text("incarnation") != NO_TEXT)
-        plain &= (times == 0) | (times == NONE)
         self._manual = manual
-        return plain
+        uncounted: Mask = plain & ((times == 0) | (times == NONE))
+        return uncounted
 
     def _join(self, episode: Ints, first: Ints, length: Ints, clean: Mask) -> None:
         """Neighbouring clean episodes that follow each other become one stretch."""

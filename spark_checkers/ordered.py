@@ -9,6 +9,7 @@ are an error, never a wrong verdict.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +66,8 @@ def parts(sizes: Sequence[int], at_least: int) -> list[Part]:
     """Cut row groups into parts of about `PART_ROWS`, and into `at_least` parts where there are enough groups."""
     total = sum(sizes)
     wanted = max(at_least, -(-total // PART_ROWS))
-    cuts, done, start = [], 0, 0
+    cuts: list[Part] = []
+    done = start = 0
     for index, size in enumerate(sizes):
         done += size
         if done * wanted >= total * (len(cuts) + 1):
@@ -185,15 +187,12 @@ class _Order:
         within[starts[1:] - 1] = False
         keys = [key_at(batch, int(start), ORDER) for start in starts]
         if self._key is not None:
-            if keys[0] == self._key:
-                in_order = int(seq[0]) > self._seq
-            else:
-                in_order = _sortable(self._key) < _sortable(keys[0])
+            in_order = int(seq[0]) > self._seq if keys[0] == self._key else _sortable(self._key) < _sortable(keys[0])
         else:
             in_order = True
         sortable = [_sortable(key) for key in keys]
         in_order = in_order and bool((seq[1:] > seq[:-1])[within].all())
-        in_order = in_order and all(a < b for a, b in zip(sortable, sortable[1:], strict=False))
+        in_order = in_order and all(a < b for a, b in itertools.pairwise(sortable))
         if not in_order:
             raise HistoryError(f"{path} says that its rows lie by queue and they do not: run `inorder compact`")
         self._key, self._seq = keys[-1], int(seq[-1])

@@ -329,9 +329,9 @@ def settle(lanes: list[Progress]) -> None:
 def _forgotten(in_turn: list[Progress], lane: Progress, offset: int, sent_at: int) -> bool:
     """Had all groups seen so far finished the message before this group was seen?"""
     for number, following in enumerate(in_turn):
-        if number and sent_at < following.seen_at:
-            if all(each.finished_at(offset) < following.seen_at for each in in_turn[:number]):
-                return True
+        then = following.seen_at
+        if number and sent_at < then and all(each.finished_at(offset) < then for each in in_turn[:number]):
+            return True
         if following is lane:
             break
     return False

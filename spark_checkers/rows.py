@@ -206,7 +206,8 @@ class Rows:
         """Is a row of one of these kinds?"""
         wanted = np.zeros(len(KINDS) + 1, np.bool_)
         wanted[[KINDS.index(kind) for kind in kinds]] = True
-        return wanted[self.kind]
+        found: Mask = wanted[self.kind]
+        return found
 
     def ended_as(self, *outcomes: Outcome) -> Mask:
         """Does a row have one of these outcomes?"""
@@ -243,7 +244,7 @@ class Rows:
         """Is this a commit that a broker's correction or a filter moved?"""
         if "detail" not in self.table.column_names:
             return np.zeros(self.size, np.bool_)
-        return self.text("detail") == self.code("detail", "corrected")
+        return np.equal(self.text("detail"), self.code("detail", "corrected"))
 
     @cached_property
     def source(self) -> Ints:
@@ -306,10 +307,7 @@ class Rows:
 def coded(column: Any) -> tuple[Ints, list[str]]:
     """A text column as (codes, texts by code)."""
     if isinstance(column, pa.ChunkedArray):
-        if pa.types.is_dictionary(column.type):
-            column = column.unify_dictionaries()
-        else:
-            column = column.dictionary_encode()
+        column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         if column.num_chunks == 0:
             return np.zeros(0, np.int64), []
         column = column.combine_chunks()

@@ -36,7 +36,7 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ, Kind.DEAD_LETTER, Kind.AD
 
 @dataclass(frozen=True)
 class Sieve:
-    """What has to be known before: which messages were given up (hashes of run and id), which keys lie across queues."""
+    """What is known before: the messages given up, and the keys that lie across queues, as hashes."""
 
     given_up: Hashes
     cross_keys: Hashes
@@ -50,7 +50,9 @@ class Sieve:
             "DLQ-1": dlq_1.relevant(rows),
             "DLQ-2": self._manual(rows),
         }
-        return [invented, keys], {clause: rows.table.take(pa.array(where)) for clause, where in kept.items() if len(where)}
+        return [invented, keys], {
+            clause: rows.table.take(pa.array(where)) for clause, where in kept.items() if len(where)
+        }
 
     def without_queue(self, rows: Rows) -> dict[str, pa.Table]:
         """The rows kept for each clause of rows that name no queue: nothing is decided about them here."""
@@ -104,5 +106,3 @@ class Sieve:
 def message_hashes(table: pa.Table) -> Hashes:
     """A hash per row of (run, source id)."""
     return hashing.together(hashing.of_texts(table.column("run")), hashing.of_texts(table.column(SOURCE)))
-
-

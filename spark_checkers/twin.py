@@ -90,16 +90,12 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
 
 def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
     """Findings as Arrow rows of `FINDINGS`."""
-    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    rows: list[tuple[Any, ...]] = []
     for each in findings:
-        for run, number in each.opportunities.items():
-            if number:
-                for column, value in zip(columns, (run, each.clause, None, None, number), strict=True):
-                    column.append(value)
-        for run, seqs, certain in each.violations:
-            for column, value in zip(columns, (run, each.clause, list(seqs), certain, 0), strict=True):
-                column.append(value)
+        rows.extend((run, each.clause, None, None, number) for run, number in each.opportunities.items() if number)
+        rows.extend((run, each.clause, list(seqs), certain, 0) for run, seqs, certain in each.violations)
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in FINDINGS_ARROW]
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, FINDINGS_ARROW, strict=True)],
+        [pa.array(list(column), field.type) for column, field in zip(columns, FINDINGS_ARROW, strict=True)],
         schema=FINDINGS_ARROW,
     )

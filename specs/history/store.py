@@ -197,9 +197,7 @@ def write_history(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "history").mkdir(exist_ok=True)
     if as_text:
-        lines = [
-            json.dumps({k: v for k, v in row._asdict().items() if v is not None}, sort_keys=True) for row in rows
-        ]
+        lines = [json.dumps({k: v for k, v in row._asdict().items() if v is not None}, sort_keys=True) for row in rows]
         (folder / "history" / "rows.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     else:
         path = folder / "history" / "part-0.parquet"

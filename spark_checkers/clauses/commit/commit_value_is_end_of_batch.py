@@ -224,9 +224,9 @@ class Lane(Machine):
             self._call_ends(mine, op)
         elif op.kind is Kind.DEAD_LETTER:
             last = mine.last_call
-            if op.outcome is Outcome.OK and last is not None and last.offset == op.offset:
-                if last.outcome in LISTENER_SUSPENDS and not last.manual:
-                    mine.ends.add(op.offset + 1)
+            of_last = op.outcome is Outcome.OK and last is not None and last.offset == op.offset
+            if of_last and last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual:
+                mine.ends.add(op.offset + 1)
 
     def _looked_up(self, mine: Incarnation, op: Op) -> None:
         if op.outcome is Outcome.OK and op.value >= 0:

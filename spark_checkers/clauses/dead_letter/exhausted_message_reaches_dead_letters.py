@@ -1,4 +1,4 @@
-"""DLQ-1 over columns: a machine per lane finds what was passed by; the rest is arithmetic over a group's dead letters."""
+"""DLQ-1 over columns: a machine per lane finds what was passed by; the rest looks at a group's dead letters."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Lane(Machine):
             self.passed.append((before, op))
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and 0 <= self.limit <= op.reconsume:
-            if op.outcome in LISTENER_SUSPENDS and not op.manual:
-                self.exhausted[op.incarnation] = op
-                self.ended.append(op)
+        in_vain = op.kind is Kind.DELIVER and op.outcome in LISTENER_SUSPENDS and not op.manual
+        if in_vain and 0 <= self.limit <= op.reconsume:
+            self.exhausted[op.incarnation] = op
+            self.ended.append(op)
 
 
 def gone_through(rows: Rows, findings: Findings) -> list[Lane]:

@@ -97,10 +97,10 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _readings(rows: Rows, findings: Findings, sends: Ints, reads: Ints, markers: Ints) -> None:
-    read_end = rows.end[reads]
+    read_end, ok = rows.end[reads], rows.ended_as(Outcome.OK)
     for marker in markers.tolist():
         stop, end = int(rows.value[marker]), int(rows.end[marker])
-        if end >= NEVER or not rows.ended_as(Outcome.OK)[marker] or stop == NONE:
+        if end >= NEVER or not ok[marker] or stop == NONE:
             continue
         low, high = np.searchsorted(read_end, [rows.begin[marker], end])
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
@@ -128,14 +128,16 @@ class RowByRow:
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(ended), np.int8)])
         order = np.lexsort((phase, time))
         self.events: Iterator[tuple[int, int]] = zip(phase[order].tolist(), row[order].tolist(), strict=True)
-        self.ids: list[str | None] = rows.table.column("message_id").to_pylist()
+        column = rows.table.column("message_id").take(pa.array(where))
+        self.ids: dict[int, str | None] = dict(zip(where.tolist(), column.to_pylist(), strict=True))
+        self.is_send = rows.are(Kind.SEND)
+        self.is_ok = rows.ended_as(Outcome.OK)
         self.sent: dict[int, list[int]] = {}
         self.reading: dict[int, int] = {}
         self.read: set[int] = set()
 
     def run(self) -> None:
-        rows = self.rows
-        send = rows.are(Kind.SEND)
+        rows, send = self.rows, self.is_send
         for phase, row in self.events:
             if phase == 0:
                 if not send[row] and rows.offset[row] == NONE and self.ids[row] is None:
@@ -145,16 +147,16 @@ class RowByRow:
             elif send[row]:
                 self._sent(row)
             elif rows.offset[row] != NONE:
-                if rows.ended_as(Outcome.OK)[row]:
+                if self.is_ok[row]:
                     self._message_read(row, int(rows.offset[row]))
             else:
                 marker = self.reading.pop(int(rows.number("op_id")[row]), None)
-                if marker is not None and rows.ended_as(Outcome.OK)[row] and rows.value[row] != NONE:
+                if marker is not None and self.is_ok[row] and rows.value[row] != NONE:
                     self._read_to_end(marker, int(rows.value[row]))
 
     def _sent(self, row: int) -> None:
         rows = self.rows
-        stored = rows.ended_as(Outcome.OK)[row] and rows.offset[row] != NONE
+        stored = self.is_ok[row] and rows.offset[row] != NONE
         if stored and rows.number("code")[row] not in STORED_WEAKLY and rows.number("delay_level")[row] in (0, NONE):
             self.sent.setdefault(int(rows.offset[row]), []).append(row)
 

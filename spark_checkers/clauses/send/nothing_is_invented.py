@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from spark_checkers.rows import NEVER, Findings, Rows
-from spark_checkers.segments import dense
+from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 
-def seen(rows: Rows) -> np.ndarray:
+def seen(rows: Rows) -> Ints:
     """Positions of the deliveries and finished reads of runs that hold every producer."""
     read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     where = np.flatnonzero(rows.are(Kind.DELIVER) | read)
-    return where[rows.closed_world(where)]
+    found: Ints = where[rows.closed_world(where)]
+    return found
 
 
-def seen_at(rows: Rows, where: np.ndarray) -> np.ndarray:
+def seen_at(rows: Rows, where: Ints) -> Ints:
     """When each is judged: a delivery at its begin, a read at its end."""
     return np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
 

@@ -1,0 +1,129 @@
+"""`inorder generate` and `inorder compact`. Data on stdout, people on stderr."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
+
+LARGEST_SEED = 2**31 - 1
+EDGES = ("none", "file", "group", "key")
+
+
+def _format_option(command: Any) -> Any:
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["human", "json"]),
+        default="human",
+        show_default=True,
+        help="What to print on stdout.",
+    )(command)
+
+
+def _defects() -> str:
+    return f"Defects: {', '.join(DEFECTS)}. Lookalikes, which break nothing: {', '.join(LOOKALIKES)}."
+
+
+@click.command(name="generate", epilog=_defects())
+@click.option("--events", type=click.IntRange(100), required=True, metavar="N", help="About so many rows.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="An empty or new folder.")
+@click.option("--seed", type=click.IntRange(0, LARGEST_SEED), metavar="N", help="An integer; drawn when left out.")
+@click.option(
+    "--queues", type=click.IntRange(1, 100_000), metavar="N", help="How many queues; by the events if left out."
+)
+@click.option("--defect", metavar="NAME", help="Plant this defect, or lookalike, in the middle queue.")
+@click.option(
+    "--edge",
+    type=click.Choice(EDGES),
+    default="none",
+    show_default=True,
+    help="Plant it across the edge of two files or row groups, or at a queue's first rows.",
+)
+@_format_option
+def generate(
+    events: int, out: Path, seed: int | None, queues: int | None, defect: str | None, edge: str, form: str
+) -> int:
+    """Write a valid history of any size, or one with a defect.
+
+    Every clause is at stake in it. It lies in the order in which it is judged fastest; the same seed writes the
+    same rows.
+    """
+    from spark_checkers import generate as generator
+
+    seed = secrets.randbelow(1_000_000) if seed is None else seed
+    console = Console(stderr=True, highlight=False)
+    click.echo(f"generating {events} events, seed {seed}", err=True)
+    planting = None if defect is None else generator.plan_defect(defect, events, seed, queues, edge)
+    with _bar(console) as bar:
+        task = bar.add_task("events", total=events)
+        written = generator.generate(
+            out, events, seed, queues=queues, change=planting, progress=lambda rows: bar.update(task, completed=rows)
+        )
+    data = {
+        "schema": "inorder/generated/v1",
+        "out": str(out),
+        "run": written.info.run,
+        "seed": seed,
+        "events": written.events,
+        "queues": written.queues,
+        "files": written.files,
+        "defect": defect,
+        "breaks": None if defect is None else _clause_of(defect),
+        "about": [] if planting is None else list(planting.about),
+    }
+    if form == "json":
+        click.echo(json.dumps(data, indent=2))
+    else:
+        planted = "" if defect is None else f", with the defect {defect}" + _breaks(defect)
+        click.echo(f"{written.events} events of {written.queues} queues in {written.files} files{planted}: {out}")
+    return 0
+
+
+def _clause_of(name: str) -> str | None:
+    return DEFECTS[name].clause if name in DEFECTS else None
+
+
+def _breaks(name: str) -> str:
+    clause = _clause_of(name)
+    return f" (it breaks {clause})" if clause else " (a lookalike, it breaks nothing)"
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@click.command(name="compact")
+@click.argument("history", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="An empty or new folder.")
+@click.option("--master", metavar="URL", help="Spark's master, for a history too big to be sorted in memory.")
+@_format_option
+def compact(history: Path, out: Path, master: str | None, form: str) -> int:
+    """Rewrite the folder HISTORY in the order of its queues: it is then judged without a shuffle."""
+    from spark_checkers import layout
+    from spark_checkers.ordered import row_groups
+    from specs.history.store import open_history
+
+    opened = open_history(history)
+    click.echo(f"rewriting {history} by queue", err=True)
+    written = layout.compact(opened, out, master=master)
+    rows = sum(row_groups(written.parquet)[1])
+    data = {"schema": "inorder/compacted/v1", "out": str(out), "run": written.info.run, "events": rows}
+    data["files"] = len(written.parquet)
+    click.echo(json.dumps(data, indent=2) if form == "json" else f"{rows} events in {data['files']} files: {out}")
+    return 0

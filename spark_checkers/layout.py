@@ -1,0 +1,107 @@
+"""Rewrites a history in the order of its queues, in which it is judged without a shuffle.
+
+Rows by (run, topic, broker, queue_id, seq_begin), nothing first; nothing else changes. A history of a few million
+rows is sorted in this process, a larger one on Spark, with one shuffle by range.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_checkers.keyed import KEY_COLUMNS
+from spark_checkers.ordered import row_groups
+from spark_checkers.writing import ROWS_PER_FILE, HistoryWriter
+from specs.errors import UsageError
+from specs.history.columns import COLUMNS, NAMES
+from specs.history.runinfo import write_runinfo
+from specs.history.store import History, open_history, rows_to_table
+from specs.vocabulary import Key
+
+IN_MEMORY_ROWS = 3_000_000
+"""More rows than these are sorted on Spark."""
+ORDER = (*KEY_COLUMNS[Key.QUEUE], "seq_begin")
+
+
+def compact(history: History, folder: Path, *, master: str | None = None, in_memory: int = IN_MEMORY_ROWS) -> History:
+    """Write the history to another folder (which may exist, empty) by queue, and open it.
+
+    Raises UsageError where the folder holds something, or where Spark is needed and there is no Java.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_runinfo(folder, history.info)
+    _groups, sizes = row_groups(history.parquet)
+    if sum(sizes) <= in_memory:
+        _sort_here(history, folder)
+    else:
+        _sort_on_spark(history.parquet, folder, sum(sizes), master)
+    cut = history.folder / "history" / "cut.txt"
+    if cut.is_file():
+        shutil.copy(cut, folder / "history" / "cut.txt")
+    elif history.why_cut:
+        (folder / "history" / "cut.txt").write_text("\n".join(history.why_cut) + "\n", encoding="utf-8")
+    return open_history(folder)
+
+
+def _sort_here(history: History, folder: Path) -> None:
+    if history.parquet:
+        table = pa.concat_tables([pq.read_table(path, columns=list(NAMES)) for path in history.parquet])
+    else:
+        table = rows_to_table(history.loaded)
+    keys = pa.table({name: _plain(table.column(name)) for name in ORDER})
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending", "at_start") for name in ORDER])
+    writer = HistoryWriter(folder, first_file=0)
+    for start in range(0, table.num_rows, ROWS_PER_FILE):
+        writer.write(as_history(table.take(order.slice(start, ROWS_PER_FILE))))
+    writer.close()
+
+
+def _plain(column: Any) -> Any:
+    """Arrow sorts no dictionaries."""
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def as_history(table: pa.Table) -> pa.Table:
+    """A table with texts as they come → the types of history v1."""
+    columns = []
+    for column in COLUMNS:
+        values = table.column(column.name)
+        if column.dictionary and not pa.types.is_dictionary(values.type):
+            values = values.dictionary_encode()
+        columns.append(values)
+    return pa.table(columns, names=list(NAMES))
+
+
+def _sort_on_spark(paths: Sequence[Path], folder: Path, rows: int, master: str | None) -> None:
+    from pyspark.sql import functions as F
+
+    from spark_checkers.session import open_session
+
+    session = open_session(master)
+    files = max(1, -(-rows // ROWS_PER_FILE))
+    keys = [F.col(name).asc_nulls_first() for name in ORDER]
+    session.read.parquet(*(str(path) for path in paths)).select(*NAMES).repartitionByRange(
+        files, *keys
+    ).sortWithinPartitions(*keys).mapInArrow(partial(_write, folder=str(folder)), "files int").toArrow()
+
+
+def _write(batches: Iterator[pa.RecordBatch], *, folder: str) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    number = context.partitionId() if context is not None else 0
+    # Parts come in the order of the keys, and files are read in the order of their names.
+    writer = HistoryWriter(Path(folder), first_file=number * 1000, rows_per_file=2 * ROWS_PER_FILE)
+    for batch in batches:
+        writer.write(as_history(pa.Table.from_batches([batch])))
+    writer.close()
+    yield pa.RecordBatch.from_arrays([pa.array([writer.files], pa.int32())], names=["files"])

@@ -1,0 +1,670 @@
+"""Defects planted into a history that was valid: rows in, rows out.
+
+A *defect* changes as little as it can so that one clause, which it names, is broken (now and then another one is
+broken with it: whoever skips a message also commits past it). A *lookalike* changes as much, and breaks nothing.
+Both work on generated and on recorded histories; what they need (a suspended call, a handover) must be there.
+Rows that are added take seq numbers between those of their neighbours: `spread` makes room in a recorded history.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from specs.clauses.base import REQUEST_LEVELS, acknowledges, is_copy_topic, is_manual
+from specs.errors import UsageError
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome
+
+MS = 1000
+ROOM = 8
+_MESSAGE = ("queue_offset", "message_id", "origin_id", "sharding_key", "key_seq", "body_hash", "tags")
+"""The columns that say which message a delivery is about."""
+STRANGER = "stranger"
+ANOTHER = "another-stranger"
+
+
+def spread(rows: Iterable[Row], room: int = ROOM) -> list[Row]:
+    """The same history with room for `room` - 1 seq numbers after each."""
+    return [
+        row._replace(seq_begin=row.seq_begin * room, seq_end=None if row.seq_end is None else row.seq_end * room)
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """The changed rows, by seq_begin, and the seq_begin of rows that the change is about (to cut files there)."""
+
+    rows: list[Row]
+    about: tuple[int, ...]
+
+
+class Trace:
+    """The rows of one run (or of one queue of it), by seq_begin, with what the changes ask about them."""
+
+    def __init__(self, rows: Sequence[Row], info: RunInfo) -> None:
+        self.rows = list(rows)
+        self.info = info
+        self._ops = max((row.op_id for row in self.rows), default=0)
+
+    # ---- questions
+
+    @cached_property
+    def lanes(self) -> dict[Lane, list[Row]]:
+        """The requests of each lane of an original topic."""
+        found: dict[Lane, list[Row]] = {}
+        for row in self.rows:
+            if row.level in REQUEST_LEVELS and row.group and row.queue_id is not None and not is_copy_topic(row.topic):
+                found.setdefault(row.lane, []).append(row)
+        return found
+
+    def of(self, *kinds: Kind) -> Iterator[Row]:
+        return (row for row in self.rows if row.kind in kinds and row.level in REQUEST_LEVELS)
+
+    @cached_property
+    def works(self) -> list[list[Row]]:
+        """The rows of each incarnation that began once, with an ADD."""
+        found: dict[tuple[Lane, str], list[Row]] = {}
+        for lane, rows in self.lanes.items():
+            for row in rows:
+                if row.incarnation is not None:
+                    found.setdefault((lane, row.incarnation), []).append(row)
+        return [rows for rows in found.values() if sum(row.kind is Kind.ADD for row in rows) == 1]
+
+    @cached_property
+    def calls(self) -> list[list[Row]]:
+        """The deliveries of each such incarnation."""
+        return [[row for row in rows if row.kind is Kind.DELIVER] for rows in self.works]
+
+    @cached_property
+    def sent(self) -> dict[tuple[str | None, str | None, int | None, int | None], Row]:
+        """Acknowledged sends by their place."""
+        return {
+            (row.topic, row.broker, row.queue_id, row.queue_offset): row
+            for row in self.of(Kind.SEND)
+            if row.outcome is Outcome.OK and row.queue_offset is not None
+        }
+
+    def locks(self, lane: Lane) -> list[Row]:
+        """The lane's granted locks, as a pair of lists would be too much: by their ends."""
+        found = [row for row in self.lanes[lane] if row.kind is Kind.LOCK and row.outcome is Outcome.OK]
+        return sorted((row for row in found if row.seq_end is not None), key=lambda row: row.seq_end or 0)
+
+    # ---- changes
+
+    def changed(self, changes: Mapping[int, Mapping[str, Any]], about: Iterable[int] | None = None) -> Planted:
+        rows = [row._replace(**changes[row.seq_begin]) if row.seq_begin in changes else row for row in self.rows]
+        return Planted(rows, tuple(sorted(changes if about is None else about)))
+
+    def without(self, gone: Iterable[int], about: Iterable[int]) -> Planted:
+        left = set(gone)
+        return Planted([row for row in self.rows if row.seq_begin not in left], tuple(sorted(about)))
+
+    def with_more(self, new: Sequence[Row], about: Iterable[int] = ()) -> Planted:
+        rows = sorted([*self.rows, *new], key=lambda row: row.seq_begin)
+        return Planted(rows, tuple(sorted({*about, *(row.seq_begin for row in new)})))
+
+    def another(self, like: Row, after: Row, step: int, *, at_end: bool = True, **columns: Any) -> Row:
+        """A row like another one, right after the end (or the begin) of a row; step: its turn among such rows."""
+        anchor = after.seq_end if at_end and after.seq_end is not None else after.seq_begin
+        time = after.ended_us if at_end and after.ended_us is not None else after.started_us
+        self._ops += 1
+        base = {
+            "seq_begin": anchor + 2 * step - 1,
+            "seq_end": anchor + 2 * step,
+            "op_id": self._ops,
+            "started_us": time,
+            "ended_us": time,
+            "wall_us": None if like.wall_us is None else like.wall_us + (time - like.started_us),
+            "clock": after.clock,
+        }
+        return like._replace(**{**base, **columns})
+
+
+Site = Callable[[Trace], Iterator[Callable[[], Planted]]]
+"""Finds every place where a change can be made, as a function that makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change. clause: what it breaks; None for a lookalike. topic: original queues, or dead-letter queues."""
+
+    name: str
+    clause: str | None
+    why: str
+    sites: Site
+    dead_letters: bool = False
+
+
+def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
+    """Make the change somewhere (first: at the first place where it can be made).
+
+    rows: by seq_begin, with room between their seq numbers (see `spread`). Raises UsageError where the history has
+    no place for it.
+    """
+    sites = mutant.sites(Trace(rows, info))
+    if first:
+        site = next(sites, None)
+    else:
+        all_sites = list(sites)
+        site = random.Random(seed).choice(all_sites) if all_sites else None
+    if site is None:
+        raise UsageError(f"this history has no place for the defect {mutant.name}: {mutant.why}")
+    return site()
+
+
+# ---------------------------------------------------------------- order
+
+
+def _neighbours(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """First deliveries that follow each other in one incarnation, finished at once, no commit between."""
+    for rows in trace.works:
+        highest, before = -1, None
+        for row in rows:
+            if row.kind is Kind.COMMIT:
+                before = None
+            elif row.kind is Kind.DELIVER and row.queue_offset is not None:
+                plain = row.outcome is Outcome.SUCCESS and not row.reconsume_times and row.queue_offset > highest
+                if plain and before is not None and before.op_id != row.op_id:
+                    yield before, row
+                before = row if plain else None
+                highest = max(highest, row.queue_offset)
+
+
+def _swapped(trace: Trace, first: Row, second: Row) -> Planted:
+    ours, theirs = first._asdict(), second._asdict()
+    return trace.changed(
+        {
+            first.seq_begin: {name: theirs[name] for name in _MESSAGE},
+            second.seq_begin: {name: ours[name] for name in _MESSAGE},
+        }
+    )
+
+
+def swap_deliveries(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for first, second in _neighbours(trace):
+        if first.sharding_key != second.sharding_key or first.sharding_key is None:
+            yield lambda a=first, b=second: _swapped(trace, a, b)  # type: ignore[misc]
+
+
+def swap_key(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for first, second in _neighbours(trace):
+        same = first.sharding_key is not None and first.sharding_key == second.sharding_key
+        if same and first.key_seq is not None and second.key_seq is not None and first.key_seq < second.key_seq:
+            yield lambda a=first, b=second: _swapped(trace, a, b)  # type: ignore[misc]
+
+
+def overtake_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        for index, row in enumerate(calls):
+            if row.outcome not in LISTENER_SUSPENDS or row.seq_end is None or row.queue_offset is None:
+                continue
+            again = calls[index + 1] if index + 1 < len(calls) else None
+            if again is None or again.queue_offset != row.queue_offset or again.started_us <= (row.ended_us or 0):
+                continue
+            later = next((c for c in calls[index + 1 :] if (c.queue_offset or 0) > (row.queue_offset or 0)), None)
+            if later is not None and not later.reconsume_times:
+                yield lambda r=row, c=later: _overtaken(trace, r, c)  # type: ignore[misc]
+
+
+def _overtaken(trace: Trace, suspended: Row, later: Row) -> Planted:
+    columns: dict[str, Any] = {"outcome": Outcome.SUCCESS, "suspend_ms": None, "reconsume_times": later.reconsume_times}
+    early = trace.another(later, suspended, 1, **columns)
+    return trace.with_more([early], [suspended.seq_begin])
+
+
+def skip_at_handover(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        calls = [row for row in rows if row.kind is Kind.DELIVER]
+        lane = trace.lanes[add.lane]
+        looked = [r for r in lane if r.kind is Kind.FETCH_OFFSET and r.seq_begin < add.seq_begin]
+        known = looked and looked[-1].outcome is Outcome.OK and looked[-1].value == add.value
+        if not calls or not known or looked[-1].client_id != add.client_id or calls[0].queue_offset != add.value:
+            continue
+        if (add.topic, add.broker, add.queue_id, add.value) not in trace.sent:
+            continue
+        if any(r.kind is Kind.DELIVER and r.queue_offset == add.value and r.seq_begin < add.seq_begin for r in lane):
+            continue
+        gone = {r.seq_begin for r in rows if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.queue_offset == add.value}
+        next_call = next((row for row in calls if row.seq_begin not in gone), None)
+        if next_call is not None:
+            about = (looked[-1].seq_begin, next_call.seq_begin)
+            yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- leases
+
+
+def _held(trace: Trace) -> Iterator[Row]:
+    """Granted locks after which the owner keeps the lane for a while."""
+    for lane in trace.lanes:
+        locks = trace.locks(lane)
+        for index, lock in enumerate(locks[:-1]):
+            after = locks[index + 1]
+            if after.client_id == lock.client_id and after.started_us > (lock.ended_us or 0) + 10 * MS:
+                undone = any(
+                    row.kind is Kind.UNLOCK
+                    and row.client_id == lock.client_id
+                    and row.seq_begin < after.seq_begin
+                    and row.seq_begin > lock.seq_begin - 1
+                    for row in trace.lanes[lane]
+                )
+                if not undone:
+                    yield lock
+
+
+def second_owner(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in _held(trace):
+        yield lambda a=lock: trace.with_more([_lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin])  # type: ignore[misc]
+
+
+def _lock(trace: Trace, lock: Row, step: int, client: str, outcome: Outcome) -> Row:
+    return trace.another(lock, lock, step, client_id=client, process=client, outcome=outcome)
+
+
+def stranger_unlock(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in _held(trace):
+        yield lambda a=lock: _freed(trace, a)  # type: ignore[misc]
+
+
+def _freed(trace: Trace, lock: Row) -> Planted:
+    unlock = _lock(trace, lock, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK)
+    return trace.with_more([unlock, _lock(trace, lock, 2, ANOTHER, Outcome.OK)], [lock.seq_begin])
+
+
+def two_processors(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    lease = min(trace.info.config.broker_lease_ms, trace.info.config.client_lease_ms) * MS
+    for calls in trace.calls:
+        if not calls:
+            continue
+        locks = [lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id]
+        for row in calls:
+            if row.outcome is not Outcome.SUCCESS or row.seq_end is None or row.reconsume_times or is_manual(row):
+                continue
+            before = [lock for lock in locks if (lock.seq_end or 0) < row.seq_begin]
+            if before and row.started_us - before[-1].started_us < lease // 2 and row.seq_end > row.seq_begin:
+                yield lambda r=row: _processed(trace, r)  # type: ignore[misc]
+
+
+def _processed(trace: Trace, row: Row) -> Planted:
+    columns = {"client_id": STRANGER, "process": STRANGER, "incarnation": f"{STRANGER}#1"}
+    return trace.with_more([trace.another(row, row, 1, at_end=False, **columns)], [row.seq_begin])
+
+
+def stale_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    limit = (trace.info.config.client_lease_ms + 2) * MS
+    for calls in trace.calls:
+        if not calls:
+            continue
+        locks = [lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id]
+        mine = [lock for lock in locks if lock.seq_begin > calls[0].seq_begin]
+        before = [lock for lock in locks if lock.seq_begin < calls[0].seq_begin]
+        for index, call in enumerate(calls):
+            if index and before and call.started_us - (before[-1].ended_us or 0) > limit:
+                gone = [lock.seq_begin for lock in mine if (lock.seq_end or 0) < call.seq_begin]
+                if gone:
+                    about = (before[-1].seq_begin, call.seq_begin)
+                    yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+                break
+
+
+def refused_free_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.lanes.values():
+        last: Row | None = None
+        for index, row in enumerate(rows):
+            if row.kind is Kind.LOCK and row.outcome is not Outcome.REFUSED:
+                last = row if row.outcome is Outcome.OK else None
+            if row.kind is not Kind.UNLOCK or last is None or last.client_id != row.client_id or row.seq_end is None:
+                continue
+            after = next((each for each in rows[index + 1 :] if each.kind is Kind.LOCK), None)
+            alone = row.outcome is Outcome.OK and (after is None or after.seq_begin > row.seq_end)
+            if alone and (last.seq_end or 0) < row.seq_begin:
+                yield lambda a=last, u=row: _refused(trace, a, u)  # type: ignore[misc]
+
+
+def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
+    refused = trace.another(
+        lock, unlock, 1, client_id=STRANGER, process=STRANGER, outcome=Outcome.REFUSED, lease_until_us=None, code=None
+    )
+    return trace.with_more([refused], [lock.seq_begin, unlock.seq_begin])
+
+
+# ---------------------------------------------------------------- retries and dead letters
+
+
+def _redelivered(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """A suspended delivery and the next one of the same message."""
+    for calls in trace.calls:
+        if any(row.outcome is Outcome.ROLLBACK for row in calls):
+            continue
+        for before, row in itertools.pairwise(calls):
+            if before.outcome in LISTENER_SUSPENDS and before.queue_offset == row.queue_offset and before.seq_end:
+                yield before, row
+
+
+def early_redelivery(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for before, row in _redelivered(trace):
+        waited_ms = (row.started_us - (before.ended_us or 0)) // MS
+        if waited_ms < 29_000:
+            change = {before.seq_begin: {"suspend_ms": max(10, waited_ms + 50)}}
+            about = (before.seq_begin, row.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def counter_reset(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    if trace.info.config.batch != 1:
+        return
+    for before, row in _redelivered(trace):
+        counted = row.reconsume_times == (before.reconsume_times or 0) + 1
+        if counted and before.reconsume_times is not None and acknowledges(row):
+            change = {row.seq_begin: {"reconsume_times": 0}}
+            about = (before.seq_begin, row.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def given_up_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    limit = trace.info.config.max_reconsume_times
+    if trace.info.config.batch != 1 or limit < 1:
+        return
+    for rows in trace.works:
+        calls = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
+        if any(row.outcome is Outcome.ROLLBACK for row in calls):
+            continue
+        for index in range(2, len(calls)):
+            first, last, letter = calls[index - 2 : index + 1]
+            same = first.queue_offset == last.queue_offset == letter.queue_offset
+            kinds = (first.kind, last.kind, letter.kind) == (Kind.DELIVER, Kind.DELIVER, Kind.DEAD_LETTER)
+            counted = first.reconsume_times == limit - 1 and last.reconsume_times == limit
+            if same and kinds and counted and letter.outcome is Outcome.OK:
+                about = (first.seq_begin, letter.seq_begin)
+                yield lambda g=last.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
+
+
+def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
+    """(marker, row) for every dead letter that was read, once, under a marker of its queue."""
+    rows = [row for row in trace.of(Kind.READ) if (row.topic or "").startswith(DLQ_PREFIX)]
+    markers = [row for row in rows if row.queue_offset is None and row.source_id is None and row.outcome is Outcome.OK]
+    letters = list(trace.of(Kind.DEAD_LETTER))
+    sent: dict[str | None, list[Row]] = {}
+    for letter in letters:
+        sent.setdefault(letter.source_id, []).append(letter)
+    reads: dict[str | None, list[Row]] = {}
+    for row in rows:
+        if row.source_id is not None:
+            reads.setdefault(row.source_id, []).append(row)
+    found: list[tuple[Row, Row]] = []
+    for source, its in reads.items():
+        of = sent.get(source, [])
+        # With the dead letters in sight: given up once, at the first try, in auto mode, long enough before.
+        fine = not letters or (len(of) == 1 and of[0].outcome is Outcome.OK and of[0].attempt in (None, 1))
+        over = [m for m in markers if m.queue == its[0].queue and m.seq_begin < its[0].seq_begin < (m.seq_end or 0)]
+        if len(its) == 1 and fine and over and its[0].outcome is Outcome.OK:
+            found.append((over[0], its[0]))
+    return found
+
+
+def lost_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for marker, row in _dead_reads(trace):
+        yield lambda m=marker, r=row: trace.without([r.seq_begin], [m.seq_begin])  # type: ignore[misc]
+
+
+def dead_letter_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    if trace.info.config.batch != 1:
+        return
+    for _marker, row in _dead_reads(trace):
+        yield lambda r=row: trace.with_more(  # type: ignore[misc]
+            [
+                trace.another(
+                    r, r, 1, queue_offset=1_000_000 + (r.queue_offset or 0), message_id=f"{r.message_id}-again"
+                )
+            ],
+            [r.seq_begin],
+        )
+
+
+def slow_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    late_us = (trace.info.config.dead_letter_bound_ms + 5_000) * MS
+    for _marker, row in _dead_reads(trace):
+        if row.wall_us is not None:
+            change = {row.seq_begin: {"wall_us": row.wall_us + late_us}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- commits
+
+
+def commit_past_unfinished(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        finished = {
+            row.queue_offset: row.seq_end or 0 for row in rows if row.kind is Kind.DELIVER and acknowledges(row)
+        }
+        for index, row in enumerate(commits):
+            sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.value))
+            here = sent is not None and sent.seq_end is not None and sent.seq_end < row.seq_begin
+            done = finished.get(row.value)
+            running = done is not None and done > row.seq_begin
+            later = commits[index + 1].value if index + 1 < len(commits) else None
+            if here and running and (later is None or later > (row.value or 0)):
+                change = {row.seq_begin: {"value": (row.value or 0) + 1}}
+                about = [row.seq_begin, *([sent.seq_begin] if sent is not None else [])]
+                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def lost_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    config = trace.info.config
+    bound = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms + 1) * MS
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        done = next((row for row in rows if row.kind is Kind.DELIVER and acknowledges(row) and row.seq_end), None)
+        work = [row for row in rows if row.kind in (Kind.DELIVER, Kind.PULL)]
+        commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
+        late = [row for row in work if done is not None and row.started_us > (done.ended_us or 0) + bound]
+        if done is not None and late and commits:
+            about = (add.seq_begin, done.seq_begin, late[0].seq_begin)
+            yield lambda g=commits, a=about: trace.without(g, a)  # type: ignore[misc]
+
+
+def commit_rewinds(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        ends = {(row.queue_offset or 0) + 1 for row in rows if row.kind is Kind.DELIVER and acknowledges(row)}
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        for before, row in itertools.pairwise(commits):
+            lower = max((end for end in ends if end < (before.value or 0)), default=None)
+            apart = before.seq_end is not None and before.seq_end < row.seq_begin
+            if apart and lower is not None and lower > (add.value or 0):
+                change = {row.seq_begin: {"value": lower}}
+                about = (before.seq_begin, row.seq_begin)
+                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def late_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    lease = trace.info.config.broker_lease_ms * MS
+    for lane, rows in trace.lanes.items():
+        locks = trace.locks(lane)
+        unlocks = [row for row in rows if row.kind is Kind.UNLOCK]
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.incarnation is not None]
+        for lock, other in itertools.pairwise(locks):
+            between = [u for u in unlocks if u.client_id == lock.client_id and u.seq_begin > (lock.seq_end or 0)]
+            given_back = [u for u in between if u.seq_begin < (other.seq_end or 0)]
+            mine = [c for c in commits if c.client_id == lock.client_id and c.seq_begin < other.seq_begin]
+            in_time = (other.ended_us or 0) <= lock.started_us + lease
+            if lock.client_id != other.client_id and given_back and mine and in_time:
+                yield lambda c=mine[-1], o=other: trace.with_more([trace.another(c, o, 1)], [o.seq_begin])  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- sends
+
+
+def _reads(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """(the acknowledged send, the read that found it), for messages that were read once and under a marker."""
+    seen: dict[tuple[Any, ...], list[Row]] = {}
+    marked = set()
+    for row in trace.of(Kind.READ):
+        if is_copy_topic(row.topic):
+            continue
+        if row.queue_offset is None:
+            marked.add(row.queue)
+        else:
+            seen.setdefault((row.topic, row.broker, row.queue_id, row.queue_offset), []).append(row)
+    for place, rows in seen.items():
+        send = trace.sent.get(place)
+        usual = send is not None and send.code in (None, 0) and not send.delay_level
+        if send is not None and usual and len(rows) == 1 and rows[0].queue in marked and send.seq_end is not None:
+            yield send, rows[0]
+
+
+def lost_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        yield lambda s=send, r=read: trace.without([r.seq_begin], [s.seq_begin])  # type: ignore[misc]
+
+
+def replaced_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        change = {read.seq_begin: {"message_id": f"{read.message_id}-other"}}
+        about = (send.seq_begin, read.seq_begin)
+        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def invented_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id:
+            yield lambda s=send, r=read: trace.without([s.seq_begin], [r.seq_begin])  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- lookalikes
+
+
+def reset_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for first, second in _neighbours(trace):
+        if first.sharding_key is None or first.sharding_key != second.sharding_key:
+            yield lambda a=first, b=second: _reset(trace, a, b)  # type: ignore[misc]
+
+
+def _reset(trace: Trace, first: Row, second: Row) -> Planted:
+    planted = _swapped(trace, first, second)
+    unsaid = (*_MESSAGE, "incarnation", "client_id", "reconsume_times", "commit_mode", "attempt")
+    nobody: dict[str, Any] = dict.fromkeys(unsaid)
+    reset = trace.another(first, first, 1, kind=Kind.RESET, outcome=Outcome.OK, value=second.queue_offset, **nobody)
+    return Trace(planted.rows, trace.info).with_more([reset], planted.about)
+
+
+def unanswered_lock(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in _held(trace):
+        yield lambda a=lock: trace.with_more([_lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin])  # type: ignore[misc]
+
+
+def stranger_unlocks_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in _held(trace):
+        yield lambda a=lock: trace.with_more(  # type: ignore[misc]
+            [
+                _lock(trace, a, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK),
+                _lock(trace, a, 2, ANOTHER, Outcome.REFUSED),
+            ],
+            [a.seq_begin],
+        )
+
+
+def overlapping_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        for before, row in itertools.pairwise(commits):
+            apart = before.seq_end is not None and before.seq_end < row.seq_begin
+            longer = row.seq_end is not None and row.seq_end > row.seq_begin
+            if apart and longer and (before.value or 0) < (row.value or 0):
+                yield lambda b=before, r=row: trace.with_more(  # type: ignore[misc]
+                    [trace.another(r, r, 1, at_end=False, value=b.value)], [r.seq_begin]
+                )
+
+
+def unacknowledged_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, _read in _reads(trace):
+        unknown = {
+            "outcome": Outcome.UNKNOWN,
+            "queue_offset": None,
+            "message_id": f"{send.message_id}-unknown",
+            "code": None,
+        }
+        yield lambda s=send, u=unknown: trace.with_more([trace.another(s, s, 1, **u)], [s.seq_begin])  # type: ignore[misc]
+
+
+def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        yield lambda s=send, r=read: Trace(  # type: ignore[misc]
+            trace.changed({s.seq_begin: {"code": 10}}).rows, trace.info
+        ).without([r.seq_begin], [s.seq_begin])
+
+
+def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for before, row in _redelivered(trace):
+        if row.started_us - (before.ended_us or 0) > 11 * MS:
+            change = {before.seq_begin: {"suspend_ms": 3}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def corrected_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value]
+        for row in commits[1:-1]:
+            change = {row.seq_begin: {"value": (row.value or 0) - 1, "detail": "corrected"}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def _mutants(*mutants: Mutant) -> dict[str, Mutant]:
+    return {mutant.name: mutant for mutant in mutants}
+
+
+DEFECTS: dict[str, Mutant] = _mutants(
+    Mutant("swap-deliveries", "ORD-2", "two neighbours are delivered the wrong way round", swap_deliveries),
+    Mutant("swap-key", "ORD-12", "two neighbours of one key are delivered the wrong way round", swap_key),
+    Mutant("overtake-suspended", "ORD-3", "the next message is delivered while one is suspended", overtake_suspended),
+    Mutant("skip-at-handover", "ORD-4", "a new owner leaves its first message out", skip_at_handover),
+    Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),
+    Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
+    Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
+    Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
+    Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
+    Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),
+    Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),
+    Mutant("given-up-too-soon", "RTY-5", "a message is given up one delivery too soon", given_up_too_soon),
+    Mutant("lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True),
+    Mutant("dead-letter-twice", "DLQ-2", "a dead letter is there twice", dead_letter_twice, dead_letters=True),
+    Mutant("slow-dead-letter", "DLQ-7", "a dead letter was stored late", slow_dead_letter, dead_letters=True),
+    Mutant("commit-past-unfinished", "CMT-1", "a commit passes a running message", commit_past_unfinished),
+    Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),
+    Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
+    Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
+    Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
+    Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
+    Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
+)
+"""Each breaks the clause that it names."""
+
+LOOKALIKES: dict[str, Mutant] = _mutants(
+    Mutant("reset-between", None, "an operator reset the offset before the delivery that goes back", reset_between),
+    Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
+    Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
+    Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
+    Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
+    Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
+    Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
+    Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
+)
+"""Each looks like a defect and breaks nothing."""
+
+
+def named(name: str) -> Mutant:
+    """A defect or lookalike. Raises UsageError for an unknown name."""
+    found = DEFECTS.get(name) or LOOKALIKES.get(name)
+    if found is None:
+        known = ", ".join([*DEFECTS, *LOOKALIKES])
+        raise UsageError(f"there is no defect {name}; known are {known}")
+    return found
