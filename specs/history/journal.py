@@ -85,9 +85,7 @@ class Assembler:
         for index, begun in enumerate(operation.rows):
             self._seq += 1
             values = {**begun, "outcome": outcome, **fields, **(rows[index] if rows else {})}
-            self._done.append(
-                self._row(operation, values, operation.seqs[index], seq_end=self._seq, ended_us=at_us)
-            )
+            self._done.append(self._row(operation, values, operation.seqs[index], seq_end=self._seq, ended_us=at_us))
 
     def note(self, kind: Kind, outcome: Outcome, at_us: int, clock: str, fields: Mapping[str, Any]) -> None:
         self._seq += 1

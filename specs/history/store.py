@@ -105,6 +105,9 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 def rows_of_table(table: pa.Table) -> Iterator[Row]:
     """The rows of an Arrow table of history v1, in its order. Raises HistoryError for an unknown word."""
+    for column in COLUMNS:
+        if column.required and table.column(column.name).null_count:
+            raise HistoryError(f"a history holds a row without {column.name}")
     lists = [table.column(name).to_pylist() for name in NAMES]
     kind, level, outcome = NAMES.index("kind"), NAMES.index("level"), NAMES.index("outcome")
     try:
@@ -137,16 +140,42 @@ def check_parquet(path: Path) -> int:
     missing = [name for name in NAMES if name not in schema.names]
     if missing:
         raise HistoryError(f"{path} lacks the columns {', '.join(missing)}")
+    unknown = [name for name in schema.names if name not in NAMES]
+    if unknown:
+        raise HistoryError(f"{path} has the unknown columns {', '.join(unknown)}")
+    for column in COLUMNS:
+        found = schema.field(column.name).type
+        value = found.value_type if pa.types.is_dictionary(found) else found
+        if value not in _ARROW_TYPES[column.type]:
+            raise HistoryError(f"{path} has {column.name} as {found}; it must be {column.type}")
     return int(reader.metadata.num_rows)
+
+
+_ARROW_TYPES = {"string": (pa.string(), pa.large_string()), "int64": (pa.int64(),)}
+_PYTHON_TYPES = {"string": str, "int64": int}
+
+
+def _checked(data: Any) -> Row:
+    """A row from JSON. Raises ValueError or KeyError for what is none."""
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    row = make_row(**data)
+    for column, value in zip(COLUMNS, row, strict=True):
+        if value is None:
+            if column.required:
+                raise ValueError(f"it lacks {column.name}")
+        elif not isinstance(value, _PYTHON_TYPES[column.type]) or isinstance(value, bool):
+            raise ValueError(f"{column.name} must be {column.type}, not {value!r}")
+    return row
 
 
 def _read_jsonl(path: Path) -> list[Row]:
     rows: list[Row] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            rows.append(make_row(**json.loads(line)))
+            rows.append(_checked(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
             raise HistoryError(f"{path} line {number} is no history row: {_first_line(error)}") from error
     return rows
@@ -161,8 +190,7 @@ def open_history(folder: Path | str) -> History:
     journals = sorted((folder / "journal").glob("*.jsonl"))
     files = sorted((folder / "history").glob("*.parquet"))
     text = sorted((folder / "history").glob("*.jsonl"))
-    verdict_path = folder / "verdict.json"
-    verdict = json.loads(verdict_path.read_text(encoding="utf-8")) if verdict_path.is_file() else None
+    verdict = _read_verdict(folder / "verdict.json")
     if files:
         for path in files:
             check_parquet(path)
@@ -175,6 +203,18 @@ def open_history(folder: Path | str) -> History:
         why = tuple(f"{journal.path.name} has no end" for journal in read if journal.cut)
         return History(folder, info, loaded=tuple(assemble(info.run, read)), why_cut=why, verdict=verdict)
     raise HistoryError(f"{folder} is no history: it has neither history/ files nor a journal/")
+
+
+def _read_verdict(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise HistoryError(f"{path} is not JSON: {_first_line(error)}; remove it to judge the history anew") from error
+    if not isinstance(data, dict):
+        raise HistoryError(f"{path} is not a JSON object; remove it to judge the history anew")
+    return data
 
 
 def _cut_marks(folder: Path) -> tuple[str, ...]:
