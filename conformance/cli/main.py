@@ -37,6 +37,7 @@ _ORDER = (
     "explain",
     "replay",
     "report",
+    "mutants",
     "list",
     "serve",
     "generate",

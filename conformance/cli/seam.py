@@ -105,10 +105,13 @@ class Conformance:
         )
 
 
-def make_room(out: Path) -> None:
-    """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else."""
+def make_room(out: Path, *marks: str) -> None:
+    """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else.
+
+    marks: by what is known as ours (one of them is enough); a run's `run.json` if none is named.
+    """
     if out.is_dir() and any(out.iterdir()):
-        if not (out / "run.json").is_file():
+        if not any((out / mark).exists() for mark in marks or ("run.json",)):
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
     elif out.exists() and not out.is_dir():

@@ -128,7 +128,7 @@ def _write_clause(
         Parameter(name="seed", value=str(verdict.seed), excluded=True),
     ]
     for name, text, kind in attachments(verdict, clause, context):
-        _attach(writer, result, name, text, kind)
+        attach(writer, result, name, text, kind)
     writer.report_result(result)
 
 
@@ -180,7 +180,8 @@ def _severity(clause: ClauseView) -> str:
     return severity
 
 
-def _attach(writer: AllureFileLogger, result: TestResult, name: str, text: str, kind: AttachmentType) -> None:
+def attach(writer: AllureFileLogger, result: TestResult, name: str, text: str, kind: AttachmentType) -> None:
+    """Write a text beside the results and name it in one of them; the same every time."""
     identity = uuid.uuid5(_NAMESPACE, f"{result.uuid}|{name}")
     file_name = ATTACHMENT_PATTERN.format(prefix=identity, ext=kind.extension)
     writer.report_attached_data(text, file_name)

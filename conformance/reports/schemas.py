@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from specs.errors import SpecError
-from specs.verdicts.schema import verdict_schema
+from specs.verdicts.schema import row_schema, verdict_schema
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 LIST_SCHEMA = "inorder/list/v1"
 CASE_SCHEMA = "inorder/case/v1"
-NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA)
+MATRIX_SCHEMA = "inorder/mutants/v1"
+SHRINK_SCHEMA = "inorder/shrink/v1"
+NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA)
 
 
 @cache
@@ -28,6 +30,10 @@ def schema(name: str) -> dict[str, Any]:
         return list_schema()
     if name == CASE_SCHEMA:
         return case_schema()
+    if name == MATRIX_SCHEMA:
+        return matrix_schema()
+    if name == SHRINK_SCHEMA:
+        return shrink_schema()
     raise SpecError(f"there is no schema of the name {name}")
 
 
@@ -85,6 +91,97 @@ def case_schema() -> dict[str, Any]:
                 },
             },
         },
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": [*properties], "additionalProperties": False, "properties": properties}
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_COUNT = {"type": "integer", "minimum": 0}
+_SECONDS = {"type": "number", "minimum": 0}
+
+
+def matrix_schema() -> dict[str, Any]:
+    """What `inorder mutants --format json` prints and keeps as `matrix.json`; draft 2020-12."""
+    count_or_none = {**_COUNT, "type": ["integer", "null"]}
+    size = {**_object({"rows": _COUNT, "actions": _COUNT, "rules": _COUNT}), "type": ["object", "null"]}
+    mutant = _object(
+        {
+            "name": _TEXT,
+            "bug": _TEXT,
+            "oracle": {"enum": ["history", "model"], "description": "model: a wire rule, not a clause, kills it"},
+            "clause": {**_TEXT, "description": "The clause or wire rule that has to kill it."},
+            "killed": {"type": "boolean", "description": "By that clause."},
+            "refuted": {**_TEXTS, "description": "All that the run refutes; of a survivor, all that any run refuted."},
+            "examples": {**_COUNT, "description": "Generated runs, up to and with the one that kills."},
+            "found": {**size, "description": "The run that kills, as it was found."},
+            "shrunk": {**size, "description": "The same, shrunk."},
+            "shrunk_refuted": _TEXTS,
+            "witness": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+            "witness_size": count_or_none,
+            "minimal": {
+                "type": ["boolean", "null"],
+                "description": "Refuted alone, and not without any one of its events; null without a witness.",
+            },
+            "explanation": _TEXT,
+            "search_s": _SECONDS,
+            "shrink_s": _SECONDS,
+            "cpu_s": _SECONDS,
+        }
+    )
+    summary = {
+        "mutants": _COUNT,
+        "killed": _COUNT,
+        "survivors": _TEXTS,
+        "not_good": {**_TEXTS, "description": "Survivors, and those whose witness is not minimal or too large."},
+        "witness_median": {"type": ["number", "null"]},
+        "witness_max": count_or_none,
+        "cpu_s": _SECONDS,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": MATRIX_SCHEMA,
+        "title": "The kill matrix: every known bug, and how it was found",
+        "$defs": {"row": row_schema()},
+        **_object(
+            {
+                "schema": {"const": MATRIX_SCHEMA},
+                "seed": _COUNT,
+                "examples": {**_COUNT, "description": "The budget of generated runs for each mutant."},
+                "workers": _COUNT,
+                "elapsed_s": _SECONDS,
+                "summary": _object(summary),
+                "mutants": {"type": "array", "items": mutant},
+                "tool": {"type": "object", "additionalProperties": _TEXT},
+            }
+        ),
+    }
+
+
+def shrink_schema() -> dict[str, Any]:
+    """What `inorder shrink --format json` prints; draft 2020-12."""
+    names = ("rows", "actions", "faults", "messages", "rules", "clients", "brokers", "queues")
+    size = _object(dict.fromkeys(names, _COUNT))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SHRINK_SCHEMA,
+        "title": "A run, made smaller while the same clause stays refuted",
+        **_object(
+            {
+                "schema": {"const": SHRINK_SCHEMA},
+                "run": _TEXT,
+                "out": _TEXT,
+                "clause": _TEXT,
+                "before": size,
+                "after": size,
+                "tried": {**_COUNT, "description": "Plans that were run."},
+                "explanation": _TEXT,
+                "replay": _TEXT,
+            }
+        ),
     }
 
 

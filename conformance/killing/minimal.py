@@ -1,0 +1,22 @@
+"""Is a witness the smallest set of events that proves the violation?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specs.clauses.base import Clause
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.verdicts.examine import examine
+
+LARGEST = 10
+"""No witness may hold more events."""
+
+
+def is_minimal(clause: Clause, rows: Sequence[Row], info: RunInfo) -> bool:
+    """The events alone are refuted by the clause, and without any one of them they are not."""
+
+    def refuted(some: Sequence[Row]) -> bool:
+        return bool(examine(some, info, (clause,)).refuted())
+
+    return bool(rows) and refuted(rows) and not any(refuted([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows)))
