@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from specs.errors import HistoryError
-from specs.history.columns import COLUMNS
+from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -119,7 +119,10 @@ def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
 
 def _parse_line(number: int, text: str) -> _Line:
     where = f"line {number}"
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise HistoryError(f"{where}: a quotation mark is open: {text.strip()}") from error
     if len(words) < _LANE_LENGTH:
         raise HistoryError(f"{where}: expected time, who, what, where, got {text.strip()!r}")
     span, who, verb, place, *rest = words
@@ -150,6 +153,8 @@ def _parse_line(number: int, text: str) -> _Line:
             fields["wall_us"] = _time(value, where)
         else:
             column = _SHORT.get(name, name)
+            if column not in NAMES:
+                raise HistoryError(f"{where}: there is no column {name}")
             try:
                 fields[column] = int(value) if column in _WHOLE else value
             except ValueError as error:

@@ -13,15 +13,20 @@ from specs.vocabulary import Kind
 CLAUSES = pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
 EVIDENCE_AT_MOST = 10
 
-THIS_SLICE = (
-    "ORD-2 ORD-3 ORD-4 ORD-12 LSE-1 LSE-2 LSE-3 LSE-4 LSE-8 RTY-1 RTY-3 RTY-5 DLQ-1 DLQ-2 DLQ-7 "
-    "CMT-1 CMT-2 CMT-4 CMT-5 SND-1 SND-2"
-).split()
+THIS_SLICE: dict[str, tuple[int, ...]] = {
+    "ORD": (2, 3, 4, 12),
+    "LSE": (1, 2, 3, 4, 8),
+    "RTY": (1, 3, 5),
+    "DLQ": (1, 2, 7),
+    "CMT": (1, 2, 4, 5),
+    "SND": (1, 2),
+}
 
 
 def test_the_catalogue_holds_the_clauses_of_this_slice_in_order() -> None:
     """No clause is lost, none is found twice."""
-    assert [clause.id for clause in all_clauses()] == THIS_SLICE
+    expected = [f"{family}-{number}" for family, numbers in THIS_SLICE.items() for number in numbers]
+    assert [clause.id for clause in all_clauses()] == expected
 
 
 @CLAUSES

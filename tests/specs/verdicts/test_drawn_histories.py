@@ -138,7 +138,9 @@ def operations(draw: st.DrawFn, theme: tuple[Kind, ...]) -> list[dict[str, Any]]
             group = draw(st.sampled_from(GROUP_MOSTLY))
             row.update(group=group, topic=dead_letter_topic(group), outcome=Outcome.OK)
             if draw(maybe()):
-                row.update(queue_offset=offset, message_id=f"c{offset}", origin_id=message, wall_us=draw(OFFSETS) * 9000)
+                row.update(
+                    queue_offset=offset, message_id=f"c{offset}", origin_id=message, wall_us=draw(OFFSETS) * 9000
+                )
             else:
                 row.update(value=draw(OFFSETS))
         case Kind.READ:

@@ -1,0 +1,152 @@
+"""What clauses are made of: sets of offsets, keys, deaths and pauses, words for people."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specs.clauses.base import Context, Intervals, acknowledges, asks_again, at, key_of, ms, who
+from specs.clauses.progress import QueueProgress
+from specs.history.row import Row, make_row
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+from specs.plan.config import Config
+from specs.vocabulary import Key, Kind, Outcome
+
+RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 4)))
+
+
+@given(RANGES)
+def test_intervals_are_a_set_of_whole_numbers(ranges: list[tuple[int, int]]) -> None:
+    """Whatever is added in whatever order: same members, same gaps, disjoint ranges."""
+    intervals, plain = Intervals(), set[int]()
+    for start, length in ranges:
+        intervals.add(start, start + length)
+        plain |= set(range(start, start + length))
+    assert {number for number in range(40) if number in intervals} == plain
+    for start in range(40):
+        assert intervals.first_missing(start) == next(n for n in range(start, 99) if n not in plain)
+        assert intervals.first_present(start) == min((n for n in plain if n >= start), default=None)
+    found = intervals.ranges()
+    assert bool(intervals) == bool(plain)
+    assert all(start < stop for start, stop in found)
+    assert all(before[1] < after[0] for before, after in pairwise(found))
+    intervals.clear()
+    assert not intervals
+
+
+def test_ascending_numbers_are_one_range() -> None:
+    """A long lane costs no memory."""
+    intervals = Intervals()
+    for number in range(1000):
+        intervals.add(number)
+    assert intervals.ranges() == [(0, 1000)]
+
+
+def test_keys() -> None:
+    """A row without the columns of a key has no such key."""
+    row = make_row(
+        run="r",
+        seq_begin=1,
+        op_id=1,
+        kind="deliver",
+        started_us=0,
+        group="g",
+        topic="t",
+        broker="b",
+        queue_id=0,
+        message_id="m",
+        origin_id="o",
+        sharding_key="k",
+        client_id="c",
+    )
+    expected = {
+        Key.LANE: ("r", "g", "t", "b", 0),
+        Key.QUEUE: ("r", "t", "b", 0),
+        Key.MESSAGE: ("r", "o"),
+        Key.PRODUCER_KEY: ("r", "c", "t", "k"),
+        Key.GROUP_KEY: ("r", "g", "t", "k"),
+        Key.GROUP: ("r", "g"),
+        Key.RUN: ("r",),
+    }
+    assert {key: key_of(key)(row) for key in Key} == expected
+    bare = row._replace(group=None, queue_id=None, message_id=None, origin_id=None, sharding_key=None)
+    assert {key: key_of(key)(bare) for key in Key} == {**dict.fromkeys(Key), Key.RUN: ("r",)}
+
+
+def rows_of(text: str) -> list[Row]:
+    return parse_history(text)[1]
+
+
+def test_the_context_knows_deaths_departures_and_pauses() -> None:
+    """A new start undoes a departure and a death, but not that it happened."""
+    leave, crash, join, broker, pause = rows_of(
+        """
+        0ms         alice  leaves   billing
+        1ms         alice  crashes  -
+        2ms         alice  joins    billing
+        3ms         b0     crashes  b0
+        10ms..20ms  bob    pauses   -
+        """
+    )
+    context = Context(RunInfo(run="r"))
+    context.begins(leave)
+    assert "alice" in context.leaving
+    context.begins(crash)
+    assert "alice" in context.client_died
+    context.begins(join)
+    assert not context.leaving
+    assert not context.client_died
+    assert context.client_died_since("alice", leave)
+    assert not context.client_died_since("alice", join)
+    context.begins(broker)
+    assert context.broker_died_since("b0", join)
+    assert not context.broker_died_since("b1", join)
+    assert "b0" not in context.client_died
+    context.begins(pause)
+    assert context.paused_since("bob", 20_000)
+    assert not context.paused_since("bob", 20_001)
+    assert not context.paused_since("alice", 0)
+    context.forget()
+    assert not context.broker_died_since("b0", join)
+    assert not context.client_died_since("alice", leave)
+
+
+def test_results_of_a_call() -> None:
+    """What acknowledges and what asks for the batch again, in each mode."""
+
+    def call(outcome: Outcome, mode: str | None) -> Row:
+        return make_row(kind=Kind.DELIVER, outcome=outcome, commit_mode=mode)
+
+    auto = {outcome for outcome in Outcome if acknowledges(call(outcome, None))}
+    assert auto == {outcome for outcome in Outcome if acknowledges(call(outcome, "auto"))}
+    assert auto == {Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK}
+    assert {outcome for outcome in Outcome if acknowledges(call(outcome, "manual"))} == {Outcome.COMMIT}
+    again = {Outcome.SUSPEND, Outcome.NULL, Outcome.THREW}
+    assert {outcome for outcome in Outcome if asks_again(call(outcome, "auto"))} == again
+    assert {outcome for outcome in Outcome if asks_again(call(outcome, "manual"))} == again | {Outcome.ROLLBACK}
+
+
+def test_words_for_people() -> None:
+    """Milliseconds, and seconds from ten on."""
+    assert [ms(1_500), ms(999_000), ms(9_999_999), ms(10_000_000)] == ["1.5 ms", "999 ms", "10000 ms", "10.000 s"]
+    (row,) = rows_of("1250ms  alice  locks  g/t/b/0  ok")
+    assert at(row) == "1.250 s"
+    assert who(row) == "alice"
+    assert who(row._replace(client_id=None, process=None)) == "somebody"
+
+
+def test_what_is_kept_of_a_queue_is_the_backlog() -> None:
+    """Rows of finished messages are forgotten, ranges stay."""
+    progress = QueueProgress(Config())
+    lines = [f"{n}ms  shop  sends  t/b/0  offset={n} id=m{n} ok" for n in range(100)]
+    lines += [f"{200 + n}ms  alice  delivers  g/t/b/0  offset={n} success" for n in range(90)]
+    for row in rows_of("\n".join(lines)):
+        progress.begins(row)
+        progress.ends(row)
+    assert sorted(progress.send_rows) == list(range(90, 100))
+    assert progress.groups["g"].finished.ranges() == [(0, 90)]
+    assert not progress.groups["g"].unfinished
+    assert list(progress.groups["g"].owed(0, 95)) == [90, 91, 92, 93, 94]

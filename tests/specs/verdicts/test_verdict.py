@@ -1,0 +1,231 @@
+"""From tallies and a profile to verdicts: the lattice, the parties, the checks of the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import get, select
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+from specs.profiles import Claim, Profile, Status, load
+from specs.verdicts.examine import examine
+from specs.verdicts.tally import Examination, RunFacts, Tally, merged
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict, Verdict, conclude, judge_clause
+from specs.vocabulary import Party
+
+OURS = {"broker": "inorder reference", "client": "inorder reference", "producer": "inorder reference"}
+APACHE = {**OURS, "broker": "Apache RocketMQ 5.4.0"}
+UNKNOWN: dict[str, str] = {}
+INFO = RunInfo(run="r", parties=OURS)
+
+LOCKS = get("LSE-1")  # the broker's
+CALLS = get("LSE-3")  # the client's
+BOTH = get("LSE-2")  # the pair's
+
+
+def profile(**claims: str) -> Profile:
+    return Profile(
+        "p", "p", {name.replace("_", "-"): Claim(status, "here", "because") for name, status in claims.items()}
+    )  # type: ignore[arg-type]
+
+
+CLAIMED = profile(LSE_1="claimed", LSE_2="claimed", LSE_3="claimed")
+
+
+@pytest.mark.parametrize(
+    ("tally", "expected"),
+    [
+        (Tally(opportunities=5), ClauseVerdict.UPHELD),
+        (Tally(opportunities=5, violations=1), ClauseVerdict.REFUTED),
+        (Tally(opportunities=1, violations=1), ClauseVerdict.REFUTED),
+        (Tally(opportunities=5, possible=1), ClauseVerdict.POSSIBLE),
+        (Tally(opportunities=5, possible=1, violations=1), ClauseVerdict.REFUTED),
+        (Tally(opportunities=4), ClauseVerdict.NOT_EXERCISED),
+        (Tally(), ClauseVerdict.NOT_EXERCISED),
+    ],
+)
+def test_a_claimed_clause(tally: Tally, expected: ClauseVerdict) -> None:
+    """Refuted before possible before not exercised before upheld; the floor is five."""
+    judged = judge_clause(LOCKS, tally, INFO, CLAIMED, floor=5)
+    assert judged.verdict is expected
+    assert judged.violations == tally.violations + tally.possible
+    assert bool(judged.reason) == (expected in (ClauseVerdict.NOT_EXERCISED, ClauseVerdict.POSSIBLE))
+
+
+def test_a_profile_allows_and_leaves_out() -> None:
+    """Allowed only when there is something to allow; what does not apply is not judged."""
+    broken, fine = Tally(opportunities=5, violations=1), Tally(opportunities=5)
+    allows, leaves_out = profile(LSE_1="allowed"), profile(LSE_1="not_applicable")
+    assert judge_clause(LOCKS, broken, INFO, allows, 1).verdict is ClauseVerdict.ALLOWED
+    assert judge_clause(LOCKS, broken, INFO, allows, 1).reason == "because"
+    assert judge_clause(LOCKS, fine, INFO, allows, 1).verdict is ClauseVerdict.UPHELD
+    assert judge_clause(LOCKS, broken, INFO, leaves_out, 1).verdict is ClauseVerdict.NOT_CLAIMED
+    assert judge_clause(LOCKS, broken, INFO, profile(), 1).verdict is ClauseVerdict.NOT_CLAIMED
+
+
+@pytest.mark.parametrize(
+    ("clause", "parties", "claimed"),
+    [
+        (LOCKS, OURS, True),
+        (LOCKS, APACHE, True),
+        (LOCKS, UNKNOWN, True),
+        (CALLS, OURS, True),
+        (CALLS, APACHE, False),
+        (CALLS, {**OURS, "client": "Apache Java client 5.4.0"}, True),
+        (LOCKS, {**OURS, "client": "Apache Java client 5.4.0"}, False),
+        (BOTH, APACHE, True),
+        (BOTH, OURS, True),
+    ],
+)
+def test_our_own_code_on_a_foreign_target_is_not_claimed(
+    clause: Clause, parties: Mapping[str, str], claimed: bool
+) -> None:
+    """Testing our consumer says nothing about their broker; a pair is claimed as soon as one of it is theirs."""
+    judged = judge_clause(clause, Tally(opportunities=5, violations=1), replace(INFO, parties=parties), CLAIMED, 1)
+    assert judged.verdict is (ClauseVerdict.REFUTED if claimed else ClauseVerdict.NOT_CLAIMED)
+    roles = {Party.BROKER: ("broker",), Party.CLIENT: ("client",), Party.PAIR: ("client", "broker")}[clause.party]
+    assert judged.implementations == tuple(parties.get(role, "unknown") for role in roles)
+
+
+def run(
+    *tallies: Tally,
+    facts: RunFacts | None = None,
+    info: RunInfo = INFO,
+    require_exercised: bool = False,
+    profile: Profile = CLAIMED,
+) -> Verdict:
+    """The verdict of a run in which LSE-1 and LSE-2 came to the tallies."""
+    clauses = select(("LSE-1", "LSE-2"))
+    found = dict(zip(("LSE-1", "LSE-2"), tallies, strict=False))
+    examination = Examination(found, facts or RunFacts(rows=10))
+    return conclude(examination, info, profile, clauses=clauses, require_exercised=require_exercised)
+
+
+GOOD, BAD, MAYBE, IDLE = Tally(5), Tally(5, 1), Tally(5, 0, 1), Tally()
+
+
+@pytest.mark.parametrize(
+    ("tallies", "expected", "code"),
+    [
+        ((GOOD, GOOD), RunVerdict.UPHELD, 0),
+        ((GOOD, IDLE), RunVerdict.UPHELD, 0),
+        ((GOOD, BAD), RunVerdict.REFUTED, 1),
+        ((MAYBE, BAD), RunVerdict.REFUTED, 1),
+        ((GOOD, MAYBE), RunVerdict.INCONCLUSIVE, 2),
+        ((IDLE, IDLE), RunVerdict.INCONCLUSIVE, 2),
+        ((), RunVerdict.INCONCLUSIVE, 2),
+    ],
+)
+def test_the_verdict_of_a_run(tallies: tuple[Tally, ...], expected: RunVerdict, code: int) -> None:
+    """Refuted before inconclusive before upheld; nothing upheld is inconclusive, never an empty pass."""
+    verdict = run(*tallies)
+    assert verdict.verdict is expected
+    assert verdict.exit_code == code
+
+
+def test_what_cannot_be_trusted_is_inadmissible_whatever_was_found() -> None:
+    """Exit 70: the history itself is at fault."""
+    verdict = run(GOOD, BAD, facts=RunFacts(rows=10, broken=["seq 4 does not follow seq 7"]))
+    assert verdict.verdict is RunVerdict.INADMISSIBLE
+    assert verdict.exit_code == 70
+    assert [check.detail for check in verdict.met if check.ok is False] == ["seq 4 does not follow seq 7"]
+
+
+def test_what_makes_a_run_inconclusive() -> None:
+    """A fault without effect, too small a workload, two subscriptions, a claimed clause that was not at stake."""
+    assert run(GOOD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.INCONCLUSIVE
+    assert run(GOOD, facts=RunFacts(faults=[("pause c1", True)])).verdict is RunVerdict.UPHELD
+    assert run(GOOD, info=replace(INFO, workload_floor=3)).verdict is RunVerdict.INCONCLUSIVE
+    assert run(GOOD, info=replace(INFO, workload_floor=3), facts=RunFacts(sends=2, deliveries=1)).exit_code == 0
+    assert run(GOOD, facts=RunFacts(subscriptions_differ=["billing"])).verdict is RunVerdict.INCONCLUSIVE
+    assert run(GOOD, IDLE, require_exercised=True).verdict is RunVerdict.INCONCLUSIVE
+    assert run(GOOD, BAD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.REFUTED
+
+
+def test_an_allowed_deviation_does_not_fail_a_run() -> None:
+    """It is reported, and the rest decides."""
+    verdict = run(GOOD, BAD, profile=profile(LSE_1="claimed", LSE_2="allowed"))
+    assert verdict.verdict is RunVerdict.UPHELD
+    assert [judged.id for judged in verdict.of(ClauseVerdict.ALLOWED)] == ["LSE-2"]
+
+
+def test_the_specific_clause_speaks_for_the_general_one() -> None:
+    """LSE-8 refines LSE-1: same last event, so LSE-1 steps back, but stays refuted."""
+    info, rows = parse_history(get("LSE-8").shortest_violation)
+    verdict = conclude(examine(rows, info), info, load("reference"))
+    by_id = {judged.id: judged for judged in verdict.clauses}
+    assert by_id["LSE-8"].reason == ""
+    assert by_id["LSE-1"].verdict is ClauseVerdict.REFUTED
+    assert by_id["LSE-1"].reason == "shown as LSE-8"
+    info, rows = parse_history(get("LSE-1").shortest_violation)
+    alone = conclude(examine(rows, info), info, load("reference"))
+    assert {judged.id: judged.reason for judged in alone.clauses}["LSE-1"] == ""
+
+
+def test_only_a_definite_overlap_refutes() -> None:
+    """With an error between clock domains, what happened on several clients is possible at most."""
+    for clause_id in ("LSE-1", "LSE-2", "LSE-4", "LSE-8", "CMT-5"):
+        info, rows = parse_history("config clock_bound_us=5\n" + get(clause_id).shortest_violation)
+        tally = examine(rows, info).tallies[clause_id]
+        assert (tally.violations, tally.possible) == (0, 1), clause_id
+        assert not tally.witness_certain
+        assert tally.witness
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  shop  sends  t/b/0  id=m1 ok", "message id m1 was sent twice"),
+        ("0ms  shop  sends  t/b/0  id=m1 attempt=1 ok\n1ms  shop  sends  t/b/0  id=m1 attempt=2 ok", ""),
+        ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  tap  sends  t/b/0  id=m1 level=tap ok", ""),
+    ],
+)
+def test_ids_are_unique(text: str, said: str) -> None:
+    """One message id is one send, or its tries; a tap sees the same send again."""
+    info, rows = parse_history(text)
+    rows = [row._replace(level=rows[0].level) if row.client_id == "shop" else row for row in rows]
+    assert "; ".join(examine(rows, info).facts.broken)[: len(said) or None] == said
+
+
+def test_a_history_with_a_hole_in_its_order_is_not_trusted() -> None:
+    """Numbers that go back, ends before begins, clocks that run backwards."""
+    info, rows = parse_history("0ms..3ms  a  locks  g/t/b/0  ok\n1ms..2ms  b  locks  g/t/b/0  ok")
+    first, second = rows
+    assert examine(rows, info).facts.broken == []
+    assert "does not follow" in examine([second, first], info).facts.broken[0]
+    assert "ends before it begins" in examine([first._replace(ended_us=-1), second], info).facts.broken[0]
+    assert "runs backwards" in examine([first, second._replace(started_us=-5)], info).facts.broken[0]
+
+
+def test_the_run_facts_are_counted() -> None:
+    """Sends, deliveries, faults with their effect, subscriptions that differ."""
+    info, rows = parse_history(
+        """
+        0ms   shop   sends     orders/b0/0          id=m1 ok
+        1ms   alice  joins     billing              view=orders:*
+        2ms   bob    joins     billing              view=orders:red
+        3ms   alice  delivers  billing/orders/b0/0  offset=0 id=m1 success
+        4ms..5ms  rig  suffers  -                   detail='pause alice' refused
+        """
+    )
+    facts = examine(rows, info).facts
+    assert (facts.rows, facts.sends, facts.deliveries) == (5, 1, 1)
+    assert facts.faults == [("pause alice", False)]
+    assert facts.subscriptions_differ == ["billing"]
+
+
+def test_merged_examinations_keep_the_first_certain_witness() -> None:
+    """Sums, and the witness of a certain violation before that of a possible one."""
+    info, rows = parse_history(get("LSE-1").shortest_violation)
+    unsure = examine(rows, replace(info, clock_bounds_us={"other": 5}), (LOCKS,))
+    sure = examine(rows, info, (LOCKS,))
+    total = merged([unsure, sure, sure])
+    tally = total.tallies["LSE-1"]
+    assert (tally.opportunities, tally.violations, tally.possible) == (3, 2, 1)
+    assert tally.witness_certain
+    assert total.refuted() == ("LSE-1",)
+    assert total.facts.rows == 6
