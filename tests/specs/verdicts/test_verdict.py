@@ -27,10 +27,9 @@ CALLS = get("LSE-3")  # the client's
 BOTH = get("LSE-2")  # the pair's
 
 
-def profile(**claims: str) -> Profile:
-    return Profile(
-        "p", "p", {name.replace("_", "-"): Claim(status, "here", "because") for name, status in claims.items()}
-    )  # type: ignore[arg-type]
+def profile(**claims: Status) -> Profile:
+    lines = {name.replace("_", "-"): Claim(status, "here", "because") for name, status in claims.items()}
+    return Profile("p", "p", lines)
 
 
 CLAIMED = profile(LSE_1="claimed", LSE_2="claimed", LSE_3="claimed")
