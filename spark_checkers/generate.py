@@ -595,6 +595,7 @@ def run_info(seed: int, events: int) -> RunInfo:
         run=f"generated-{seed}",
         seed=seed,
         target="generated",
+        profile="reference",
         parties={"broker": "generated", "client": "generated", "producer": "generated"},
         levels=("client", "wire"),
         config=CONFIG,

@@ -171,7 +171,9 @@ def _neighbours(trace: Trace) -> Iterator[tuple[Row, Row]]:
                 before = None
             elif row.kind is Kind.DELIVER and row.queue_offset is not None:
                 plain = row.outcome is Outcome.SUCCESS and not row.reconsume_times and row.queue_offset > highest
-                if plain and before is not None and before.op_id != row.op_id:
+                sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.queue_offset))
+                there = before is not None and (sent is None or sent.seq_begin < before.seq_begin)
+                if plain and there and before is not None and before.op_id != row.op_id:
                     yield before, row
                 before = row if plain else None
                 highest = max(highest, row.queue_offset)
@@ -324,14 +326,16 @@ def refused_free_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if row.kind is not Kind.UNLOCK or last is None or last.client_id != row.client_id or row.seq_end is None:
                 continue
             after = next((each for each in rows[index + 1 :] if each.kind is Kind.LOCK), None)
-            alone = row.outcome is Outcome.OK and (after is None or after.seq_begin > row.seq_end)
+            alone = after is None or after.seq_begin > row.seq_end
             if alone and (last.seq_end or 0) < row.seq_begin:
                 yield lambda a=last, u=row: _refused(trace, a, u)  # type: ignore[misc]
 
 
 def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
+    # Only an answered unlock has certainly freed the lane for others; the owner itself is granted in any case.
+    asker = STRANGER if unlock.outcome is Outcome.OK else lock.client_id
     refused = trace.another(
-        lock, unlock, 1, client_id=STRANGER, process=STRANGER, outcome=Outcome.REFUSED, lease_until_us=None, code=None
+        lock, unlock, 1, client_id=asker, process=asker, outcome=Outcome.REFUSED, lease_until_us=None, code=None
     )
     return trace.with_more([refused], [lock.seq_begin, unlock.seq_begin])
 

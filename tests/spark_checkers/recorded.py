@@ -1,0 +1,63 @@
+"""A history recorded from the simulated reference: handovers, suspended messages, dead letters, a drain."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from reference_impl.sim.simulate import simulate
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.vocabulary import Outcome
+
+_CONFIG = Config(
+    broker_lease_ms=3000,
+    client_lease_ms=1500,
+    lock_interval_ms=1000,
+    rebalance_ms=1000,
+    max_reconsume_times=1,
+    suspend_ms=50,
+    persist_ms=500,
+    persist_first_ms=1000,
+    dead_letter_bound_ms=500,
+    schedule_slack_ms=500,
+)
+
+
+def _act(at_ms: int, do: str, **args: Any) -> Action:
+    return Action(at_ms, do, args)
+
+
+@cache
+def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
+    """(its description, rows by seq_begin): about 4000 rows, all promises kept."""
+    actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
+    actions += [
+        _act(100 + 250 * turn, "send", client="shop", topic="orders", key=f"k{turn % 3}", count=10) for turn in range(60)
+    ]
+    actions += [
+        _act(4000, "start", client="bob"),
+        _act(9000, "stop", client="alice"),
+        _act(11000, "restart", client="alice"),
+        _act(14000, "stop", client="bob"),
+    ]
+    once = [ListenerRule(outcome=Outcome.SUSPEND, number=number, delivery_max=1) for number in range(5, 600, 9)]
+    always = [ListenerRule(outcome=Outcome.SUSPEND, number=number) for number in range(7, 600, 50)]
+    plan = Plan(
+        seed=3,
+        topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)),
+        config=_CONFIG,
+        clients=(
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+            ClientPlan("bob", "consumer", "billing", ("orders",)),
+            ClientPlan("shop", "producer", topics=("orders",)),
+        ),
+        actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
+        listener=(ListenerRule(duration_ms=15), *once, *always),
+        until_ms=20000,
+        settle_ms=20000,
+    )
+    info, rows = simulate(plan)
+    return info, tuple(rows)

@@ -1,0 +1,96 @@
+"""Every clause has its twin, and the twin says the same rule without asking the Python judge."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from drawn import histories
+from hypothesis import HealthCheck, given, settings
+from judging import by_python, by_twins
+from recorded import recorded
+
+import spark_checkers
+from spark_checkers.catalogue import all_twins
+from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant, spread
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import all_clauses
+from specs.errors import UsageError
+from specs.history.text import parse_history, render_rows
+
+TWINS = Path(spark_checkers.__file__).parent / "clauses"
+
+
+def test_every_clause_has_a_twin_in_the_same_place() -> None:
+    assert [twin.id for twin in all_twins()] == [clause.id for clause in all_clauses()]
+    for clause in all_clauses():
+        where = Path(*clause.judge.__module__.split(".")[2:]).with_suffix(".py")
+        assert (TWINS / where).is_file(), where
+
+
+def test_no_twin_asks_the_python_judge() -> None:
+    for path in [*TWINS.rglob("*.py"), *TWINS.parent.glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and path.parent != TWINS.parent:
+                assert not re.match(r"specs\.clauses\.(?!base$)", node.module), f"{path}: {node.module}"
+                assert not node.module.startswith("specs.verdicts"), f"{path}: {node.module}"
+
+
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_both_judges_agree_on_the_two_examples_of_a_clause(clause: Clause) -> None:
+    for text, broken in ((clause.shortest_violation, True), (clause.lookalike, False)):
+        info, rows = parse_history(text)
+        expected = by_python(rows, info, all_clauses())
+        assert by_twins(rows, info, all_twins()) == expected
+        assert bool(expected[clause.id][1]) == broken
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_both_judges_agree_on_drawn_histories(history: tuple) -> None:
+    info, rows = history
+    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses()), render_rows(rows)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories(most=25))
+def test_where_keys_are_cut_makes_no_difference(history: tuple) -> None:
+    info, rows = history
+    assert by_twins(rows, info, all_twins(), least=1) == by_twins(rows, info, all_twins())
+
+
+def test_both_judges_agree_on_a_recorded_history() -> None:
+    info, rows = recorded()
+    found = by_twins(rows, info, all_twins())
+    assert found == by_python(rows, info, all_clauses())
+    assert {clause for clause, (_, violations) in found.items() if violations} == set()
+
+
+@pytest.mark.parametrize("mutant", DEFECTS.values(), ids=list(DEFECTS))
+def test_a_defect_of_a_recorded_history_breaks_the_clause_that_it_names(mutant: Mutant) -> None:
+    info, rows = recorded()
+    changed = plant(mutant, spread(rows), info, seed=1).rows
+    found = by_twins(changed, info, all_twins())
+    assert found == by_python(changed, info, all_clauses())
+    assert found[mutant.clause or ""][1]
+
+
+@pytest.mark.parametrize("mutant", LOOKALIKES.values(), ids=list(LOOKALIKES))
+def test_a_lookalike_of_a_recorded_history_breaks_nothing(mutant: Mutant) -> None:
+    info, rows = recorded()
+    changed = plant(mutant, spread(rows), info, seed=1).rows
+    found = by_twins(changed, info, all_twins())
+    assert found == by_python(changed, info, all_clauses())
+    assert {clause for clause, (_, violations) in found.items() if violations} == set()
+
+
+def test_every_clause_has_a_defect() -> None:
+    assert {mutant.clause for mutant in DEFECTS.values()} == {clause.id for clause in all_clauses()}
+
+
+def test_a_history_without_a_place_for_a_defect_says_so() -> None:
+    info, rows = parse_history("0ms alice locks billing/orders/b0/3 ok")
+    with pytest.raises(UsageError, match="no place for the defect commit-rewinds"):
+        plant(DEFECTS["commit-rewinds"], rows, info)
