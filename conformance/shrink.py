@@ -1,15 +1,17 @@
 """From a plan that breaks a clause to a short one that still breaks it.
 
-Parts are left out, largest first, for as long as the run of what remains still breaks the clause: actions, listener
-rules, messages of a burst, clients, queues and brokers, the waiting between two actions. A run is repeated with
+Parts are left out, largest first, for as long as the run of what remains still breaks the clause: all that a client
+does, all actions of a kind, stretches of actions, listener rules, messages of a burst, clients, queues and brokers,
+the waiting between two actions. A run is repeated with
 another plan each time, so what is left out for good was not needed. The number of runs is limited, not the time:
 the same plan shrinks to the same plan everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from specs.plan.plan import VERBS, Action, ClientPlan, ListenerRule, Plan
@@ -26,11 +28,16 @@ class _Search:
     best: Plan
     still_broken: StillBroken
     left: int
+    tried: set[str] = field(default_factory=set)
 
     def accept(self, plan: Plan) -> bool:
-        """Try the plan; keep it when it still breaks the clause."""
+        """Try the plan, unless it was tried before; keep it when it still breaks the clause."""
         if plan == self.best or self.left <= 0:
             return False
+        mark = json.dumps(plan.to_json(), sort_keys=True)
+        if mark in self.tried:
+            return False
+        self.tried.add(mark)
         self.left -= 1
         if self.still_broken(plan):
             self.best = plan
@@ -54,6 +61,7 @@ def shrink(plan: Plan, still_broken: StillBroken, budget: int = BUDGET) -> Plan:
     """The shortest plan found within `budget` runs. `still_broken` must hold for the plan itself."""
     search = _Search(plan, still_broken, budget)
     search.accept(_short_end(plan))
+    _whole_clients_and_verbs(search)
     again = True
     while again and search.left > 0:
         again = search.without(lambda p: len(p.actions), without_actions)
@@ -67,10 +75,28 @@ def shrink(plan: Plan, still_broken: StillBroken, budget: int = BUDGET) -> Plan:
 
 def without_actions(plan: Plan, start: int, stop: int) -> Plan:
     """The plan without the actions start..stop-1; what later messages' rules name is renumbered."""
-    gone = range(start, stop)
+    return _without_places(plan, range(start, stop))
+
+
+def _without_places(plan: Plan, gone: Container[int]) -> Plan:
     kept = [action for place, action in enumerate(plan.actions) if place not in gone]
     sizes = [(_size(action), 0 if place in gone else _size(action)) for place, action in enumerate(plan.actions)]
     return _short_end(replace(plan, actions=tuple(kept), listener=_renumbered(plan.listener, sizes)))
+
+
+def _whole_clients_and_verbs(search: _Search) -> None:
+    """Leave out all that one client does or suffers, then all actions of one kind."""
+    for client in search.best.clients:
+        places = {place for place, action in enumerate(search.best.actions) if client.id in _nodes_of(action)}
+        if places:
+            search.accept(_without_places(search.best, places))
+    for verb in sorted({action.do for action in search.best.actions}):
+        places = {place for place, action in enumerate(search.best.actions) if action.do == verb}
+        search.accept(_without_places(search.best, places))
+
+
+def _nodes_of(action: Action) -> set[str]:
+    return {action.args[name] for name, (kind, _) in VERBS[action.do].items() if kind == "node" and name in action.args}
 
 
 def _size(action: Action) -> int:
@@ -139,12 +165,7 @@ def _shorter_waits(search: _Search) -> bool:
 
 
 def _only_used_clients(plan: Plan) -> Plan:
-    used = {
-        action.args[name]
-        for action in plan.actions
-        for name, (kind, _) in VERBS[action.do].items()
-        if kind == "node" and name in action.args
-    }
+    used = {name for action in plan.actions for name in _nodes_of(action)}
     kept: tuple[ClientPlan, ...] = tuple(client for client in plan.clients if client.id in used)
     return replace(plan, clients=kept)
 
