@@ -13,7 +13,11 @@ from conformance.cli.people import tell
 
 @click.command(name="check")
 @click.argument("history", type=click.Path(path_type=Path))
-@click.option("--engine", default="python", show_default=True, metavar="NAME", help="python, or spark for big ones.")
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="python or spark, which give the same verdict. Default: spark from a million events on.",
+)
 @profile_option("What was promised, as `inorder list profiles`. Default: the profile that the history names.")
 @click.option("--master", metavar="URL", help="Spark's master, for --engine spark.")
 @click.option(
@@ -27,7 +31,7 @@ from conformance.cli.people import tell
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the verdict and its reports here.")
 @format_option()
 def command(
-    history: Path, engine: str, profile: str | None, master: str | None, floor: int, out: Path | None, form: str
+    history: Path, engine: str | None, profile: str | None, master: str | None, floor: int, out: Path | None, form: str
 ) -> int:
     """Judge the folder HISTORY.
 
@@ -35,6 +39,7 @@ def command(
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or no history,
     70 the suite failed or the history can't be trusted.
     """
+    engine = seam.engine_for(history) if engine is None else engine
     tell(f"judging {history} with the engine {engine}")
     verdict = seam.judge(history, engine_name=engine, profile=profile, master=master, floor=floor, out=out)
     print_verdict(verdict, form)
