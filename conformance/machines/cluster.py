@@ -140,8 +140,10 @@ class Collector:
         return found
 
 
-def _width(run: Run) -> int:
-    return sum(1 for tally in run.examination.tallies.values() if tally.opportunities)
+def _width(run: Run) -> tuple[bool, int]:
+    """Which run is worth keeping: one whose faults all had their effect, then by the clauses at stake in it."""
+    effective = all(effect for _, effect in run.examination.facts.faults)
+    return effective, sum(1 for tally in run.examination.tallies.values() if tally.opportunities)
 
 
 class ClusterMachine(RuleBasedStateMachine):
