@@ -338,11 +338,6 @@ def ended_before(earlier: Row, later: Row) -> bool:
     return earlier.seq_end is not None and earlier.seq_end < later.seq_begin
 
 
-def is_answered(row: Row) -> bool:
-    """Does the row say what happened?"""
-    return row.outcome not in (Outcome.UNKNOWN, Outcome.SENT)
-
-
 def is_manual(row: Row) -> bool:
     """Did the listener choose the manual mode for this call?"""
     return row.commit_mode == CommitMode.MANUAL
