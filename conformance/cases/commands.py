@@ -67,10 +67,10 @@ def time_passes(world: World, ms: int) -> list[str]:
 # ---------------------------------------------------------------- leases
 
 
-@says("lock GROUP QUEUES by CLIENT")
-def lock(world: World, group: str, queues: Sequence[Queue], client: str) -> list[str]:
-    """A raw client asks for leases: `orders/b0/0,1`, several of them, or `nothing`."""
-    return [world.ask(client, questions.lock(_address(world, queues), group, client, queues))]
+@says("lock GROUP QUEUES[ as OWNER] by CLIENT")
+def lock(world: World, group: str, queues: Sequence[Queue], owner: str | None, client: str) -> list[str]:
+    """A raw client asks for leases: `orders/b0/0,1`, several of them, or `nothing`; `as`: under another id."""
+    return [world.ask(client, questions.lock(_address(world, queues), group, owner or client, queues))]
 
 
 @says("unlock GROUP QUEUES by CLIENT")
@@ -86,17 +86,17 @@ def _address(world: World, queues: Sequence[Queue]) -> str:
 # ---------------------------------------------------------------- members
 
 
-@says("join GROUP[ on TOPIC][ as NODE] by CLIENT")
-def join(world: World, group: str, topic: str | None, node: str | None, client: str) -> list[str]:
+@says("join GROUP[ on TOPIC][ as OWNER] by CLIENT")
+def join(world: World, group: str, topic: str | None, owner: str | None, client: str) -> list[str]:
     """A raw client's heartbeat at the first broker; `as`: under another client's id."""
     address = world.address(world.brokers[0])
-    return [world.ask(client, questions.join(address, group, node or client, (topic or "orders",)))]
+    return [world.ask(client, questions.join(address, group, owner or client, (topic or "orders",)))]
 
 
-@says("leave GROUP by CLIENT")
-def leave(world: World, group: str, client: str) -> list[str]:
-    """A raw client unregisters from the group."""
-    return [world.ask(client, questions.leave(world.address(world.brokers[0]), group, client))]
+@says("leave GROUP[ as OWNER] by CLIENT")
+def leave(world: World, group: str, owner: str | None, client: str) -> list[str]:
+    """A raw client unregisters from the group; `as`: under another client's id."""
+    return [world.ask(client, questions.leave(world.address(world.brokers[0]), group, owner or client))]
 
 
 @says("members GROUP by CLIENT")
@@ -113,8 +113,9 @@ def disconnects(world: World, client: str) -> list[str]:
 
 
 @says("group GROUP has COUNT retry queues by CLIENT")
+@says("group GROUP has COUNT retry queue by CLIENT")
 def retry_queues(world: World, group: str, count: int, client: str) -> list[str]:
-    """An operator changes the group's settings."""
+    """An operator makes the group, or changes its settings."""
     address = world.address(world.brokers[0])
     return [world.ask(client, questions.change_group(address, SubscriptionGroup(group, retry_queues=count)))]
 
@@ -156,6 +157,22 @@ def send(
     if len(ids) > 1 and all(offset.isdecimal() for offset in offsets):
         return [f"stored at {' '.join(offsets)}"]
     return answers
+
+
+@says("send QUEUE without an id by CLIENT")
+def send_nameless(world: World, queue: Queue, client: str) -> list[str]:
+    """A message that its producer gave no id; the answer tells the one that the broker gave it, if it did."""
+    asked = questions.send(world.address(queue.broker), queue, None, properties={}, now_ms=world.wall_ms)
+    return [world.ask(client, asked)]
+
+
+@says("PRODUCER produces COUNT to TOPIC[ keyed KEY]")
+def produces(world: World, producer: str, count: int, topic: str, key: str | None) -> list[str]:
+    """A producer of our own sends that many messages, one after the other; they are numbered through, from m1 on."""
+    args = {"client": producer, "topic": topic, "count": count}
+    world.perform("start", {"client": producer})
+    world.perform("send", args if key is None else {**args, "key": key})
+    return []
 
 
 @says("give up ID of QUEUE for GROUP tried TIMES of LIMIT by CLIENT")
@@ -212,14 +229,14 @@ def pull(
 
 @says("messages in TOPIC")
 def messages(world: World, topic: str) -> list[str]:
-    """What lies in the topic on all brokers: broker and queue, offset, id, retry counter, delay level."""
+    """What lies in the topic on all brokers: queue, offset, id, origin's id and retry counter if there are."""
     lines = []
     for broker in world.brokers:
         queues = world.store(broker).queues()
         for name, number in sorted(queues):
             if name == topic:
-                lines += [f"{broker}/{number}  {_told(message)}" for message in queues[name, number].messages]
-    return lines or ["none"]
+                lines += [f"{topic}/{broker}/{number}  {_told(message)}" for message in queues[name, number].messages]
+    return lines or [f"{topic}  none"]
 
 
 def _told(message: StoredMessage) -> str:
@@ -346,7 +363,11 @@ def resumes(world: World, node: str) -> list[str]:
 
 @says("watch WORDS")
 def watch(world: World, words: Sequence[str]) -> list[str]:
-    """What is told of consumers from now on, `on TOPIC` only; at first `deliveries dead-letters` on all."""
+    """What is told of consumers and producers from now on, with `on TOPIC` of that topic only.
+
+    At first it is `deliveries dead-letters sends`; there are also commits, fetches, pulls, locks, unlocks, adds, drops,
+    assigns and leaves.
+    """
     topic: str | None = None
     if len(words) > 2 and words[-2] == "on":
         *words, _, topic = words
@@ -420,7 +441,7 @@ def _rule(text: str) -> ListenerRule:
 # ---------------------------------------------------------------- faults
 
 
-@says("next REQUEST from NODE to OTHER is lost")
+@says("next request REQUEST from NODE to OTHER is lost")
 def request_lost(world: World, request: str, node: str, other: str) -> list[str]:
     """The next request of that name never arrives."""
     world.perform("drop_next", {"a": node, "b": other, "code": _code(request)})
@@ -445,6 +466,13 @@ def _code(name: str) -> int:
 def cut(world: World, node: str, other: str) -> list[str]:
     """Connections between the two are reset, new ones refused."""
     world.perform("cut", {"a": node, "b": other})
+    return []
+
+
+@says("link NODE OTHER takes MS ms")
+def takes(world: World, node: str, other: str, ms: int) -> list[str]:
+    """Every frame between the two takes that long, each way."""
+    world.perform("delay", {"a": node, "b": other, "ms": ms})
     return []
 
 

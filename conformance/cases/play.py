@@ -94,6 +94,8 @@ def _set_up(case: Case, script: list[list[Step]], setting: Setting) -> None:
             began = began or line
             if "consumer" in args and "group" in args:
                 setting.add(ClientPlan(args["consumer"], "consumer", args["group"], args["words"]))
+            elif "producer" in args:
+                setting.add(ClientPlan(args["producer"], "producer"))
             elif "client" in args:
                 setting.add(ClientPlan(args["client"], "prober"))
 

@@ -140,28 +140,30 @@ def change_group(address: Address, group: SubscriptionGroup) -> Question:
 def send(
     address: Address,
     queue: Queue,
-    message_id: str,
+    message_id: str | None,
     *,
     properties: Mapping[str, str],
     times: int | None = None,
     limit: int | None = None,
     now_ms: int,
 ) -> Question:
-    """One message whose body is its id. times, limit: the retry counter and its limit, for a retry topic."""
+    """One message whose body is its id, if it has one. times, limit: the retry counter and its limit, for a retry topic."""
 
     def read(answer: Command) -> Reading:
         if answer.code not in STORED:
             return refused(answer)
         stored = SendResponse.from_ext(answer.ext)
-        return Reading(f"stored at {stored.queue_offset}", {"queue_offset": stored.queue_offset})
+        given = f" as {stored.transaction_id}" if message_id is None and stored.transaction_id else ""
+        return Reading(f"stored at {stored.queue_offset}{given}", {"queue_offset": stored.queue_offset})
 
-    body = message_id.encode()
+    body = (message_id or "nameless").encode()
+    name = {} if message_id is None else {PROPERTY_UNIQ_KEY: message_id}
     header = SendHeader(
         PRODUCER_GROUP,
         queue.topic,
         queue.queue_id,
         now_ms,
-        properties=pack_properties({PROPERTY_UNIQ_KEY: message_id, **properties}),
+        properties=pack_properties({**name, **properties}),
         reconsume_times=times,
         max_reconsume_times=limit,
     )

@@ -1,4 +1,4 @@
-"""What a consumer does, as lines of the text notation: time, who, what, where, and the columns that tell it.
+"""What consumers and producers do, as lines of the text notation: time, who, what, where, and the columns that tell it.
 
 Only what has begun or ended since the last look is told. An operation that is still open is told when it begins
 (`5ms..`), and once more when it has ended. Columns that say nothing about order are left out, and so is what the
@@ -16,6 +16,7 @@ from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Level, Outcome
 WATCHED: Mapping[str, tuple[Kind, ...]] = {
     "deliveries": (Kind.DELIVER,),
     "dead-letters": (Kind.DEAD_LETTER,),
+    "sends": (Kind.SEND,),
     "commits": (Kind.COMMIT,),
     "fetches": (Kind.FETCH_OFFSET,),
     "pulls": (Kind.PULL,),
@@ -28,10 +29,11 @@ WATCHED: Mapping[str, tuple[Kind, ...]] = {
 }
 """What `watch` can be told."""
 
-AT_FIRST = frozenset({Kind.DELIVER, Kind.DEAD_LETTER})
+AT_FIRST = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.SEND})
 """What is told when a case does not say."""
 
 _TOLD: Mapping[Kind, tuple[str, ...]] = {
+    Kind.SEND: ("queue_offset", "message_id", "sharding_key"),
     Kind.DELIVER: ("queue_offset", "message_id", "reconsume_times"),
     Kind.DEAD_LETTER: ("queue_offset", "message_id", "reconsume_times"),
     Kind.COMMIT: ("value",),

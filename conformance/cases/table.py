@@ -52,8 +52,10 @@ PLACEHOLDERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     # name: (what it may look like, what the function gets)
     "CLIENT": (_NAME, str),  # a raw client
     "CONSUMER": (_NAME, str),  # an orderly consumer
-    "NODE": (_NAME, str),  # either, a broker, or ns
+    "PRODUCER": (_NAME, str),
+    "NODE": (_NAME, str),  # any of them, a broker, or ns
     "OTHER": (_NAME, str),
+    "OWNER": (_NAME, str),  # an id that a raw client gives out as its own
     "BROKERS": (rf"{_NAME}(?: {_NAME})*", _words),
     "NAMES": (rf"{_NAME}(?: {_NAME})*", _words),
     "GROUP": (_TOPIC, str),
@@ -66,7 +68,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "TAG": (r"\S+", str),
     "WORD": (r"\S+", str),
     "WORDS": (r"\S+(?: \S+)*", _words),
-    "REQUEST": (r"[A-Z_]+", str),
+    "REQUEST": (r"[A-Z0-9_]+", str),
     "MS": (r"\d+", int),
     "STEP": (_NUMBER, int),
     "COUNT": (r"\d+", int),
