@@ -36,6 +36,7 @@ _ORDER = (
     "check",
     "explain",
     "replay",
+    "shrink",
     "report",
     "mutants",
     "list",

@@ -178,14 +178,14 @@ def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch, t
     """
     from conformance.replay import replay as again
 
-    _refuse_real_runs(path)
+    refuse_real_runs(path)
     if out is not None:
         make_room(out)
     verdict = again(path, profile=profile, out=out, say=watch.say, target=target)
     return view(verdict) if out is None else save(verdict, out)
 
 
-def _refuse_real_runs(path: Path) -> None:
+def refuse_real_runs(path: Path) -> None:
     """A run on real sockets is done again by its own command: nothing repeats it to the byte."""
     if not path.is_dir():
         return
