@@ -113,8 +113,6 @@ class LaneJudge(Judge):
             context = self.context
             if name in context.leaving or context.client_died_since(name, running):
                 continue
-            if client.lock is not None and context.broker_died_since(row.broker, client.lock):
-                continue
             if not context.broker_died_since(row.broker, lock):
                 found.append(TwoProcessors(lock, running, row, certain=context.info.clock_bound_us == 0))
         if others:
