@@ -115,8 +115,9 @@ def shrink_run(
     """Shrink the plan of a run (its folder, or a plan's file) and keep the smaller run, judged, in `out`.
 
     clause_id: which clause has to stay refuted; by default the one that the run's mutant names, else the first
-    claimed one that is refuted, a special case before the general one. target: `reference` or `mutant:NAME`, by default the run's own. Raises UsageError for
-    a run that was not simulated, and where nothing, or not that clause, is refuted.
+    claimed one that is refuted, a special case before the general one. target: `reference` or `mutant:NAME`, by
+    default the run's own. Raises UsageError for a run that was not simulated, and where nothing, or not that
+    clause, is refuted.
     """
     plan, target, profile, seed = _read(run, target)
     mutant = mutant_of(target)
