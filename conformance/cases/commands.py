@@ -151,6 +151,7 @@ def send(
             times=times,
             limit=limit,
             now_ms=world.wall_ms,
+            attempt=world.attempt(f"m{number}"),
         )
         answers.append(world.ask(client, asked))
     offsets = [answer.removeprefix("stored at ") for answer in answers]
@@ -178,18 +179,8 @@ def produces(world: World, producer: str, count: int, topic: str, key: str | Non
 @says("give up ID of QUEUE for GROUP tried TIMES of LIMIT by CLIENT")
 def give_up(world: World, id: int, queue: Queue, group: str, times: int, limit: int, client: str) -> list[str]:
     """A copy goes to the group's retry topic, as an orderly consumer sends one that is exhausted."""
-    retry = Queue(f"%RETRY%{group}", queue.broker, 0)
-    properties = questions.properties_of(None, None, 3 + limit, f"m{id}", queue.topic)
-    asked = questions.send(
-        world.address(queue.broker),
-        retry,
-        f"m{id}",
-        properties=properties,
-        times=times,
-        limit=limit,
-        now_ms=world.wall_ms,
-    )
-    return [world.ask(client, asked)]
+    address = world.address(queue.broker)
+    return [world.ask(client, questions.give_up(address, group, queue, f"m{id}", times, limit, world.wall_ms))]
 
 
 @says("send back ID of QUEUE to GROUP at level LEVEL[ of LIMIT] by CLIENT")

@@ -51,6 +51,7 @@ from reference_impl.protocol.message import (
 from specs.vocabulary import Kind, Outcome, Queue, retry_topic
 
 PRODUCER_GROUP = "producers"
+FIRST_RETRY_LEVEL = 3
 
 
 def refused(answer: Command) -> Reading:
@@ -80,19 +81,20 @@ def lock(address: Address, group: str, client_id: str, queues: Sequence[Queue]) 
         return Reading(f"granted {_named(granted, queues)}", rows=rows)
 
     command = Command(RequestCode.LOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode())
-    return _of_lanes(Kind.LOCK, Question(address, command, read), group, queues)
+    return _of_lanes(Kind.LOCK, Question(address, command, read), group, client_id, queues)
 
 
 def unlock(address: Address, group: str, client_id: str, queues: Sequence[Queue]) -> Question:
     command = Command(RequestCode.UNLOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode())
-    return _of_lanes(Kind.UNLOCK, Question(address, command, yes), group, queues)
+    return _of_lanes(Kind.UNLOCK, Question(address, command, yes), group, client_id, queues)
 
 
-def _of_lanes(kind: Kind, question: Question, group: str, queues: Sequence[Queue]) -> Question:
+def _of_lanes(kind: Kind, question: Question, group: str, client_id: str, queues: Sequence[Queue]) -> Question:
     """Recorded with a row for each lane; not at all where there is none."""
     if not queues:
         return question
-    return replace(question, kind=kind, fields={"group": group}, rows=[queue._asdict() for queue in queues])
+    fields = {"group": group, "client_id": client_id}
+    return replace(question, kind=kind, fields=fields, rows=[queue._asdict() for queue in queues])
 
 
 def _named(granted: frozenset[Queue], asked: Sequence[Queue]) -> str:
@@ -146,8 +148,13 @@ def send(
     times: int | None = None,
     limit: int | None = None,
     now_ms: int,
+    attempt: int = 1,
 ) -> Question:
-    """One message whose body is its id, if it has one. times, limit: the retry counter and its limit, for a retry topic."""
+    """One message whose body is its id, if it has one.
+
+    times, limit: the retry counter and its limit, for a retry topic. attempt: how often it was sent, this time
+    included.
+    """
 
     def read(answer: Command) -> Reading:
         if answer.code not in STORED:
@@ -172,11 +179,27 @@ def send(
         "message_id": message_id,
         "sharding_key": properties.get(PROPERTY_SHARDING_KEY),
         "reconsume_times": times,
-        "attempt": 1,
+        "attempt": attempt,
+        "delay_level": int(properties[PROPERTY_DELAY]) if PROPERTY_DELAY in properties else None,
         "body_hash": zlib.crc32(body),
     }
     command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
     return Question(address, command, read, Kind.SEND, fields)
+
+
+def give_up(
+    address: Address, group: str, queue: Queue, message_id: str, times: int, limit: int, now_ms: int
+) -> Question:
+    """A copy of an exhausted message goes to the group's retry topic, as an orderly consumer sends it."""
+    properties = properties_of(None, None, FIRST_RETRY_LEVEL + limit, message_id, queue.topic)
+    retry = Queue(retry_topic(group), queue.broker, 0)
+    asked = send(address, retry, message_id, properties=properties, times=times, limit=limit, now_ms=now_ms)
+    fields = {"group": group, **queue._asdict(), "message_id": message_id, "reconsume_times": limit, "attempt": 1}
+
+    def read(answer: Command) -> Reading:
+        return replace(asked.read(answer), fields={})
+
+    return replace(asked, kind=Kind.DEAD_LETTER, fields=fields, read=read)
 
 
 def properties_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -64,6 +65,7 @@ class World:
         self.story = Story()
         self.brokers = setting.brokers
         self._mutant = mutant
+        self._attempts: Counter[str] = Counter()
         self._raw = [client.id for client in self.plan.clients if client.kind == "prober"]
         self.pass_time(0)
 
@@ -96,6 +98,11 @@ class World:
                 hand.heard.remove(heard)
                 return heard.text
         return WAITS
+
+    def attempt(self, message_id: str) -> int:
+        """How often raw clients have sent the message, this time included."""
+        self._attempts[message_id] += 1
+        return self._attempts[message_id]
 
     def disconnect(self, client: str) -> None:
         """Its connections close; whatever it held or waited for."""
@@ -137,7 +144,8 @@ class World:
         return [f"{at_ms}ms  {text}" for at_ms, text in sorted(found, key=lambda item: item[0])]
 
     def history(self) -> tuple[RunInfo, list[Row]]:
-        """All of it, for a judge."""
+        """All of it, for a judge, with what lies in the brokers' queues at the end."""
+        self.cluster.drain()
         return runinfo_of(self.plan, self._mutant), self.cluster.rows()
 
 

@@ -28,8 +28,12 @@ class ListUnavailable(InorderError):
 
 
 def clauses() -> Iterable[Item]:
-    """Every clause that a history can decide, in catalogue order."""
+    """Every clause that a history can decide, in catalogue order, with its mutants and the cases that they fail."""
+    from reference_impl.mutants import all_mutants
+
+    failing = _cases_by_mutant()
     for clause in all_clauses():
+        killed = [mutant.name for mutant in all_mutants() if mutant.killed_by == clause.id]
         yield {
             "id": clause.id,
             "name": clause.name,
@@ -41,6 +45,8 @@ def clauses() -> Iterable[Item]:
             "premises": [premise.name for premise in clause.premise],
             "refines": list(clause.refines),
             "sources": list(clause.sources),
+            "mutants": killed,
+            "cases": sorted({case for name in killed for case in failing.get(name, ())}),
         }
 
 
@@ -73,13 +79,26 @@ def mutants() -> Iterable[Item]:
     """The mutants of the reference, each with the clause that must catch it."""
     from reference_impl.mutants import all_mutants
 
+    failing = _cases_by_mutant()
     for mutant in all_mutants():
         yield {
             "name": mutant.name,
             "killed_by": mutant.killed_by,
             "bug": mutant.bug,
             "source": mutant.source,
+            "cases": failing.get(mutant.name, []),
         }
+
+
+def _cases_by_mutant() -> Mapping[str, list[str]]:
+    """The cases that say of a mutant that it fails them."""
+    from conformance.cases.folder import all_cases
+
+    found: dict[str, list[str]] = {}
+    for case in all_cases():
+        for name in case.mutants:
+            found.setdefault(name, []).append(case.name)
+    return found
 
 
 def cases() -> Iterable[Item]:
