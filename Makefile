@@ -7,10 +7,10 @@ WORKERS ?= 2
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all bench lint types contracts clean
+.PHONY: help setup demo test test-all track-record bench lint types contracts clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## .venv and .tools: Python packages, Java, RocketMQ's jars, toxiproxy
 	@$(PYTHON) tools/setup.py
@@ -23,6 +23,9 @@ test: setup lint types contracts ## lint, types, import contracts and all tests 
 
 test-all: setup lint types contracts ## the same with the long tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
+	@$(BIN)/python -m conformance.track_record
 
 bench: setup ## Spark checkers beside a plain scan: time, events per second, peak memory
 	@$(BIN)/python -m spark_checkers.bench

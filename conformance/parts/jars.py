@@ -25,6 +25,7 @@ from specs.errors import InorderError, TargetMisbehaved, UsageError
 
 # Versions of which namesrv, broker and tools are all released to Maven Central, and which start on Java 17.
 VERSIONS = (
+    "4.9.3",
     "4.9.4",
     "4.9.5",
     "4.9.7",

@@ -1,0 +1,73 @@
+"""The table of the track record: what counts as reproduced, and how a page is refreshed."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.track_record.__main__ import PAGE
+from conformance.track_record.entries import ENTRIES, Entry
+from conformance.track_record.table import BEGIN, END, HEAD, Reproduction, refresh
+from specs.clauses.catalogue import by_id
+from specs.errors import UsageError
+from specs.model.rules import RULES
+from specs.profiles import load
+from specs.verdicts.verdict import ClauseVerdict, Judged
+
+ENTRY = ENTRIES[0]
+
+
+def judged(verdict: ClauseVerdict) -> Judged:
+    return Judged("DLQ-7", "", "", verdict, "broker", (), 1, 1, int(verdict is ClauseVerdict.REFUTED))
+
+
+RED, GREEN, IDLE = map(judged, (ClauseVerdict.REFUTED, ClauseVerdict.UPHELD, ClauseVerdict.NOT_EXERCISED))
+
+
+@pytest.mark.parametrize(
+    ("red", "green", "reproduced"),
+    [
+        ([RED], [GREEN], True),
+        ([IDLE, RED], [GREEN, GREEN], True),
+        ([GREEN], [GREEN], False),
+        ([RED], [RED], False),
+        ([RED], [GREEN, IDLE], False),
+        ([RED], [], False),
+    ],
+)
+def test_red_at_least_once_and_green_each_time(red: list[Judged], green: list[Judged], reproduced: bool) -> None:
+    seen = Reproduction(ENTRY, red, green, "2026-11-21")
+    assert seen.reproduced is reproduced
+    assert (seen.wrong() == "") is reproduced
+
+
+def test_a_row_tells_the_rate_and_the_date() -> None:
+    line = Reproduction(ENTRY, [IDLE, RED], [GREEN, GREEN], "2026-11-21").line()
+    assert "red 1 of 2, green 2 of 2" in line
+    assert "2026-11-21" in line
+    assert line.count("|") == HEAD[0].count("|")
+
+
+def test_rows_that_were_not_run_again_stay_and_keep_the_order() -> None:
+    page = f"before\n{BEGIN}\n{END}\nafter"
+    page = refresh(page, ["one", "two"], {"two": "| two | old |"})
+    page = refresh(page, ["one", "two"], {"one": "| one | new |"})
+    assert page.splitlines() == ["before", BEGIN, *HEAD, "| one | new |", "| two | old |", END, "after"]
+    assert refresh(page, ["one", "two"], {}) == page
+
+
+def test_a_page_without_a_table_is_refused() -> None:
+    with pytest.raises(UsageError, match="no table"):
+        refresh("nothing here", [], {})
+
+
+def test_the_page_has_a_row_for_every_entry() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert refresh(text, [each.id for each in ENTRIES], {}) == text
+    assert [each.id for each in ENTRIES if f"| {each.id} |" not in text] == []
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda each: each.id)
+def test_an_entry_is_judged_by_a_clause_that_its_profile_claims(entry: Entry) -> None:
+    assert entry.judged_by in RULES or load(entry.profile).claim(entry.judged_by).status == "claimed"
+    assert entry.judged_by in RULES or entry.judged_by in by_id()
+    assert entry.red in entry.command
