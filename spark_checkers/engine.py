@@ -337,7 +337,7 @@ class _Examiner:
         if found.best is not None:
             possible, run, _last, seqs = found.best
             rows = fetch(self.paths, run, seqs)
-            tally.witness, tally.explanation = _witness(clause, rows, self.history.info, certain=not possible)
+            tally.witness, tally.explanation = witness_of(clause, rows, self.history.info, certain=not possible)
             tally.witness_certain = not possible
         return tally
 
@@ -416,7 +416,7 @@ class Evidence(Finding):
     evidence: tuple[Row, ...]
 
 
-def _witness(clause: Clause, rows: tuple[Row, ...], info: RunInfo, *, certain: bool) -> tuple[tuple[Row, ...], str]:
+def witness_of(clause: Clause, rows: tuple[Row, ...], info: RunInfo, *, certain: bool) -> tuple[tuple[Row, ...], str]:
     """The smallest part of the evidence that the clause still refutes, and what it says about it."""
     if not find_violations(clause, rows, info):
         # The evidence rests on what went before it, and does not stand alone: it is shown whole.

@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.ordered import Group, Part, parts, row_groups
-from spark_checkers.rows import CONTEXT_KINDS, KINDS, RunContext, Runs, coded
+from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES, RunContext, Runs, coded
 from specs.clauses.base import REQUEST_LEVELS
+from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -43,6 +44,7 @@ _LOOKED_AT = (
     "seq_begin",
     "kind",
     "level",
+    "outcome",
     "group",
     "topic",
     "broker",
@@ -156,7 +158,8 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
         table = reader.read_row_group(number, columns=list(_LOOKED_AT), use_threads=False)
         report.rows += table.num_rows
         codes, words = coded(table.column("kind"))
-        kinds = [Kind(word) if word in KINDS else None for word in words]
+        _all_known(table, words)
+        kinds = [Kind(word) for word in words]
         counts = np.bincount(codes[codes >= 0], minlength=len(words))
         report.sends += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.SEND)
         report.deliveries += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER)
@@ -175,7 +178,19 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
     return report
 
 
-def _among(codes: Any, words: Sequence[Kind | None], wanted: set[Kind]) -> Any:
+def _all_known(table: pa.Table, kinds: Sequence[str]) -> None:
+    """Raises HistoryError for a word that the vocabulary lacks, as the Python engine does."""
+    for words, known in (
+        (kinds, KINDS),
+        (coded(table.column("level"))[1], LEVELS),
+        (coded(table.column("outcome"))[1], OUTCOMES),
+    ):
+        for word in words:
+            if word not in known:
+                raise HistoryError(f"a history holds the unknown word {word!r}")
+
+
+def _among(codes: Any, words: Sequence[Kind], wanted: set[Kind]) -> Any:
     return np.asarray([*(word in wanted for word in words), False], np.bool_)[codes]
 
 
@@ -207,8 +222,12 @@ def _look_at_keys(report: Report, delivers: pa.Table) -> None:
         )
     )
     if keyed.num_rows:
-        pairs = np.stack([key_hashes(keyed), _place_hashes(keyed)], axis=1)
-        report.key_place.append(np.unique(pairs, axis=0))
+        keys, places = key_hashes(keyed), _place_hashes(keyed)
+        report.key_place.append(np.unique(np.stack([keys, places], axis=1), axis=0))
+        # Rows that name no queue are not gone through with one: their keys count as lying in two places.
+        queueless = np.asarray(keyed.column("queue_id").is_null())
+        if queueless.any():
+            report.key_place.append(np.unique(np.stack([keys, ~places], axis=1)[queueless], axis=0))
 
 
 def key_hashes(rows: pa.Table) -> Hashes:

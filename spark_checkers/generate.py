@@ -43,7 +43,8 @@ AUTO_GROUP, MANUAL_GROUP = "billing", "audit"
 BROKERS = 4
 CLIENTS = 3
 KEYS = 64
-MESSAGES_PER_QUEUE = 60_000
+QUEUE_US, MESSAGE_US = 240 * SECOND, 1_500
+"""A queue's work takes four minutes at least, and a message a millisecond and a half at least."""
 MANUAL_EVERY = 4
 """Every so many queues the manual group consumes too."""
 MANUAL_BLOCK = 8
@@ -318,7 +319,7 @@ class _Lane:
     def play(self) -> int:
         """Consume every message; returns when it is over."""
         turn, begun, size = 0, 0, self.messages.size
-        turns = int(self.rng.integers(4, 8))
+        turns = int(self.rng.integers(3, 7))
         while begun < size or turn == 0:
             share = int(size / turns * self.rng.uniform(0.6, 1.4)) + 1
             last = begun + share >= size
@@ -641,7 +642,7 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
         groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
         wanted = max(1, round(left / (count - number) / (2.05 + 1.03 * len(groups))))
         # A small queue is as long in time as a large one, so that leases and commits have their turns.
-        pace = max(1.0, MESSAGES_PER_QUEUE / wanted)
+        pace = max(1.0, QUEUE_US / (wanted * MESSAGE_US))
         messages = _produce(sheet, rng, number, wanted, pace)
         ends = [
             _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead, pace).play()
@@ -714,22 +715,30 @@ class Planting:
     def __init__(self, mutant: Mutant, info: RunInfo, queue: int, edge: str = "none") -> None:
         self._mutant = mutant
         self._info = info
-        self._queue = queue
+        self._queue = queue  # or a later one
         self._edge = edge
         self.about: tuple[int, ...] = ()
 
     def __call__(self, each: QueueTable) -> tuple[pa.Table, Cuts]:
-        wanted = each.number == (-1 if self._mutant.dead_letters else self._queue)
-        if self.about or not wanted or (each.number == -1 and each.table.num_rows < 2):
+        if self.about or not self._wants(each):
             return each.table, Cuts()
         rows = list(rows_of_table(each.table))
-        planted = plant(self._mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
+        try:
+            planted = plant(self._mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
+        except UsageError:
+            return each.table, Cuts()  # the next queue may have a place
         self.about = planted.about
         table = rows_to_table(planted.rows)
         cut = next(index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1])
         if self._edge == "file":
             return table, Cuts(files=(cut,))
         return table, Cuts(groups=(cut,)) if self._edge == "group" else Cuts()
+
+    def _wants(self, each: QueueTable) -> bool:
+        if self._mutant.dead_letters:
+            return each.number == -1
+        # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
+        return each.number >= self._queue and each.number % MANUAL_EVERY != 1
 
 
 def plan_defect(name: str, events: int, seed: int, queues: int | None = None, edge: str = "none") -> Planting:
@@ -738,11 +747,7 @@ def plan_defect(name: str, events: int, seed: int, queues: int | None = None, ed
     if edge not in EDGES:
         raise UsageError(f"there is no edge {edge}; known are {', '.join(EDGES)}")
     count = how_many_queues(events) if queues is None else queues
-    queue = count // 2
-    # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
-    if queue % MANUAL_EVERY == 1 and count > 1:
-        queue += 1 if queue + 1 < count else -1
-    return Planting(mutant, run_info(seed, events), queue, edge)
+    return Planting(mutant, run_info(seed, events), count // 2 if count > MANUAL_EVERY else 0, edge)
 
 
 def generate(

@@ -113,7 +113,7 @@ def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: i
 def whole_keys(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], least: int = CHUNK_ROWS
 ) -> Iterator[pa.Table]:
-    """Sorted batches, cut and joined so that every table holds whole keys and, but for the last, `least` rows."""
+    """Sorted batches, cut and joined so that every table holds whole keys: as few tables as `least` rows each allow."""
     waiting: list[pa.RecordBatch] = []
     waiting_rows = 0
     for batch in batches:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_checkers.keyed import BATCH_ROWS, KEY_COLUMNS, key_at, whole_keys
-from spark_checkers.rows import Runs, keep
-from spark_checkers.twin import FINDINGS, Twin, judge_table, needed, to_batch
 from specs.errors import HistoryError
 from specs.vocabulary import Key
 
@@ -76,38 +73,9 @@ def parts(sizes: Sequence[int], at_least: int) -> list[Part]:
     return cuts
 
 
-def by_files(session: Any, paths: Sequence[Path], twins: Sequence[Twin], runs: Runs, at_least: int) -> Any:
-    """A DataFrame of `FINDINGS` for twins of the queue key, from files that lie by queue."""
-    groups, sizes = row_groups(paths)
-    cut = parts(sizes, at_least)
-    if not cut:
-        return session.createDataFrame([], FINDINGS)
-    work = partial(_judge_parts, groups=groups, cut=cut, twins=tuple(twins), runs=runs)
-    return session.range(0, len(cut), 1, len(cut)).mapInArrow(work, FINDINGS)
-
-
-def _judge_parts(
-    numbers: Iterator[pa.RecordBatch],
-    *,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    twins: Sequence[Twin],
-    runs: Runs,
-) -> Iterator[pa.RecordBatch]:
-    kinds = {kind.value for twin in twins for kind in twin.clause.kinds}
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            for table in part_tables(groups, cut[number], needed(twins)):
-                wanted = keep(table, "kind", kinds)
-                if wanted.num_rows:
-                    yield to_batch(judge_table(wanted, twins, runs))
-
-
 def part_tables(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The whole keys that begin in a part, as tables; rows without a queue are left out."""
-    for table in whole_keys(_part_batches(groups, part, columns), ORDER):
-        queued = table.column("queue_id").is_valid()
-        yield table.filter(queued) if table.column("queue_id").null_count else table
+    """The whole keys that begin in a part, as tables. Rows that name no queue have keys too; they come first."""
+    return whole_keys(_part_batches(groups, part, columns), ORDER)
 
 
 def _part_batches(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -187,11 +155,11 @@ class _Order:
         within[starts[1:] - 1] = False
         keys = [key_at(batch, int(start), ORDER) for start in starts]
         if self._key is not None:
-            in_order = int(seq[0]) > self._seq if keys[0] == self._key else _sortable(self._key) < _sortable(keys[0])
+            in_order = int(seq[0]) >= self._seq if keys[0] == self._key else _sortable(self._key) < _sortable(keys[0])
         else:
             in_order = True
         sortable = [_sortable(key) for key in keys]
-        in_order = in_order and bool((seq[1:] > seq[:-1])[within].all())
+        in_order = in_order and bool((seq[1:] >= seq[:-1])[within].all())
         in_order = in_order and all(a < b for a, b in itertools.pairwise(sortable))
         if not in_order:
             raise HistoryError(f"{path} says that its rows lie by queue and they do not: run `inorder compact`")

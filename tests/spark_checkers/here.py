@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
 TASKS = 3
 
@@ -27,8 +28,8 @@ class Numbers:
     def __init__(self, numbers: list[int]) -> None:
         self.numbers = numbers
 
-    def mapInArrow(self, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Done:  # noqa: N802
-        sent = pickle.dumps(work)  # a task's work has to travel
+    def mapInArrow(self, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Done:
+        sent = cloudpickle.dumps(work)  # a task's work has to travel
         batches = []
         for number in self.numbers:
             given = pa.RecordBatch.from_arrays([pa.array([number], pa.int64())], names=["id"])
@@ -40,5 +41,5 @@ class Done:
     def __init__(self, batches: list[Any]) -> None:
         self.batches = batches
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
+    def toArrow(self) -> pa.Table:
         return pa.Table.from_batches(self.batches)

@@ -35,7 +35,8 @@ def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
     """(its description, rows by seq_begin): about 4000 rows, all promises kept."""
     actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
     actions += [
-        _act(100 + 250 * turn, "send", client="shop", topic="orders", key=f"k{turn % 3}", count=10) for turn in range(60)
+        _act(100 + 250 * turn, "send", client="shop", topic="orders", key=f"k{turn % 3}", count=10)
+        for turn in range(60)
     ]
     actions += [
         _act(4000, "start", client="bob"),

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from spark_checkers.segments import NOWHERE, Segments, Timeline, dense, is_first
 
 HUGE = 2**60
-rows = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3) | st.sampled_from((-HUGE, HUGE)), st.booleans()), max_size=30)
+rows = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(-3, 3) | st.sampled_from((-HUGE, HUGE)), st.booleans()), max_size=30
+)
 
 
 def columns(drawn: list[tuple[int, int, bool]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,0 +1,175 @@
+"""The engine says what the Python engine says, about the run itself as well; its jobs are done in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import histories
+from hypothesis import HealthCheck, given, settings
+from recorded import recorded
+
+from spark_checkers import engine
+from spark_checkers.layout import compact
+from spark_checkers.trace_mutants import DEFECTS, plant, spread
+from specs.errors import HistoryError, SpecError
+from specs.history.row import Row, make_row
+from specs.history.runinfo import RunInfo
+from specs.history.store import History, write_history
+from specs.history.text import parse_history, render_rows
+from specs.verdicts.examine import examine
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[[RunInfo, Sequence[Row]], History]:
+    def store(info: RunInfo, rows: Sequence[Row]) -> History:
+        return compact(write_history(tmp_path / "seq", info, rows), tmp_path / "queue")
+
+    return store
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_both_engines_say_the_same(tmp_path_factory: pytest.TempPathFactory, here: Any, history: tuple) -> None:
+    info, rows = history
+    folder = tmp_path_factory.mktemp("drawn")
+    written = compact(write_history(folder / "seq", info, rows), folder / "queue")
+    assert engine.examine(written, here) == examine(rows, info), render_rows(rows)
+
+
+def test_messages_without_a_queue_are_judged_too(stored: Callable[..., History], here: Any) -> None:
+    """A plain consumer log may know neither queue nor offset."""
+    info, rows = parse_history(
+        """
+        0ms..1ms  shop   sends     orders/b0/0           offset=0 id=m0 key=k key_seq=0 ok
+        1ms..2ms  shop   sends     -                     id=m1 key=k key_seq=1 unknown
+        3ms..4ms  alice  delivers  billing/orders/b0/0   offset=0 id=m0 key=k key_seq=0 success
+        5ms..6ms  alice  delivers  billing               id=m2 key=k key_seq=2 success
+        7ms..8ms  alice  delivers  billing               id=m1 key=k key_seq=1 success
+        9ms       alice  delivers  billing               id=m9 success
+    """.replace("billing  ", "-        ")
+    )
+    rows = [
+        row._replace(group="billing", topic="orders") if row.group is None and row.client_id == "alice" else row
+        for row in rows
+    ]
+    found = engine.examine(stored(info, rows), here)
+    assert found == examine(rows, info)
+    assert {"SND-2", "ORD-12"} <= set(found.refuted())
+
+
+def test_a_key_that_moved_to_another_queue_is_followed(stored: Callable[..., History], here: Any) -> None:
+    info, rows = parse_history("""
+        0ms..1ms  alice  delivers  billing/orders/b0/0   offset=0 id=m0 key=k key_seq=5 success
+        2ms..3ms  bob    delivers  billing/orders/b0/1   offset=0 id=m1 key=k key_seq=6 success
+        4ms..5ms  bob    delivers  billing/orders/b0/1   offset=1 id=m2 key=k key_seq=5 success
+        6ms..7ms  alice  delivers  billing/orders/b0/0   offset=1 id=m3 key=j key_seq=9 success
+        8ms..9ms  alice  delivers  billing/orders/b0/0   id=m4 key=j key_seq=8 success
+    """)
+    found = engine.examine(stored(info, rows), here)
+    assert found == examine(rows, info)
+    assert found.tallies["ORD-12"].violations == 1
+
+
+def broken(how: str, rows: Iterable[Row]) -> list[Row]:
+    """A recorded history that can't be trusted."""
+    changed = list(rows)
+    place = len(changed) // 2
+    row = changed[place]
+    match how:
+        case "seq twice":
+            changed[place] = row._replace(seq_begin=changed[place - 1].seq_begin)
+        case "ends first":
+            place = next(i for i, each in enumerate(changed) if each.ended_us is not None and each.started_us > 10)
+            changed[place] = changed[place]._replace(ended_us=changed[place].started_us - 5)
+        case "clock back":
+            changed[place] = row._replace(started_us=changed[place - 1].started_us - 7, ended_us=None)
+        case "sent twice":
+            sends = [each for each in changed if each.kind == "send"]
+            index = changed.index(sends[-1])
+            changed[index] = sends[-1]._replace(message_id=sends[0].message_id, attempt=sends[0].attempt)
+        case _:
+            raise AssertionError(how)
+    return changed
+
+
+@pytest.mark.parametrize("how", ["seq twice", "ends first", "clock back", "sent twice"])
+def test_why_a_history_cannot_be_trusted(stored: Callable[..., History], here: Any, how: str) -> None:
+    info, rows = recorded()
+    changed = broken(how, rows)
+    found = engine.examine(stored(info, changed), here)
+    expected = examine(sorted(changed, key=lambda row: row.seq_begin), info)
+    assert found.facts == expected.facts
+    assert found.facts.broken
+
+
+def test_faults_and_subscriptions(stored: Callable[..., History], here: Any) -> None:
+    common = {"run": "r", "level": "client", "clock": "virtual", "started_us": 1, "ended_us": 1}
+    rows = [
+        make_row(
+            seq_begin=1, seq_end=1, op_id=1, kind="join", group="g", client_id="a", view="*", outcome="ok", **common
+        ),
+        make_row(
+            seq_begin=2, seq_end=2, op_id=2, kind="join", group="g", client_id="b", view="x", outcome="ok", **common
+        ),
+        make_row(seq_begin=3, seq_end=3, op_id=3, kind="fault", detail="cut", outcome="ok", **common),
+        make_row(seq_begin=4, seq_end=4, op_id=4, kind="fault", outcome="refused", **common),
+    ]
+    info = RunInfo("r")
+    found = engine.examine(stored(info, rows), here)
+    assert found == examine(rows, info)
+    assert found.facts.faults == [("cut", True), ("fault", False)]
+    assert found.facts.subscriptions_differ == ["g"]
+
+
+def test_the_witness_is_the_same_and_is_explained(stored: Callable[..., History], here: Any) -> None:
+    info, rows = recorded()
+    changed = plant(DEFECTS["commit-past-unfinished"], spread(rows), info, seed=4).rows
+    found = engine.examine(stored(info, changed), here).tallies["CMT-1"]
+    expected = examine(changed, info).tallies["CMT-1"]
+    assert found == expected
+    assert "past offset" in found.explanation
+
+
+def test_a_cut_history_stays_cut(tmp_path: Path, here: Any) -> None:
+    info, rows = recorded()
+    history = write_history(tmp_path / "seq", info, rows, why_cut=("alice.0.jsonl has no end",))
+    assert engine.examine(compact(history, tmp_path / "queue"), here).cut == ["alice.0.jsonl has no end"]
+
+
+def test_an_unknown_word_is_an_error(tmp_path: Path, here: Any) -> None:
+    info, rows = recorded()
+    strange = [rows[0]._replace(kind="teleport"), *rows[1:]]  # type: ignore[arg-type]
+    history = write_history(tmp_path / "seq", info, strange)
+    with pytest.raises(HistoryError, match="unknown word 'teleport'"):
+        engine.examine(history, here)
+
+
+def test_a_torn_file_is_an_error_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info, rows = recorded()
+    history = write_history(tmp_path / "seq", info, rows)
+    path = history.parquet[0]
+    path.write_bytes(path.read_bytes()[:-100])
+    monkeypatch.setattr(engine, "open_session", lambda *_, **__: pytest.fail("Spark was started"))
+    with pytest.raises(HistoryError, match="torn or no Parquet file"):
+        engine.judge(history, None)  # type: ignore[arg-type]
+
+
+def test_a_clause_without_a_twin_is_an_error(here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info, rows = recorded()
+    history = write_history(tmp_path / "seq", info, rows[:10])
+    monkeypatch.setattr(engine, "all_twins", tuple)
+    with pytest.raises(SpecError, match="no Spark twin for"):
+        engine.examine(history, here)
+
+
+def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:
+    info, rows = recorded()
+    from specs.clauses.catalogue import get
+
+    shown, text = engine.witness_of(get("CMT-4"), rows[:3], replace(info), certain=True)
+    assert shown == rows[:3]
+    assert "these events break the promise" in text

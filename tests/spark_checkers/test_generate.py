@@ -1,0 +1,116 @@
+"""Generated histories: valid, every clause at stake, the same for the same seed, and broken only where asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark_checkers import cli
+from spark_checkers.engine import examine as examine_on_spark
+from spark_checkers.generate import EDGES, generate, plan_defect
+from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
+from specs import profiles
+from specs.errors import UsageError
+from specs.history.store import open_history
+from specs.verdicts.examine import examine
+from specs.verdicts.verdict import RunVerdict, conclude
+
+SMALL = 8_000
+
+
+def digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted((folder / "history").iterdir()):
+        found.update(path.name.encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def test_a_generated_history_keeps_every_promise_and_puts_each_at_stake(tmp_path: Path) -> None:
+    written = generate(tmp_path / "h", 30_000, seed=11)
+    assert abs(written.events - 30_000) < 600
+    history = open_history(tmp_path / "h")
+    found = examine(history.rows(), history.info)
+    assert found.refuted() == ()
+    assert min(tally.opportunities for tally in found.tallies.values()) >= 5
+    assert conclude(found, history.info, profiles.load("reference")).verdict is RunVerdict.UPHELD
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        generate(tmp_path / name, SMALL, seed)
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+    assert digest(tmp_path / "a") != digest(tmp_path / "c")
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate([*DEFECTS, *LOOKALIKES])))
+def test_planted_defects_are_named_and_lookalikes_are_not(tmp_path: Path, here: object, number: int, name: str) -> None:
+    edge = EDGES[number % len(EDGES)]
+    events = 40_000 if name in ("swap-key", "lost-commits") else 16_000
+    planting = plan_defect(name, events, 2, edge=edge)
+    generate(tmp_path / "h", events, 2, change=planting, rows_per_file=5_000, rows_per_group=1_000)
+    history = open_history(tmp_path / "h")
+    found = examine_on_spark(history, here)
+    assert found == examine(history.rows(), history.info)
+    if name in DEFECTS:
+        assert DEFECTS[name].clause in found.refuted()
+    else:
+        assert found.refuted() == ()
+
+
+def test_the_edge_lies_within_the_evidence(tmp_path: Path) -> None:
+    planting = plan_defect("commit-rewinds", SMALL, 2, edge="file")
+    generate(tmp_path / "h", SMALL, 2, change=planting)
+    history = open_history(tmp_path / "h")
+    places = {}
+    import pyarrow.parquet as pq
+
+    for path in history.parquet:
+        for seq in pq.read_table(path, columns=["seq_begin"]).column(0).to_pylist():
+            places[seq] = path.name
+    assert len({places[seq] for seq in planting.about}) == 2
+
+
+def test_wrong_usage_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no defect nope"):
+        plan_defect("nope", 1000, 1)
+    with pytest.raises(UsageError, match="there is no edge"):
+        plan_defect("late-commit", 1000, 1, edge="nowhere")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        generate(tmp_path / "full", SMALL, 1)
+
+
+def test_the_command_prints_its_seed_first_and_its_data_on_stdout(tmp_path: Path) -> None:
+    out = tmp_path / "h"
+    arguments = [
+        "--events",
+        "2000",
+        "--seed",
+        "9",
+        "--out",
+        str(out),
+        "--defect",
+        "invented-message",
+        "--format",
+        "json",
+    ]
+    result = CliRunner().invoke(cli.generate, arguments, standalone_mode=False)
+    assert result.exception is None
+    assert result.stderr.splitlines()[0] == "generating 2000 events, seed 9"
+    data = json.loads(result.stdout)
+    assert (data["schema"], data["seed"], data["breaks"]) == ("inorder/generated/v1", 9, "SND-2")
+    assert len(data["about"]) >= 1
+    again = CliRunner().invoke(cli.compact, [str(out), "--out", str(tmp_path / "c"), "--format", "json"])
+    assert json.loads(again.stdout)["events"] == data["events"]
+
+
+def test_a_drawn_seed_is_printed(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli.generate, ["--events", "500", "--out", str(tmp_path / "h")], standalone_mode=False)
+    seed = int(result.stderr.splitlines()[0].rsplit(" ", 1)[1])
+    assert open_history(tmp_path / "h").info.seed == seed

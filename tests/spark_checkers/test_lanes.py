@@ -1,0 +1,75 @@
+"""Stretches: nothing is left out, nothing eventful is folded away, and much is folded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drawn import histories
+from hypothesis import HealthCheck, given, settings
+from judging import context_of
+
+from spark_checkers.generate import queue_tables
+from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch
+from spark_checkers.rows import NEVER, Rows, RunContext, keep
+from specs.clauses.base import REQUEST_LEVELS
+from specs.history.runinfo import RunInfo
+from specs.history.store import rows_to_table
+from specs.vocabulary import Kind, Outcome
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
+    info, rows = history
+    table = keep(rows_to_table(rows), "level", REQUEST_LEVELS)
+    columns = Rows(table, {info.run: context_of(rows, info)})
+    seen: list[tuple[int, int]] = []
+    for lane in columns.digest.lanes(LANE_KINDS):
+        events: list[tuple[int, int, int]] = []
+        for what, item in lane.items:
+            if what == STRETCH:
+                events += [
+                    (op.end if phase == END else op.begin, phase, op.begin) for phase, op in expanded(lane, item)
+                ]
+            else:
+                events.append((item.end if what == END else item.begin, what, item.begin))
+        assert events == sorted(events, key=lambda event: event[:2])
+        seen += [(begin, phase) for _time, phase, begin in events]
+    wanted = [
+        (row.seq_begin, phase)
+        for row in rows
+        if row.kind in LANE_KINDS and row.level in REQUEST_LEVELS and row.queue_id is not None and row.group
+        for phase in (BEGIN, END)
+        if phase == BEGIN or row.seq_end is not None
+    ]
+    assert sorted(seen) == sorted(wanted)
+
+
+def expanded(lane: object, stretch: Stretch) -> list:
+    """The events of a stretch, which must be as uneventful as it says."""
+    events = list(lane.digest.expand(stretch))
+    begun = [op for phase, op in events if phase == BEGIN]
+    assert stretch.rows == len(begun)
+    assert stretch.calls == len({op.op for op in begun})
+    assert (stretch.first, stretch.last) == (begun[0], begun[-1])
+    assert events[-1] == (END, stretch.last)
+    assert [op.offset for op in begun] == list(range(stretch.first.offset, stretch.stop))
+    assert {(op.incarnation, op.client, op.manual) for op in begun} == {
+        (stretch.first.incarnation, stretch.first.client, stretch.first.manual)
+    }
+    assert {op.outcome for op in begun} <= {Outcome.SUCCESS, Outcome.COMMIT}
+    assert all(op.kind is Kind.DELIVER and op.end < NEVER for op in begun)
+    done = [op.offset + 1 for op in begun if not op.manual or op.outcome is Outcome.COMMIT]
+    assert stretch.finished_to == max(done, default=stretch.first.offset)
+    assert (stretch.earliest_us, stretch.latest_us) == (
+        min(op.started for op in begun),
+        max(op.started for op in begun),
+    )
+    return events
+
+
+def test_most_of_a_healthy_history_is_folded_away(tmp_path: Path) -> None:
+    table = next(iter(queue_tables(40_000, 1))).table
+    rows = Rows(table, {f"generated-{1}": RunContext(RunInfo("generated-1"))})
+    items = sum(len(lane.items) for lane in rows.digest.lanes(LANE_KINDS))
+    assert items * 8 < table.num_rows
