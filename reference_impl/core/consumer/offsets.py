@@ -24,6 +24,8 @@ from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetH
 from specs.vocabulary import Kind, Outcome, Queue
 
 PERSIST = ("persist",)
+CORRECTED = "corrected"
+"""Marks a commit in the history: see docs/history.md."""
 
 
 class Offsets(Routes):
@@ -44,7 +46,12 @@ class Offsets(Routes):
     def correct_offset(self, pq: ProcessQueue, next_offset: int) -> None:
         """Nothing held and nothing there: what the broker skipped (by a filter) is finished as well."""
         if not pq.held and not pq.dropped and next_offset > pq.offset:
-            pq.offset = next_offset
+            pq.offset = pq.corrected = next_offset
+
+    def commit_row(self, pq: ProcessQueue, value: int) -> dict[str, Any]:
+        """A commit for the recorder; it says where the value is the broker's correction and no finished batch."""
+        row = {**pq.row, "value": value}
+        return {**row, "detail": CORRECTED} if value == pq.corrected else row
 
     def offset_to_persist(self, pq: ProcessQueue) -> int:
         return pq.offset
@@ -73,7 +80,7 @@ class Offsets(Routes):
         if not pq.commit_ext:
             queue = pq.queue
             pq.commit_ext = UpdateConsumerOffsetHeader(self.config.group, queue.topic, queue.queue_id).to_ext()
-        op = self.begin(Kind.COMMIT, {**pq.row, "value": value})
+        op = self.begin(Kind.COMMIT, self.commit_row(pq, value))
         ext = {**pq.commit_ext, "commitOffset": str(value)}
         self.oneway(address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext, flag=FLAG_ONEWAY))
         self.end(op, Outcome.SENT, {})

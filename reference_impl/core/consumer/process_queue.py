@@ -37,6 +37,7 @@ class ProcessQueue:
         "busy",
         "commit_ext",
         "consuming",
+        "corrected",
         "delivered",
         "dropped",
         "extra_times",
@@ -73,6 +74,7 @@ class ProcessQueue:
         self.incarnation = incarnation
         self.row = row
         self.start = start
+        self.corrected: int | None = None  # the offset that the broker's word, and no finished batch, moved us to
         self.next_offset = start  # where the next pull asks
         self.offset = NOTHING  # what is to be stored as consumed
         self.anchored = False  # whether the first pull has asked again where to start

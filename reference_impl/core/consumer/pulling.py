@@ -95,7 +95,7 @@ class Pulling(Listening):
         if commit > 0:
             ext["commitOffset"] = str(commit)
             ext["sysFlag"] = str(PULL_SUSPEND | PULL_COMMIT)
-            commit_op = self.begin(Kind.COMMIT, {**pq.row, "value": commit, "view": "pull"})
+            commit_op = self.begin(Kind.COMMIT, {**self.commit_row(pq, commit), "view": "pull"})
         command = Command(RequestCode.PULL_MESSAGE, ext)
         on_end = partial(self._pulled, pq, op, commit_op)
         self.request(now_ms, self.addresses.get(pq.queue.broker), command, self.config.pull_timeout_ms, on_end)
@@ -163,6 +163,6 @@ class Pulling(Listening):
 
     def offset_moved(self, now_ms: int, pq: ProcessQueue, next_offset: int) -> None:
         """The broker says where to go on. The lane is dropped with that offset, which nothing can move any more."""
-        pq.offset = next_offset
+        pq.offset = pq.corrected = next_offset
         self.drop(now_ms, pq, "offset moved by the broker")
         self.rebalance_soon()
