@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.ordered import Group, Part, parts, row_groups
-from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES, RunContext, Runs, coded
+from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES, RunContext, Runs, coded, keep
 from specs.clauses.base import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES
@@ -200,9 +200,14 @@ def _dead_letter_topic(table: pa.Table) -> Any:
 
 
 def _look_at_sends(report: Report, sends: pa.Table) -> None:
-    named = sends.filter(sends.column("message_id").is_valid())
+    named = _named(sends)
     if named.num_rows:
         report.sent.append(_sent_hashes(named))
+
+
+def _named(sends: pa.Table) -> pa.Table:
+    """Sends as their senders saw them, with an id."""
+    return keep(sends.filter(sends.column("message_id").is_valid()), "level", REQUEST_LEVELS)
 
 
 def _sent_hashes(sends: pa.Table) -> Hashes:
@@ -314,7 +319,9 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
     facts.sends = sum(report.sends for report in reports)
     facts.deliveries = sum(report.deliveries for report in reports)
     reasons = [reason for report in reports for reason in report.reasons]
-    reasons += _between_windows([clock for report in reports for clock in report.clocks])
+    clocks = [clock for report in reports for clock in report.clocks]
+    reasons += _between_windows(clocks)
+    reasons += _first_seqs(clocks)
     reasons += _sent_twice(reports, paths)
     facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
     tables = [table for report in reports for table in report.few]
@@ -384,6 +391,14 @@ def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]
     return reasons
 
 
+def _first_seqs(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
+    """Numbers of a run begin above 0."""
+    first: dict[str, int] = {}
+    for run, _clock, seq, *_rest in clocks:
+        first[run] = min(seq, first.get(run, seq))
+    return [(run, seq, 0, f"seq {seq} does not follow seq 0") for run, seq in first.items() if seq <= 0]
+
+
 def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason]:
     """Sends with one id and one attempt. Equal hashes are looked up: they may be two ids after all."""
     hashes = [part for report in reports for part in report.sent]
@@ -395,11 +410,10 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
         return []
     seen: list[tuple[str, int, str, int | None]] = []
     for path, number in row_groups(paths)[0]:
-        columns = ["run", "seq_begin", "kind", "message_id", "attempt"]
+        columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
         table = pq.ParquetFile(path).read_row_group(number, columns=columns)
         codes, words = coded(table.column("kind"))
-        sends = table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND})))
-        sends = sends.filter(sends.column("message_id").is_valid())
+        sends = _named(table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND}))))
         if sends.num_rows:
             found = sends.filter(pa.array(np.isin(_sent_hashes(sends), suspects)))
             seen += zip(

@@ -21,6 +21,7 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.history.text import parse_history, render_rows
 from specs.verdicts.examine import examine
+from specs.vocabulary import Level
 
 
 @pytest.fixture
@@ -82,6 +83,12 @@ def broken(how: str, rows: Iterable[Row]) -> list[Row]:
     match how:
         case "seq twice":
             changed[place] = row._replace(seq_begin=changed[place - 1].seq_begin)
+        case "seq 0":
+            changed[0] = changed[0]._replace(seq_begin=0)
+        case "stored twice":
+            sends = [each for each in changed if each.kind == "send"]
+            index = changed.index(sends[-1])
+            changed[index] = sends[-1]._replace(level=Level.STORE, message_id=sends[0].message_id)
         case "ends first":
             place = next(i for i, each in enumerate(changed) if each.ended_us is not None and each.started_us > 10)
             changed[place] = changed[place]._replace(ended_us=changed[place].started_us - 5)
@@ -96,7 +103,7 @@ def broken(how: str, rows: Iterable[Row]) -> list[Row]:
     return changed
 
 
-@pytest.mark.parametrize("how", ["seq twice", "ends first", "clock back", "sent twice"])
+@pytest.mark.parametrize("how", ["seq twice", "seq 0", "ends first", "clock back", "sent twice"])
 def test_why_a_history_cannot_be_trusted(stored: Callable[..., History], here: Any, how: str) -> None:
     info, rows = recorded()
     changed = broken(how, rows)
@@ -104,6 +111,12 @@ def test_why_a_history_cannot_be_trusted(stored: Callable[..., History], here: A
     expected = examine(sorted(changed, key=lambda row: row.seq_begin), info)
     assert found.facts == expected.facts
     assert found.facts.broken
+
+
+def test_a_message_seen_at_two_levels_was_not_sent_twice(stored: Callable[..., History], here: Any) -> None:
+    info, rows = recorded()
+    found = engine.examine(stored(info, broken("stored twice", rows)), here)
+    assert found.facts.broken == []
 
 
 def test_faults_and_subscriptions(stored: Callable[..., History], here: Any) -> None:

@@ -1,0 +1,196 @@
+"""`python -m spark_checkers.bench`: what a check costs, beside a plain scan of the same columns in the same session.
+
+A history is generated (or given), checked once to warm up and then a few times; the shortest time counts. Memory
+is that of this process, of the Java process and of the Python workers together, looked at ten times a second. The
+Python engine judges a smaller history, for comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+from spark_checkers import engine, sieve
+from spark_checkers.catalogue import twins_of
+from spark_checkers.generate import generate
+from spark_checkers.keyed import SOURCE
+from spark_checkers.ordered import is_by_queue, row_groups
+from spark_checkers.session import DEFAULT_MEMORY, open_session
+from spark_checkers.twin import needed
+from specs import profiles
+from specs.errors import InorderError
+from specs.history.clock import host_clock
+from specs.history.store import History, open_history
+from specs.verdicts import engine as python_engine
+from specs.vocabulary import Key
+
+MIB = 1 << 20
+LOOK_EVERY_S = 0.1
+"""Between two looks at the memory of all processes."""
+
+
+class Memory:
+    """The greatest memory of this process and all that it started, while a block runs."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        this = psutil.Process(os.getpid())
+        while True:
+            self.peak = max(self.peak, _resident(this))
+            if self._over.wait(LOOK_EVERY_S):
+                return
+
+
+def _resident(process: psutil.Process) -> int:
+    total = 0
+    for each in [process, *process.children(recursive=True)]:
+        try:
+            total += each.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the result. seconds: of the shortest run."""
+
+    what: str
+    events: int
+    seconds: float
+    peak_mib: int
+
+    def line(self, scan: Figure) -> str:
+        ratio = (self.seconds / self.events) / (scan.seconds / scan.events)
+        speed = self.events / self.seconds
+        return (
+            f"{self.what:<34} {self.events:>11,} {self.seconds:>8.1f} s {speed:>12,.0f}/s "
+            f"{self.peak_mib:>7,} MiB {ratio:>7.1f}"
+        )
+
+
+def measure(what: str, events: int, times: int, work: Callable[[], object]) -> Figure:
+    """Do the work so many times; the shortest counts."""
+    clock = host_clock()
+    best: int | None = None
+    with Memory() as memory:
+        for _ in range(times):
+            begun = clock.monotonic_us()
+            work()
+            took = clock.monotonic_us() - begun
+            best = took if best is None else min(best, took)
+    return Figure(what, events, (best or 0) / 1_000_000, memory.peak // MIB)
+
+
+def scan(session: Any, history: History) -> None:
+    """Read every column that the checkers use, and do nothing with it but hash it."""
+    from pyspark.sql import functions as F
+
+    columns = sorted({*needed(twins_of(Key.QUEUE)), *sieve.COLUMNS} - {SOURCE})
+    rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*columns)
+    rows.select(F.bit_xor(F.xxhash64(*columns))).collect()
+
+
+def history_of(folder: Path, events: int, seed: int) -> History:
+    generate(folder, events, seed)
+    return open_history(folder)
+
+
+@click.command()
+@click.option("--events", default=10_000_000, show_default=True, type=click.IntRange(10_000))
+@click.option("--slice", "small", default=200_000, show_default=True, help="Events for the Python engine; 0: none.")
+@click.option("--history", type=click.Path(path_type=Path), help="Measure this one instead of a generated one.")
+@click.option("--seed", default=7, show_default=True)
+@click.option("--times", default=2, show_default=True, type=click.IntRange(1))
+@click.option("--master", metavar="URL")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Of Spark's driver.")
+@click.option("--shuffled/--no-shuffled", default=False, help="Measure the same history in the order of seq as well.")
+def main(
+    events: int,
+    small: int,
+    history: Path | None,
+    seed: int,
+    times: int,
+    master: str | None,
+    memory: str,
+    shuffled: bool,
+) -> None:
+    """Time, events per second and peak memory of a check, beside a plain scan of the same columns."""
+    profile = profiles.load("reference")
+    with tempfile.TemporaryDirectory(prefix="inorder-bench-") as scratch:
+        click.echo(f"seed {seed}", err=True)
+        big = open_history(history) if history is not None else history_of(Path(scratch) / "big", events, seed)
+        rows = sum(row_groups(big.parquet)[1])
+        session = open_session(master, memory=memory)
+        options = {"session": session}
+        click.echo(f"{rows:,} events; warming up", err=True)
+        scan(session, big)
+        verdict = engine.judge(big, profile, options)
+        plain = measure("plain scan of the same columns", rows, times, lambda: scan(session, big))
+        figures = [plain]
+        layout = "by queue, no shuffle" if is_by_queue(big.parquet) else "by seq, one shuffle"
+        figures.append(measure(f"inorder check ({layout})", rows, times, lambda: engine.judge(big, profile, options)))
+        if shuffled and is_by_queue(big.parquet):
+            by_seq = Path(scratch) / "seq"
+            rewrite_by_seq(session, big, by_seq)
+            other = open_history(by_seq)
+            figures.append(
+                measure("inorder check (by seq, one shuffle)", rows, 1, lambda: engine.judge(other, profile, options))
+            )
+        if small:
+            little = history_of(Path(scratch) / "little", small, seed)
+            little_rows = sum(row_groups(little.parquet)[1])
+            figures.append(
+                measure("the Python engine", little_rows, 1, lambda: python_engine.judge(little, profile, {}))
+            )
+    click.echo(f"{'':<34} {'events':>11} {'time':>10} {'events/s':>14} {'peak':>11} {'× scan':>7}")
+    for figure in figures:
+        click.echo(figure.line(plain))
+    click.echo(f"verdict: {verdict.verdict}; peak memory is this process, Java and the Python workers together")
+
+
+def rewrite_by_seq(session: Any, history: History, folder: Path) -> None:
+    """The same rows in the order of seq, as a recorder leaves them."""
+    import pyarrow as pa
+
+    from spark_checkers.layout import as_history
+    from spark_checkers.writing import BY_SEQ, HistoryWriter
+    from specs.history.columns import NAMES
+    from specs.history.runinfo import write_runinfo
+
+    rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*NAMES)
+    writer = HistoryWriter(folder, BY_SEQ)
+    ordered = rows.repartitionByRange(16, "seq_begin").sortWithinPartitions("seq_begin").toArrow()
+    for batch in ordered.to_batches():
+        writer.write(as_history(pa.Table.from_batches([batch])))
+    writer.close()
+    write_runinfo(folder, history.info)
+
+
+if __name__ == "__main__":
+    try:
+        main(standalone_mode=False)
+    except InorderError as error:
+        click.echo(f"bench: {error}", err=True)
+        sys.exit(error.exit_code)
