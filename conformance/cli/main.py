@@ -39,6 +39,7 @@ _ORDER = (
     "shrink",
     "report",
     "mutants",
+    "smoke",
     "list",
     "serve",
     "generate",

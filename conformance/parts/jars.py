@@ -38,7 +38,10 @@ VERSIONS = (
     "5.4.0",
     "5.5.0",
 )
+CLIENT_VERSIONS = ("4.9.8", "5.1.0", "5.1.1", "5.1.4", "5.2.0", "5.4.0", "5.5.0")
+"""Versions whose client alone is fetched, for the driver."""
 DEFAULT = ("4.9.7", "5.4.0")
+CLIENT_ARTIFACTS = ("rocketmq-client",)
 ARTIFACTS = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-tools")
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 STAMP = "complete"
@@ -72,8 +75,12 @@ def folder(version: str) -> Path:
 
 def present(version: str) -> bool:
     """Whether this version's jars are here, complete."""
-    stamp = folder(version) / STAMP
-    return stamp.is_file() and stamp.read_text() == _digest(version)
+    return _complete(version, folder(version), ARTIFACTS)
+
+
+def _complete(version: str, lib: Path, artifacts: Sequence[str]) -> bool:
+    stamp = lib / STAMP
+    return stamp.is_file() and stamp.read_text() == _digest(version, artifacts)
 
 
 def ensure(version: str) -> Path:
@@ -81,8 +88,24 @@ def ensure(version: str) -> Path:
 
     Raises UsageError for an unknown version or if Maven is missing, TargetMisbehaved if Maven fails.
     """
-    lib = folder(version)
-    if present(version):
+    return _ensure(version, folder(version), ARTIFACTS)
+
+
+def check_client_version(version: str) -> None:
+    """Raises UsageError, naming the known ones, if there is no such client to drive."""
+    if version not in CLIENT_VERSIONS:
+        known = ", ".join(CLIENT_VERSIONS)
+        raise UsageError(f"There is no Java client of Apache RocketMQ {version!r} to drive; known: {known}.")
+
+
+def ensure_client(version: str) -> Path:
+    """The folder that holds a version's client alone; raises as `ensure` does."""
+    check_client_version(version)
+    return _ensure(version, tools_dir() / "rocketmq-client" / version / "lib", CLIENT_ARTIFACTS)
+
+
+def _ensure(version: str, lib: Path, artifacts: Sequence[str]) -> Path:
+    if _complete(version, lib, artifacts):
         return lib
     maven = shutil.which("mvn")
     if maven is None:
@@ -92,25 +115,25 @@ def ensure(version: str) -> Path:
         )
     lib.parent.mkdir(parents=True, exist_ok=True)
     with _alone(lib.parent / "lock"):
-        if not present(version):  # another process may have fetched them while we waited
-            _fetch(version, maven, lib)
+        if not _complete(version, lib, artifacts):  # another process may have fetched them while we waited
+            _fetch(version, maven, lib, artifacts)
     return lib
 
 
-def _pom(version: str) -> str:
-    lines = (_DEPENDENCY.format(artifact=artifact, version=version) for artifact in ARTIFACTS)
+def _pom(version: str, artifacts: Sequence[str]) -> str:
+    lines = (_DEPENDENCY.format(artifact=artifact, version=version) for artifact in artifacts)
     return _POM.format(dependencies="\n".join(lines))
 
 
-def _digest(version: str) -> str:
-    return hashlib.sha256((PLUGIN + _pom(version)).encode()).hexdigest()
+def _digest(version: str, artifacts: Sequence[str]) -> str:
+    return hashlib.sha256((PLUGIN + _pom(version, artifacts)).encode()).hexdigest()
 
 
-def _fetch(version: str, maven: str, lib: Path) -> None:
+def _fetch(version: str, maven: str, lib: Path, artifacts: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=lib.parent) as scratch:
         new = Path(scratch) / "lib"
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_pom(version))
+        pom.write_text(_pom(version, artifacts))
         command = [
             maven,
             "-B",
@@ -134,12 +157,12 @@ def _fetch(version: str, maven: str, lib: Path) -> None:
             raise TargetMisbehaved(
                 f"Maven did not fetch Apache RocketMQ {version} in {FETCH_DEADLINE_S:g} s; a slow network?"
             ) from error
-        if done.returncode != 0 or not list(new.glob("rocketmq-broker-*.jar")):
+        if done.returncode != 0 or not all(list(new.glob(f"{name}-*.jar")) for name in artifacts):
             said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
             raise TargetMisbehaved(
                 f"Maven could not fetch Apache RocketMQ {version} (exit {done.returncode}); it said:\n{said}"
             )
-        (new / STAMP).write_text(_digest(version))
+        (new / STAMP).write_text(_digest(version, artifacts))
         shutil.rmtree(lib, ignore_errors=True)
         os.replace(new, lib)
 

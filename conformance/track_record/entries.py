@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.track_record.on_the_wire import ask_over_the_wire
+from conformance.track_record.with_java import consume_with_java
 from specs.verdicts.verdict import Judged
 
 Say = Callable[[str], Any]
@@ -22,9 +23,7 @@ Trial = Callable[[str, str, str, Sequence[int], Path, Say], list[Judged]]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One bug. judged_by: a clause's or wire rule's id. red, green: targets. command: how a user sees it.
-
-    """
+    """One bug. judged_by: a clause's or wire rule's id. red, green: targets. command: how a user sees it."""
 
     id: str
     bug: str
@@ -41,6 +40,16 @@ def _conform(target: str, profile: str) -> str:
 
 
 ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "B-28",
+        "an exhausted message circles through the retry topic and never reaches the dead letters",
+        "DLQ-1",
+        "rocketmq-local:5.1.0+java:5.1.0",
+        "rocketmq-local:5.1.1+java:5.1.1",
+        "rocketmq-5-orderly",
+        consume_with_java,
+        "python -m conformance.track_record B-28",
+    ),
     Entry(
         "B-29",
         "an exhausted message reaches the dead letters only after a delay level's time",

@@ -1,0 +1,32 @@
+"""`inorder smoke`: is a driver right, before anything is judged by it?"""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.cli.people import tell, watching
+from conformance.reports.schemas import LIST_SCHEMA
+from specs.errors import EXIT_SUITE
+
+
+@click.command(name="smoke")
+@click.option("--target", required=True, metavar="TARGET+java:VERSION", help="A system and the driver to try on it.")
+@format_option()
+def command(target: str, form: str) -> int:
+    """Try a driver: its manners, and whether it tells what happens.
+
+    Exits with 0 when it is right, with 70 when the driver is wrong.
+    """
+    from conformance.drivers.smoke import smoke
+
+    with watching() as watch:
+        checks = smoke(target, watch.say)
+    wrong = [check for check in checks if not check.ok]
+    if form == JSON:
+        items = [{"name": check.name, "ok": check.ok, "why": check.why} for check in checks]
+        print_json({"schema": LIST_SCHEMA, "items": items})
+    else:
+        print_human("\n".join(f"{'ok   ' if c.ok else 'WRONG'} {c.name}{': ' if c.why else ''}{c.why}" for c in checks))
+    tell(f"{len(wrong)} of {len(checks)} expectations failed" if wrong else f"all {len(checks)} expectations hold")
+    return EXIT_SUITE if wrong else 0

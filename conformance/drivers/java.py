@@ -1,0 +1,87 @@
+"""The Java driver: compiled once for a client's version, started as a process.
+
+The source is one file, `drivers/java/Driver.java`; its classes are kept beside the other downloaded parts, by
+version and by the source's digest. Client leases are system properties of the Java client, set from the plan's
+configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.process import DriverProcess, Event
+from conformance.parts import jars
+from conformance.parts.java import java
+from conformance.parts.places import CHECKOUT, tools_dir
+from specs.errors import TargetMisbehaved, UsageError
+from specs.plan.config import Config
+
+SOURCE = CHECKOUT / "drivers" / "java" / "Driver.java"
+COMPILE_S = 120.0
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xms32m", "-Xmx192m")
+
+
+def classes(version: str) -> Path:
+    """The folder of the driver's classes, compiled now if missing.
+
+    Raises UsageError where the client's version is unknown, or Maven, a Java compiler or the source is missing.
+    """
+    jars.check_client_version(version)
+    if not SOURCE.is_file():
+        raise UsageError("the Java driver is compiled from a source checkout, and this is none")
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    made = tools_dir() / "drivers" / "java" / version / digest
+    if made.is_dir():
+        return made
+    compiler = shutil.which("javac", path=str(java().parent)) or shutil.which("javac")
+    if compiler is None:
+        raise UsageError(
+            "there is no Java compiler (javac); install one (Debian: apt-get install openjdk-17-jdk-headless)"
+        )
+    lib = jars.ensure_client(version)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="compile-", dir=made.parent) as scratch:
+        new = Path(scratch) / "classes"
+        command = [compiler, "--release", "11", "-nowarn", "-encoding", "UTF-8", "-cp", f"{lib}/*", "-d", str(new)]
+        done = subprocess.run(
+            [*command, str(SOURCE)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMPILE_S,
+            check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise TargetMisbehaved(f"the Java driver does not compile with client {version}:\n{done.stderr.strip()}")
+        if not made.is_dir():  # another process may have been quicker
+            os.replace(new, made)
+    return made
+
+
+def start_java(
+    version: str, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
+) -> DriverProcess:
+    """A Java driver, running and not yet greeted; its logs go below `folder`. Raises as `classes` does."""
+    lib = jars.ensure_client(version)
+    home = folder / "java-home"
+    home.mkdir(parents=True, exist_ok=True)
+    properties = {
+        "user.home": home,
+        "rocketmq.client.rebalance.lockInterval": config.lock_interval_ms,
+        "rocketmq.client.rebalance.lockMaxLiveTime": config.client_lease_ms,
+        "rocketmq.client.rebalance.waitInterval": config.rebalance_ms,
+        "rocketmq.client.rebalance.minInterval": min(config.rebalance_ms, 1_000),
+        "rocketmq.client.logRoot": home / "logs",
+    }
+    argv: list[str | Path] = [
+        java(),
+        *_JVM,
+        *(f"-D{key}={value}" for key, value in properties.items()),
+        "-cp",
+        f"{classes(version)}{os.pathsep}{lib}/*",
+        "Driver",
+    ]
+    return DriverProcess(f"Java client {version} ({name})", argv, folder / f"{name}.log", on_event)

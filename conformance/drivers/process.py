@@ -1,0 +1,124 @@
+"""A driver as a child process: requests with answers, events to a handler, every line held against the schema."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import jsonschema
+
+from conformance.drivers.protocol import LINE_BYTES_MAX, VERSION, driver_schema
+from conformance.parts.processes import Process
+
+ANSWER_S = 60.0
+STOP_S = 30.0
+Event = Mapping[str, Any]
+
+
+class DriverProcess:
+    """A running driver; leaving it kills it. on_event is called in the reader's thread, in the order of the lines.
+
+    Raises TargetMisbehaved when the driver dies, keeps silent or says what the protocol does not know.
+    """
+
+    def __init__(self, name: str, argv: Sequence[str | Path], log: Path, on_event: Callable[[Event], Any]) -> None:
+        self.name = name
+        self.faults: list[str] = []
+        self._on_event = on_event
+        self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._numbers = itertools.count(1)
+        self._valid = jsonschema.Draft202012Validator(driver_schema())
+        self._process = Process(name, argv, log=log, pipes=True)
+        self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
+        self._reader.start()
+
+    @property
+    def process(self) -> Process:
+        return self._process
+
+    def hello(self) -> Mapping[str, Any]:
+        """Greet it; the answer names the driver and its client's version."""
+        return self.ask("hello", version=VERSION)
+
+    def ask(self, verb: str, **fields: Any) -> Mapping[str, Any]:
+        """One request and its answer. TargetMisbehaved when it is refused."""
+        answer = self.ask_anything({"verb": verb, "id": next(self._numbers), **fields})
+        if not answer["ok"]:
+            raise self._process.misbehaved(f"refused {verb}: {answer['error']}")
+        return answer
+
+    def ask_anything(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A request that may be wrong, and its answer. One at a time."""
+        self._write(request)
+        try:
+            answer = self._answers.get(timeout=ANSWER_S)
+        except queue.Empty:
+            raise self._process.misbehaved(f"did not answer {request.get('verb')} in {ANSWER_S:g} s") from None
+        if answer is None:
+            raise self._process.misbehaved(f"died before it answered {request.get('verb')}")
+        return answer
+
+    def next_number(self) -> int:
+        """A request's number, taken before the request: see `send`."""
+        return next(self._numbers)
+
+    def send(self, number: int, **fields: Any) -> None:
+        """Ask for a send; its `sent` event carries the number."""
+        self._write({"verb": "send", "id": number, **fields})
+
+    def stop(self) -> int:
+        """A clean end; the exit code. Every event has been handled when it returns."""
+        self.ask("stop")
+        code = self._process.wait(STOP_S)
+        if code is None:
+            raise self._process.misbehaved("did not end after stop")
+        self._reader.join(STOP_S)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL; what it had written is still read."""
+        self._process.kill()
+        self._reader.join(STOP_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def _write(self, request: Mapping[str, Any]) -> None:
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._process.misbehaved(f"takes no request any more ({error.strerror})") from error
+
+    def _read(self) -> None:
+        """Until the end of its stdout. A wrong line is remembered in `faults`; the next one is read all the same."""
+        try:
+            while raw := self._process.stdout.readline(LINE_BYTES_MAX + 2):
+                self._line(raw)
+        finally:
+            self._answers.put(None)
+
+    def _line(self, raw: bytes) -> None:
+        try:
+            line = json.loads(raw)
+            self._valid.validate(line)
+            if "event" in line:
+                self._on_event(line)
+            else:
+                if not line["ok"] and line["reply"] is None:
+                    self.faults.append(line["error"])
+                self._answers.put(line)
+        except (ValueError, jsonschema.ValidationError) as error:
+            reason = error.message if isinstance(error, jsonschema.ValidationError) else str(error)
+            self.faults.append(f"{raw[:200]!r} is no line of the protocol: {reason}")

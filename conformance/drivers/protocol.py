@@ -1,0 +1,147 @@
+"""The driver protocol, version 1: JSON lines, requests on the driver's stdin, answers and events on its stdout.
+
+A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; each
+request has an id, which its answer repeats. What happens is told by events, each with the host's monotonic clock in
+µs, in the order of the lines: `delivered` before the listener's work, `finished` before the client learns its
+result, `sent` when a send has its answer. The listener decides by the rules that came with `start`. An unknown verb
+is refused, and so is a line beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `locked`
+and `committed` are optional: hello's `events` says what a driver tells.
+
+`python -m conformance.drivers.protocol` writes the schema into `specs/schemas/`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+DRIVER_SCHEMA = "inorder/driver/v1"
+VERSION = 1
+LINE_BYTES_MAX = 1 << 20
+"""Of a request and of an event, without its newline."""
+REQUIRED_EVENTS = ("delivered", "finished", "sent")
+OPTIONAL_EVENTS = ("assigned", "locked", "committed")
+CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
+
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_MAYBE_TEXT = {"type": ["string", "null"]}
+_AT = {"type": "integer", "minimum": 0, "description": "The host's monotonic clock, µs."}
+
+
+def _line(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": sorted(required),
+        "properties": {**required, **(optional or {})},
+        "additionalProperties": False,
+    }
+
+
+_ID = {"type": "integer", "minimum": 0}
+_MESSAGE = _line(
+    {
+        "topic": _TEXT,
+        "broker": _TEXT,
+        "queue_id": _WHOLE,
+        "queue_offset": _WHOLE,
+        "message_id": {**_MAYBE_TEXT, "description": "The unique key that the producer gave it."},
+        "reconsume_times": _WHOLE,
+        "body": _TEXT,
+    },
+    {"key": _MAYBE_TEXT, "key_seq": _MAYBE_TEXT, "tags": _MAYBE_TEXT},
+)
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"const": VERSION}}),
+    "start": _line(
+        {
+            "verb": {"const": "start"},
+            "id": _ID,
+            "role": {"enum": ["consumer", "producer"]},
+            "client": _TEXT,
+            "group": _TEXT,
+            "namesrv": _TEXT,
+        },
+        {
+            "topics": {"type": "array", "items": _TEXT},
+            "config": {"type": "object", "description": "Of a plan's configuration, what a client has."},
+            "listener": {"type": "array", "items": {"type": "object"}, "description": "A plan's listener rules."},
+        },
+    ),
+    "send": _line(
+        {"verb": {"const": "send"}, "id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT},
+        {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT},
+    ),
+    "stop": _line({"verb": {"const": "stop"}, "id": _ID}),
+}
+
+LINES: dict[str, dict[str, Any]] = {
+    "answer": _line(
+        {"reply": _ID, "ok": {"const": True}, "at_us": _AT},
+        {
+            "version": {"const": VERSION},
+            "driver": _TEXT,
+            "client": {**_TEXT, "description": "The version of the client library."},
+            "client_id": {**_TEXT, "description": "Its id in the protocol."},
+            "events": {"type": "array", "items": {"enum": [*REQUIRED_EVENTS, *OPTIONAL_EVENTS]}},
+        },
+    ),
+    "refusal": _line({"reply": {"type": ["integer", "null"]}, "ok": {"const": False}, "error": _TEXT, "at_us": _AT}),
+    "delivered": _line(
+        {
+            "event": {"const": "delivered"},
+            "call": _ID,
+            "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
+            "at_us": _AT,
+        }
+    ),
+    "finished": _line(
+        {
+            "event": {"const": "finished"},
+            "call": _ID,
+            "outcome": {"enum": list(CALL_OUTCOMES)},
+            "manual": {"type": "boolean"},
+            "suspend_ms": {**_WHOLE, "description": "What the listener asked for; -1: the consumer's default."},
+            "at_us": _AT,
+        }
+    ),
+    "sent": _line(
+        {
+            "event": {"const": "sent"},
+            "id": _ID,
+            "outcome": {"enum": ["ok", "refused", "unknown"]},
+            "at_us": _AT,
+        },
+        {
+            "status": _TEXT,
+            "broker": _TEXT,
+            "queue_id": _WHOLE,
+            "queue_offset": _WHOLE,
+            "code": _WHOLE,
+            "why": _TEXT,
+        },
+    ),
+}
+
+
+def driver_schema() -> dict[str, Any]:
+    """Any line of the protocol, in either direction; draft 2020-12."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": DRIVER_SCHEMA,
+        "title": "A line of the driver protocol: a request, an answer or an event",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in (*REQUESTS, *LINES)],
+        "$defs": {**REQUESTS, **LINES},
+    }
+
+
+def schema_text() -> str:
+    """The schema as `specs/schemas/driver.v1.json` holds it."""
+    return json.dumps(driver_schema(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    path = Path(__file__).resolve().parents[2] / "specs" / "schemas" / "driver.v1.json"
+    path.write_text(schema_text(), encoding="utf-8")

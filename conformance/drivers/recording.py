@@ -1,0 +1,116 @@
+"""What a driver tells, as rows of a history at level `client`.
+
+The rows carry the driver's own times. An incarnation is one process's work on one lane: a client that does not
+tell which lanes it adds and drops shows no more. So a run that is to be judged by clauses about incarnations must
+have one consumer in a group, which keeps its lanes from start to stop.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specs.history.clock import RecorderClock, host_clock
+from specs.history.journal import Journal
+from specs.vocabulary import Kind, Outcome
+
+SUSPEND_LEAST_MS = 10
+SUSPEND_MOST_MS = 30_000
+
+
+class DriverRecorder:
+    """Takes a driver's events; `on_event` is called by one thread, the other methods by another.
+
+    suspend_ms: the consumer's default, which the listener's -1 stands for.
+    """
+
+    def __init__(self, folder: Path, client: str, group: str, *, suspend_ms: int) -> None:
+        host = host_clock()
+        self._now_us = host.monotonic_us()
+        # Lines ascend, so the event at hand is what the clock says.
+        clock = RecorderClock(
+            host.name, lambda: self._now_us, lambda: host.wall_us() - host.monotonic_us() + self._now_us
+        )
+        self._journal = Journal(folder, client, clock=clock, common={"client_id": client})
+        self._sends = Journal(folder, f"{client}-sends", common={"client_id": client})
+        self._client = client
+        self._group = group
+        self._suspend_ms = suspend_ms
+        self._attempts: dict[tuple[Any, ...], int] = {}
+        self._changed = threading.Condition()
+        self.deliveries: list[Mapping[str, Any]] = []
+        self.results: dict[int, Mapping[str, Any]] = {}
+        self.sent: dict[int, Mapping[str, Any]] = {}
+
+    def close(self) -> None:
+        self._journal.close()
+        self._sends.close()
+
+    def sending(self, number: int, fields: Mapping[str, Any]) -> None:
+        """A send is about to be asked for, by the number that its event will carry."""
+        self._sends.begin(number, Kind.SEND, {**fields, "attempt": 1})
+
+    def wait_for_sends(self, count: int, deadline_s: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self.sent) >= count, deadline_s)
+
+    def wait_for_results(self, count: int, deadline_s: float) -> bool:
+        """Wait until that many listener calls have finished."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self.results) >= count, deadline_s)
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        match event["event"]:
+            case "delivered":
+                self._now_us = event["at_us"]
+                self._journal.begin(event["call"], Kind.DELIVER, {"group": self._group}, self._rows(event))
+            case "finished":
+                self._now_us = event["at_us"]
+                self._journal.end(event["call"], Outcome(event["outcome"]), self._ended(event))
+            case "sent":
+                kept = ("broker", "queue_id", "queue_offset", "code")
+                fields = {name: event[name] for name in kept if name in event}
+                self._sends.end(event["id"], Outcome(event["outcome"]), fields)
+        with self._changed:
+            match event["event"]:
+                case "delivered":
+                    self.deliveries.append(event)
+                case "finished":
+                    self.results[event["call"]] = event
+                case "sent":
+                    self.sent[event["id"]] = event
+            self._changed.notify_all()
+
+    def _rows(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        rows = []
+        for message in event["messages"]:
+            lane = {name: message[name] for name in ("topic", "broker", "queue_id")}
+            place = (*lane.values(), message["queue_offset"])
+            self._attempts[place] = self._attempts.get(place, 0) + 1
+            seq = message.get("key_seq")
+            rows.append(
+                {
+                    **lane,
+                    "incarnation": f"{self._client}/{'/'.join(map(str, lane.values()))}",
+                    "queue_offset": message["queue_offset"],
+                    "message_id": message["message_id"],
+                    "sharding_key": message.get("key"),
+                    "key_seq": int(seq) if seq else None,
+                    "reconsume_times": message["reconsume_times"],
+                    "attempt": self._attempts[place],
+                    "body_hash": zlib.crc32(message["body"].encode()),
+                    "tags": message.get("tags"),
+                }
+            )
+        return rows
+
+    def _ended(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        asked = event["suspend_ms"]
+        wait = self._suspend_ms if asked == -1 else asked
+        fields: dict[str, Any] = {"commit_mode": "manual" if event["manual"] else "auto"}
+        if event["outcome"] in ("suspend", "null", "threw", "rollback"):
+            fields["suspend_ms"] = min(max(wait, SUSPEND_LEAST_MS), SUSPEND_MOST_MS)
+        return fields

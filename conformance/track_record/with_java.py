@@ -1,0 +1,59 @@
+"""Trials with Apache's Java client at work: what one clause says to the history that its driver and a drain leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.targets import find_driven
+from conformance.drivers.work import work
+from conformance.track_record.on_the_wire import judge_history
+from conformance.wire.runner import run_nonce
+from specs import profiles
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.plan.config import Config
+from specs.verdicts.verdict import Judged
+from specs.vocabulary import Level
+
+WORKING = Config(
+    max_reconsume_times=2,
+    suspend_ms=200,
+    rebalance_ms=1_000,
+    persist_ms=500,
+    heartbeat_ms=1_000,
+    channel_expiry_ms=10_000,
+    delay_levels=" ".join(["1s"] * 18),
+    dead_letter_bound_ms=3_000,
+)
+"""Leases as released; the rest short. The bound holds three times a delay level."""
+
+
+def consume_with_java(
+    target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+) -> list[Judged]:
+    """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
+    run, version = find_driven(target)
+    config = replace(WORKING, dialect=run.config.dialect)
+    found: list[Judged] = []
+    with run.open_system(config, False) as system:
+        for seed in seeds:
+            say(f"{target}, seed {seed}")
+            inside = folder / f"{seed}"
+            inside.mkdir(parents=True)
+            parties = {**run.parties, "client": f"Apache Java client {version}", "producer": f"Java client {version}"}
+            info = RunInfo(
+                run=f"track-record-{seed}",
+                seed=seed,
+                target=target,
+                parties=parties,
+                profile=profile,
+                levels=(Level.CLIENT, Level.WIRE),
+                clock_bounds_us={"host": 0},
+                config=config,
+            )
+            write_runinfo(inside, info)
+            work(system, version, config, inside, f"t{seed}x{run_nonce(system)}-", say)
+            found.append(judge_history(inside, profiles.load(profile), judged_by))
+    return found

@@ -1,0 +1,104 @@
+"""The driver protocol: its schema's file, and what the harness makes of a driver's lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import specs
+from conformance.drivers.process import DriverProcess
+from conformance.drivers.protocol import driver_schema, schema_text
+from specs.errors import TargetMisbehaved
+
+FILE = Path(specs.__file__).parent / "schemas" / "driver.v1.json"
+
+MESSAGE = {
+    "topic": "orders",
+    "broker": "b0",
+    "queue_id": 0,
+    "queue_offset": 7,
+    "message_id": "m1",
+    "reconsume_times": 0,
+    "body": "m1",
+    "key": None,
+}
+
+GOOD: list[dict[str, Any]] = [
+    {"verb": "hello", "id": 1, "version": 1},
+    {"verb": "start", "id": 2, "role": "consumer", "client": "c1", "group": "g", "namesrv": "h:1", "topics": ["t"]},
+    {"verb": "send", "id": 3, "topic": "t", "message": "m1", "body": "m1", "key": "k"},
+    {"verb": "stop", "id": 4},
+    {"reply": 1, "ok": True, "version": 1, "driver": "java", "client": "5.4.0", "events": ["sent"], "at_us": 1},
+    {"reply": None, "ok": False, "error": "not JSON", "at_us": 1},
+    {"event": "delivered", "call": 1, "messages": [MESSAGE], "at_us": 2},
+    {"event": "finished", "call": 1, "outcome": "null", "manual": False, "suspend_ms": -1, "at_us": 3},
+    {"event": "sent", "id": 3, "outcome": "unknown", "why": "a time-out", "at_us": 3},
+]
+
+BAD: list[dict[str, Any]] = [
+    {"verb": "dance", "id": 1},
+    {"verb": "hello", "id": 1, "version": 2},
+    {"reply": 1, "ok": True},
+    {"event": "delivered", "call": 1, "messages": [], "at_us": 2},
+    {"event": "finished", "call": 1, "outcome": "maybe", "manual": False, "suspend_ms": -1, "at_us": 3},
+    {"event": "sent", "id": 3, "outcome": "ok", "at_us": 1.5},
+]
+
+
+def test_the_file_is_the_schema() -> None:
+    assert FILE.read_text(encoding="utf-8") == schema_text()
+
+
+@pytest.mark.parametrize("line", GOOD, ids=lambda line: next(iter(line.values())))
+def test_lines_of_the_protocol(line: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(driver_schema()).validate(line)
+
+
+@pytest.mark.parametrize("line", BAD, ids=json.dumps)
+def test_lines_that_are_none(line: dict[str, Any]) -> None:
+    assert not jsonschema.Draft202012Validator(driver_schema()).is_valid(line)
+
+
+def driver(tmp_path: Path, program: str, seen: list[Any]) -> DriverProcess:
+    """A driver that is a few lines of Python; `line` is the request, `say` writes an answer."""
+    script = tmp_path / "driver.py"
+    head = "import json, sys\ndef say(**line):\n    print(json.dumps({'at_us': 1, **line}), flush=True)\n"
+    body = "for raw in sys.stdin:\n    line = json.loads(raw)\n    " + program.replace("\n", "\n    ")
+    script.write_text(head + body, encoding="utf-8")
+    return DriverProcess("a driver", [sys.executable, script], tmp_path / "driver.log", seen.append)
+
+
+def test_an_answer_a_refusal_and_an_event(tmp_path: Path) -> None:
+    program = (
+        "if line['verb'] == 'stop': say(reply=line['id'], ok=True); break\n"
+        "say(event='sent', id=9, outcome='ok')\n"
+        "say(reply=line['id'], ok=line['verb'] == 'hello', **({} if line['verb'] == 'hello' else {'error': 'no'}))"
+    )
+    seen: list[Any] = []
+    with driver(tmp_path, program, seen) as running:
+        assert running.hello()["ok"]
+        with pytest.raises(TargetMisbehaved, match="refused start: no"):
+            running.ask("start")
+        assert running.stop() == 0
+        assert [event["id"] for event in seen] == [9, 9]
+        assert running.faults == []
+
+
+def test_a_line_that_is_none_is_remembered(tmp_path: Path) -> None:
+    with driver(tmp_path, "print('hello?', flush=True)\nsay(reply=line['id'], ok=True)", []) as running:
+        running.hello()
+        assert len(running.faults) == 1
+        assert "hello?" in running.faults[0]
+
+
+def test_a_driver_that_dies_is_said_to(tmp_path: Path) -> None:
+    with (
+        driver(tmp_path, "sys.exit('out of order')", []) as running,
+        pytest.raises(TargetMisbehaved, match=r"(?s)died before it answered hello.*out of order"),
+    ):
+        running.hello()
