@@ -247,6 +247,13 @@ def _place_hashes(rows: pa.Table) -> Hashes:
     return hashing.together(hashing.of_texts(rows.column("broker")), hashing.of_numbers(queue_id))
 
 
+def queue_hashes(rows: pa.Table) -> Hashes:
+    """A hash per row of (run, topic, broker, queue_id)."""
+    names = ("run", "topic", "broker")
+    queue_id = np.asarray(rows.column("queue_id").fill_null(-1).combine_chunks(), np.int64)
+    return hashing.together(*(hashing.of_texts(rows.column(name)) for name in names), hashing.of_numbers(queue_id))
+
+
 # ---------------------------------------------------------------- windows
 
 

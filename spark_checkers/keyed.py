@@ -100,14 +100,19 @@ def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: i
         rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
         for name in _MUST_HAVE[key]:
             rows = rows.filter(rows.column(name).is_valid())
-        columns = [
-            coded(rows.column(name))[0] if name != "queue_id" else rows.column(name).to_numpy()
-            for name in KEY_COLUMNS[key]
-        ]
-        order = np.lexsort((rows.column("seq_begin").to_numpy(), *columns[::-1]))
+        order = np.lexsort((rows.column("seq_begin").to_numpy(), *reversed(codes_of(rows, KEY_COLUMNS[key]))))
         batches = rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=max(1, least // 4))
         for part in whole_keys(batches, KEY_COLUMNS[key], least):
             yield from judge_table(part, chosen, runs)
+
+
+def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:
+    """The columns as numbers: equal values have equal numbers."""
+    none = np.iinfo(np.int64).min
+    return [
+        coded(table.column(name))[0] if name != "queue_id" else table.column(name).fill_null(none).to_numpy()
+        for name in columns
+    ]
 
 
 def whole_keys(

@@ -37,8 +37,10 @@ def stored(tmp_path: Path) -> Callable[[RunInfo, Sequence[Row]], History]:
 def test_both_engines_say_the_same(tmp_path_factory: pytest.TempPathFactory, here: Any, history: tuple) -> None:
     info, rows = history
     folder = tmp_path_factory.mktemp("drawn")
-    written = compact(write_history(folder / "seq", info, rows), folder / "queue")
-    assert engine.examine(written, here) == examine(rows, info), render_rows(rows)
+    as_recorded = write_history(folder / "seq", info, rows)
+    expected = examine(rows, info)
+    assert engine.examine(compact(as_recorded, folder / "queue"), here) == expected, render_rows(rows)
+    assert engine.examine(as_recorded, here) == expected, render_rows(rows)
 
 
 def test_messages_without_a_queue_are_judged_too(stored: Callable[..., History], here: Any) -> None:

@@ -108,9 +108,13 @@ def test_one_twin_alone_is_a_function_from_rows_to_findings(session: Any, tmp_pa
     assert [row["opportunities"] for row in found if row["seqs"] is None] == [1]
 
 
-@pytest.mark.parametrize("layout", ["seq", "queue", "text"])
-def test_the_verdict_is_that_of_the_python_engine(session: Any, tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("layout", ["seq", "shuffled", "queue", "text"])
+def test_the_verdict_is_that_of_the_python_engine(
+    session: Any, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info, rows = recorded()
+    if layout == "shuffled":
+        monkeypatch.setattr(engine, "SHARED_ROWS", 0)
     changed = plant(DEFECTS["second-owner"], spread(rows), info, seed=2).rows
     history = write_history(tmp_path / "h", info, changed, as_text=layout == "text")
     if layout == "queue":
