@@ -70,6 +70,7 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
     "throw": ("throw", -1),
     "null": ("null", -1),
     "at once": ("suspend", 0),
+    "slow": ("slow", 0),
 }
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
 CODES = (

@@ -41,6 +41,17 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             for group in self.world.groups:
                 self.world.fetch(who, group, queue)
 
+        @initialize(owner=WHO, stranger=WHO, third=WHO, queue=QUEUE)
+        def each_situation_once(self, owner: str, stranger: str, third: str, queue: int) -> None:
+            """What a random walk may miss is asked for in every world, by clients that are drawn."""
+            self.strangers_unlock(owner, stranger, third, queue)
+            self.unlock(owner, 0, [queue])
+            self.retry_under_lock(owner)
+            self.give_up(stranger, 0, 1, queue)
+            self.ask_for_what_is_not_there(third, queue)
+            self.list_members(owner, 0)
+            self.fetch_of_a_young_queue(owner, queue)
+
         @initialize(who=WHO)
         def first_commits_of_a_group(self, who: str) -> None:
             for queue in range(QUEUES):
@@ -124,6 +135,15 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def fetch_of_a_young_queue(self, who: str, queue: int) -> None:
             self.world.send(who, queue)
             self.world.settle(who, queue)
+            self.world.fetch(who, self._group(0), queue)
+
+        @rule(who=WHO, queue=QUEUE)
+        def a_pull_moves_no_offset(self, who: str, queue: int) -> None:
+            self.world.send(who, queue)
+            self.world.commit(who, self._group(0), queue, 1)
+            end = self.world.logs[queue].end
+            if end is not None:
+                self.world.pull(who, self._group(0), queue, end)
             self.world.fetch(who, self._group(0), queue)
 
         @rule(who=WHO, queue=QUEUE, other=st.sampled_from(CLIENTS))

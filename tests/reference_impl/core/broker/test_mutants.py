@@ -134,6 +134,43 @@ def pull_beyond_the_end(wire: Any) -> Any:
     return wire.pull(5).ext["nextBeginOffset"]
 
 
+def another_topic_is_asked_for(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 0, topic="bills")
+
+
+def old_owner_asks_after_a_takeover(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.pass_ms(LIMIT_MS + 1)
+    assert wire.lock("bob", 0) == [0]
+    return wire.lock("alice", 0)
+
+
+def owner_unlocks(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.unlock("alice", 0)
+    return wire.lock("bob", 0)
+
+
+def two_free_queues_are_asked_for(wire: Any) -> Any:
+    return wire.lock("alice", 0, 1)
+
+
+def fetch_after_an_empty_pull(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.commit(1)
+    wire.pull(1)
+    return wire.fetch()
+
+
+def members_after_a_disconnect(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.join("bob", "c2")
+    wire.close("c1")
+    return wire.broker.parts.members.client_ids("billing")
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -156,6 +193,13 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "renewal-does-not-refresh": stranger_asks_after_a_renewal,
     "takeover-keeps-old-timestamp": third_asks_after_a_takeover,
     "unlock-ignores-owner": stranger_unlocks,
+    "batch-answer-loses-grants": two_free_queues_are_asked_for,
+    "key-without-topic": another_topic_is_asked_for,
+    "takeover-keeps-old-owner": old_owner_asks_after_a_takeover,
+    "unlock-frees-nothing": owner_unlocks,
+    "dead-letter-of-another-group": dead_letters,
+    "empty-read-commits-zero": fetch_after_an_empty_pull,
+    "gone-member-listed": members_after_a_disconnect,
 }
 EVERY_MUTANT = mutants.all_mutants() + mutants.all_mutants(mutants.MODEL)
 

@@ -79,7 +79,7 @@ def counters(make: Make) -> object:
 
 def deliveries_until_given_up(make: Make) -> object:
     b = with_messages(make, max_reconsume_times=2)
-    while b.offsets == [0]:
+    while b.offsets == [0] and len(b.of(Kind.DELIVER)) < 10:
         b.returns(Outcome.SUSPEND)
         b.advance(1_000)
     return len(b.of(Kind.DELIVER)) - 1
@@ -188,6 +188,107 @@ def copies_of_two_exhausted_messages(make: Make) -> object:
     return len(b.sent)
 
 
+def offsets_after_a_manual_rollback(make: Make) -> object:
+    b = with_messages(make)
+    b.returns(Outcome.ROLLBACK, manual=True)
+    b.advance(1_000)
+    return b.offsets
+
+
+def commits_after(outcome: Outcome) -> Callable[[Make], object]:
+    def scene(make: Make) -> object:
+        b = with_messages(make, 1)
+        b.returns(outcome)
+        b.advance(10_000)
+        return b.commits()
+
+    return scene
+
+
+def call_after_a_failed_dead_letter(make: Make) -> object:
+    b = with_messages(make, max_reconsume_times=0)
+    b.hold.add(SEND)
+    b.returns(Outcome.SUSPEND)
+    b.fail_held(SEND)
+    b.advance(1_000)
+    return b.offsets
+
+
+def commits_while_the_dead_letter_is_on_its_way(make: Make) -> object:
+    b = with_messages(make, 1, max_reconsume_times=0)
+    b.hold.add(SEND)
+    b.returns(Outcome.SUSPEND)
+    b.advance(10_000)
+    return b.commits()
+
+
+def calls_of_a_lane_that_was_dropped_while_suspended(make: Make) -> object:
+    b = with_messages(make)
+    b.returns(Outcome.SUSPEND, suspend_ms=5_000)
+    b.take_away()
+    b.advance(5_000)
+    return b.offsets
+
+
+def last_of_a_lane_that_came_back(make: Make) -> object:
+    b = with_messages(make)
+    b.take_away()
+    b.returns()
+    b.members = ["c1"]
+    b.notify()
+    b.advance(20_000)
+    return [seen.kind for seen in b.seen if seen.kind in (Kind.ADD, Kind.UNLOCK)][-1]
+
+
+def unlocks_while_a_long_call_runs(make: Make) -> object:
+    b = with_messages(make)
+    b.take_away()
+    b.advance(20_000)
+    return len(b.unlocked)
+
+
+def commit_of_a_lane_that_came_back(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.take_away()
+    b.stored[LANE] = 0  # as an operator, or another client, has left it
+    b.members = ["c1"]
+    b.notify()
+    b.advance(10_000)
+    return b.commits()[-1]
+
+
+def order_of_a_handover(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.take_away()
+    b.advance(1_000)
+    return [seen.kind for seen in b.seen if seen.kind in (Kind.COMMIT, Kind.UNLOCK)][-2:]
+
+
+def calls_after_a_shutdown(make: Make) -> object:
+    b = with_messages(make)
+    b.shut_down()
+    b.returns()
+    return b.offsets
+
+
+def first_of_three(make: Make) -> object:
+    b = make()
+    b.append(3)
+    b.start()
+    return b.offsets
+
+
+def calls_under_a_fresh_grant(make: Make) -> object:
+    return with_messages(make).offsets
+
+
+def name_of_the_client(make: Make) -> object:
+    b = make(consume_from="first").start()
+    return b.of(Kind.LOCK)[0].fields["client_id"] if b.of(Kind.LOCK) else b.consumer.config.client_id
+
+
 SUSPENDED = next_call_after(Outcome.SUSPEND)
 
 SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
@@ -217,6 +318,26 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "starts-at-end": (start_at_a_handover, 2, 5),
     "dead-letter-sent-twice": (copies_of_two_exhausted_messages, 2, 4),
     "dead-letter-skipped": (copies_of_two_exhausted_messages, 2, 1),
+    "guard-inverted": (calls_under_a_fresh_grant, [0], []),
+    "guard-locked-or-fresh": (call_after_a_refusal, [], [1]),
+    "refusal-ignored": (call_after_a_refusal, [], [1]),
+    "loop-without-guard": (call_under_an_old_grant, [], [1]),
+    "dropped-lane-retried": (calls_of_a_lane_that_was_dropped_while_suspended, [], [0]),
+    "delayed-unlock": (last_of_a_lane_that_came_back, Kind.ADD, Kind.UNLOCK),
+    "forced-unlock": (unlocks_while_a_long_call_runs, 0, 1),
+    "shutdown-leaves-tasks": (calls_after_a_shutdown, [], [1]),
+    "same-client-id": (name_of_the_client, "c1", "g@1"),
+    "rollback-forgotten": (offsets_after_a_manual_rollback, [0], [1]),
+    "commit-result-ignored": (commits_after(Outcome.COMMIT), [1], []),
+    "never-given-up": (deliveries_until_given_up, 3, 9),
+    "given-up-at-once": (deliveries_until_given_up, 3, 1),
+    "suspend-not-clamped": (pause_after(9), [10], [9]),
+    "dead-letter-failure-ignored": (call_after_a_failed_dead_letter, [0], [1]),
+    "committed-before-the-dead-letter": (commits_while_the_dead_letter_is_on_its_way, [], [1]),
+    "offset-of-an-earlier-life": (commit_of_a_lane_that_came_back, 0, 1),
+    "handover-persists-last": (order_of_a_handover, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "newest-first": (first_of_three, [0], [2]),
+    "not-fifo-at-first": (first_of_three, [0], [2]),
 }
 
 

@@ -1,11 +1,12 @@
 """Each consumer mutant in a simulated cluster: the clause that it names is refuted, and for the correct one none.
 
-Most mutants show in one busy run without any fault; three need an occasion of their own.
+Most mutants show in one busy run without any fault; the others need an occasion of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -119,10 +120,71 @@ def second_query_lost() -> Plan:
     return with_config(spoilt, {"consume_from": "last"})
 
 
+def forgotten() -> Plan:
+    """The broker restarts, and a stranger is faster than the owner."""
+    lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (0,)}
+    return alone(
+        Action(3_500, "broker_crash", {"broker": "b0"}),
+        Action(3_510, "broker_restart", {"broker": "b0"}),
+        Action(3_530, "probe_lock", lane),
+        duration_ms=200,
+    )
+
+
+def answering(rule: ListenerRule, *actions: Action) -> Plan:
+    """The lone consumer, whose listener says something else than success for some messages."""
+    plan = alone(*actions, duration_ms=5)
+    return replace(plan, listener=(*plan.listener, rule))
+
+
+def joined_by_another() -> Action:
+    return Action(1_500, "start", {"client": "b1"})
+
+
+def committing() -> Plan:
+    return answering(ListenerRule(Outcome.COMMIT))
+
+
+def rolling_back() -> Plan:
+    return answering(ListenerRule(Outcome.ROLLBACK, manual=True, number=3, delivery_max=1))
+
+
+def suspending_for_no_time() -> Plan:
+    return answering(ListenerRule(Outcome.SUSPEND, 0, number=3, delivery_max=1))
+
+
+def taken_away_while_suspended() -> Plan:
+    return sorting_first(answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another()))
+
+
+def taken_away_during_a_long_call() -> Plan:
+    return sorting_first(answering(ListenerRule(duration_ms=5_000, number=3), joined_by_another()))
+
+
+def sorting_first(plan: Plan) -> Plan:
+    """With a consumer whose name comes first, so that it gets the only queue."""
+    return replace(plan, clients=(*plan.clients, consumer("b1")))
+
+
+def dead_letter_unanswered() -> Plan:
+    lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
+    return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
     "guard-ignores-expiry": cut_off,
     "refused-lease-still-consumes": taken_over,
     "error-taken-for-not-found": second_query_lost,
+    "guard-inverted": cut_off,
+    "guard-locked-or-fresh": cut_off,
+    "loop-without-guard": cut_off,
+    "refusal-ignored": forgotten,
+    "commit-result-ignored": committing,
+    "rollback-forgotten": rolling_back,
+    "suspend-not-clamped": suspending_for_no_time,
+    "dropped-lane-retried": taken_away_while_suspended,
+    "forced-unlock": taken_away_during_a_long_call,
+    "dead-letter-failure-ignored": dead_letter_unanswered,
 }
 
 MUTANTS = [mutant.name for mutant in all_mutants() if mutant.consumer]

@@ -1,0 +1,33 @@
+"""A lane that is taken away is unlocked after one lock interval, although its listener call still runs.
+
+Shows when a client joins or leaves while a listener takes longer than that: the successor starts beside it.
+"""
+
+from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer.process_queue import ProcessQueue
+
+NAME = "forced-unlock"
+BUG = "B-77 c: a forced unlock overlaps with a listener that is slower than 20 s"
+SOURCE = "RebalancePushImpl since 5.2.0 (59e8f9b66e, issue 7644)"
+KILLED_BY = "LSE-2"
+
+
+class Mutated(OrderlyConsumer):
+    def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
+        self.waited_for: dict[int, ProcessQueue] = {}
+        self._timers["force"] = self.force
+
+    def drop(self, now_ms: int, pq: ProcessQueue, reason: str) -> None:
+        super().drop(now_ms, pq, reason)
+        if pq.busy:
+            self.waited_for[pq.serial] = pq
+            self.set_timer(("force", pq.serial), self.config.lock_interval_ms)
+
+    def force(self, now_ms: int, serial: int) -> None:
+        pq = self.waited_for.pop(serial)
+        if self.leaving.get(pq.queue) is pq:
+            self.release(pq)
+
+
+consumer = Mutated

@@ -1,0 +1,23 @@
+"""The lease is looked at when a lane gets its thread, and not again between two calls.
+
+Shows when a lane has so many messages that its task outlives the last grant while the renewals fail.
+"""
+
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.process_queue import ProcessQueue
+
+NAME = "loop-without-guard"
+BUG = "B-40: no look at the lock inside the loop"
+SOURCE = "rocketmq-client-cpp, ConsumeMessageOrderlyService"
+KILLED_BY = "LSE-3"
+
+
+class Mutated(OrderlyConsumer):
+    def _turn(self, now_ms: int, pq: ProcessQueue) -> None:
+        kept = pq.locked, pq.last_lock_ms
+        pq.locked, pq.last_lock_ms = True, now_ms
+        super()._turn(now_ms, pq)
+        pq.locked, pq.last_lock_ms = kept
+
+
+consumer = Mutated

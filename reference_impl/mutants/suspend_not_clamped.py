@@ -1,0 +1,20 @@
+"""The suspend time is the listener's own, even when that is next to nothing.
+
+Shows when a listener asks for less than 10 ms.
+"""
+
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.results import CONSUMER_DEFAULT
+
+NAME = "suspend-not-clamped"
+BUG = "B-35: the time that the context asks for is not clamped"
+SOURCE = "rocketmq-client-go, push_consumer.go"
+KILLED_BY = "RTY-1"
+
+
+class Mutated(OrderlyConsumer):
+    def pause_ms(self, asked_ms: int) -> int:
+        return self.config.suspend_ms if asked_ms == CONSUMER_DEFAULT else asked_ms
+
+
+consumer = Mutated
