@@ -76,13 +76,17 @@ def targets() -> Iterable[Item]:
 
 
 def mutants() -> Iterable[Item]:
-    """The mutants of the reference, each with the clause that must catch it."""
-    from reference_impl.mutants import all_mutants
+    """The mutants of the reference, each with the clause or wire rule that must catch it.
+
+    oracle: `history` for those that a cluster's history shows (targets `mutant:NAME`), `model` for the others.
+    """
+    from reference_impl.mutants import HISTORY, MODEL, all_mutants
 
     failing = _cases_by_mutant()
-    for mutant in all_mutants():
+    for mutant in sorted((*all_mutants(HISTORY), *all_mutants(MODEL)), key=lambda mutant: mutant.name):
         yield {
             "name": mutant.name,
+            "oracle": mutant.oracle,
             "killed_by": mutant.killed_by,
             "bug": mutant.bug,
             "source": mutant.source,

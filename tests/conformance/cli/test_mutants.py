@@ -18,6 +18,7 @@ from click.testing import Result
 from conformance.reports.schemas import MATRIX_SCHEMA, schema
 
 Run = Callable[..., Result]
+Start = Callable[..., "subprocess.CompletedProcess[str]"]
 FEW = ("suspend-ignored", "unlock-ignores-owner")
 
 
@@ -103,3 +104,15 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
     assert len(workers) >= 2
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert alive == []
+
+
+def test_the_same_seed_gives_the_same_matrix_in_another_process(start: Start, tmp_path: Path) -> None:
+    """Whatever the order of sets and dictionaries there; only the seconds differ."""
+    found = []
+    for number in ("1", "2"):
+        arguments = ["delayed-unlock", "--seed", "9", "--out", str(tmp_path / number), "--format", "json"]
+        done = start("mutants", *arguments, PYTHONHASHSEED=number)
+        assert done.returncode == 0, done.stderr
+        mutant = json.loads(done.stdout)["mutants"][0]
+        found.append({name: value for name, value in mutant.items() if not name.endswith("_s")})
+    assert found[0] == found[1]

@@ -1,0 +1,20 @@
+"""`docs/mutants.md` lists every mutant and every known bug."""
+
+from __future__ import annotations
+
+from conformance.killing.bugs import all_bugs, mutants_of
+from conformance.killing.document import DOCUMENT, with_tables
+
+
+def test_the_page_is_fresh() -> None:
+    """Otherwise run `python -m conformance.killing.document`."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert with_tables(text) == text
+
+
+def test_every_known_bug_has_a_mutant_or_a_reason_for_none() -> None:
+    """And the numbers run from 1 on without a hole."""
+    known = mutants_of()
+    bugs = all_bugs()
+    assert [bug.number for bug in bugs] == list(range(1, len(bugs) + 1))
+    assert [bug.id for bug in bugs if not (known[bug.id] or bug.why_not or bug.waits_for)] == []
