@@ -23,12 +23,15 @@ from spark_checkers import engine, sieve
 from spark_checkers.catalogue import twins_of
 from spark_checkers.generate import generate
 from spark_checkers.keyed import SOURCE
+from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
 from spark_checkers.session import DEFAULT_MEMORY, open_session
 from spark_checkers.twin import needed
+from spark_checkers.writing import BY_SEQ
 from specs import profiles
 from specs.errors import InorderError
 from specs.history.clock import host_clock
+from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history
 from specs.verdicts import engine as python_engine
 from specs.vocabulary import Key
@@ -153,7 +156,8 @@ def main(
         figures.append(measure(f"inorder check ({layout})", rows, times, lambda: engine.judge(big, profile, options)))
         if shuffled and is_by_queue(big.parquet):
             by_seq = Path(scratch) / "seq"
-            rewrite_by_seq(session, big, by_seq)
+            write_runinfo(by_seq, big.info)
+            sort_on_spark(session, big.parquet, by_seq, rows, by=("run", "seq_begin"), order=BY_SEQ)
             other = open_history(by_seq)
             figures.append(measure("inorder check (by seq)", rows, 1, lambda: engine.judge(other, profile, options)))
         if small:
@@ -166,24 +170,6 @@ def main(
     for figure in figures:
         click.echo(figure.line(plain))
     click.echo(f"verdict: {verdict.verdict}; peak memory is this process, Java and the Python workers together")
-
-
-def rewrite_by_seq(session: Any, history: History, folder: Path) -> None:
-    """The same rows in the order of seq, as a recorder leaves them."""
-    import pyarrow as pa
-
-    from spark_checkers.layout import as_history
-    from spark_checkers.writing import BY_SEQ, HistoryWriter
-    from specs.history.columns import NAMES
-    from specs.history.runinfo import write_runinfo
-
-    rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*NAMES)
-    writer = HistoryWriter(folder, BY_SEQ)
-    ordered = rows.repartitionByRange(16, "seq_begin").sortWithinPartitions("seq_begin").toArrow()
-    for batch in ordered.to_batches():
-        writer.write(as_history(pa.Table.from_batches([batch])))
-    writer.close()
-    write_runinfo(folder, history.info)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from spark_checkers.keyed import KEY_COLUMNS
 from spark_checkers.ordered import row_groups
-from spark_checkers.writing import ROWS_PER_FILE, HistoryWriter
+from spark_checkers.session import open_session
+from spark_checkers.writing import BY_QUEUE, ROWS_PER_FILE, HistoryWriter
 from specs.errors import UsageError
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo
@@ -43,7 +44,7 @@ def compact(history: History, folder: Path, *, master: str | None = None, in_mem
     if sum(sizes) <= in_memory:
         _sort_here(history, folder)
     else:
-        _sort_on_spark(history.parquet, folder, sum(sizes), master)
+        sort_on_spark(open_session(master), history.parquet, folder, sum(sizes))
     cut = history.folder / "history" / "cut.txt"
     if cut.is_file():
         shutil.copy(cut, folder / "history" / "cut.txt")
@@ -81,26 +82,26 @@ def as_history(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=list(NAMES))
 
 
-def _sort_on_spark(paths: Sequence[Path], folder: Path, rows: int, master: str | None) -> None:
+def sort_on_spark(
+    session: Any, paths: Sequence[Path], folder: Path, rows: int, *, by: Sequence[str] = ORDER, order: bytes = BY_QUEUE
+) -> None:
+    """Write the rows of Parquet files in another order: one shuffle by range; the tasks write the files."""
     from pyspark.sql import functions as F
 
-    from spark_checkers.session import open_session
-
-    session = open_session(master)
     files = max(1, -(-rows // ROWS_PER_FILE))
-    keys = [F.col(name).asc_nulls_first() for name in ORDER]
+    keys = [F.col(name).asc_nulls_first() for name in by]
     session.read.parquet(*(str(path) for path in paths)).select(*NAMES).repartitionByRange(
         files, *keys
-    ).sortWithinPartitions(*keys).mapInArrow(partial(_write, folder=str(folder)), "files int").toArrow()
+    ).sortWithinPartitions(*keys).mapInArrow(partial(_write, folder=str(folder), order=order), "files int").toArrow()
 
 
-def _write(batches: Iterator[pa.RecordBatch], *, folder: str) -> Iterator[pa.RecordBatch]:
+def _write(batches: Iterator[pa.RecordBatch], *, folder: str, order: bytes) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     number = context.partitionId() if context is not None else 0
     # Parts come in the order of the keys, and files are read in the order of their names.
-    writer = HistoryWriter(Path(folder), first_file=number * 1000, rows_per_file=2 * ROWS_PER_FILE)
+    writer = HistoryWriter(Path(folder), order, first_file=number * 1000, rows_per_file=2 * ROWS_PER_FILE)
     for batch in batches:
         writer.write(as_history(pa.Table.from_batches([batch])))
     writer.close()
