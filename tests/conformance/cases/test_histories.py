@@ -17,9 +17,11 @@ NOT_JUDGED = {
     "without an id": "a message without an id is nobody's in a history",
     "send back": "the copy that a broker makes names its origin by its place in the log",
 }
-CASES = [case for case in all_cases() if not any(
-    words in line.text for block in case.blocks for line in block.commands for words in NOT_JUDGED
-)]
+CASES = [
+    case
+    for case in all_cases()
+    if not any(words in line.text for block in case.blocks for line in block.commands for words in NOT_JUDGED)
+]
 
 
 def test_most_cases_are_judged() -> None:

@@ -185,9 +185,7 @@ def test_an_unexpected_error_keeps_its_traceback_in_a_file(
     assert "Traceback (most recent call last)" in kept.read_text(encoding="utf-8")
 
 
-def test_a_command_whose_part_is_missing_does_not_hide_the_others(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_whose_part_is_missing_does_not_hide_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--help` lists all; the broken one says why, and exits with 70 when called."""
     from importlib.metadata import EntryPoint
 
