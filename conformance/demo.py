@@ -12,7 +12,9 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ from conformance.reports.text import COLOURS, WORDS, short_name
 from conformance.reports.view import ClauseView, VerdictView, open_run
 from conformance.waiting import now_s
 from specs.errors import EXIT_REFUTED, EXIT_UPHELD, InorderError
+from specs.history.runinfo import read_runinfo
 from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Party
 
@@ -217,6 +220,7 @@ def _scene(number: int, total: int, step: Step, out: Path, commands: Root) -> Sc
         print_human(Text(f"skipped: {scene.skipped}\n", style="yellow"))
         return scene
     began_s = now_s()
+    _remove_generated(step.folder(out) / "history")
     try:
         for line in step.lines(out):
             print_human(Text(f"\n$ inorder {shlex.join(line)}", style="bold"))
@@ -230,6 +234,13 @@ def _scene(number: int, total: int, step: Step, out: Path, commands: Root) -> Sc
     told = "as expected" if scene.wrong is None else f"NOT AS EXPECTED: {scene.wrong}"
     print_human(Text(f"{told}, after {scene.seconds:.0f} s\n", style="green" if scene.wrong is None else "bold red"))
     return scene
+
+
+def _remove_generated(folder: Path) -> None:
+    """An earlier demo's generated history makes room for the new one; what anybody recorded stays."""
+    with contextlib.suppress(InorderError):
+        if read_runinfo(folder).target == "generated":
+            shutil.rmtree(folder)
 
 
 def closing_table(scenes: Sequence[Scene]) -> Table:

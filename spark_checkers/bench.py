@@ -110,7 +110,7 @@ def scan(session: Any, history: History) -> None:
     """Read every column that the checkers use, and do nothing with it but hash it."""
     from pyspark.sql import functions as F
 
-    columns = sorted({*needed(twins_of(Key.QUEUE)), *sieve.COLUMNS} - {SOURCE})
+    columns = sorted({*needed(twins_of(Key.QUEUE, history.info)), *sieve.COLUMNS} - {SOURCE})
     rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*columns)
     rows.select(F.bit_xor(F.xxhash64(*columns))).collect()
 

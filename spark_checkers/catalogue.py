@@ -9,6 +9,7 @@ from functools import cache
 import spark_checkers.clauses as package
 from spark_checkers.twin import Twin
 from specs.clauses.catalogue import FAMILIES, all_clauses
+from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key
 
 
@@ -24,6 +25,11 @@ def all_twins() -> tuple[Twin, ...]:
     return tuple(found[clause.id] for clause in all_clauses() if clause.id in found)
 
 
-def twins_of(key: Key) -> tuple[Twin, ...]:
-    """The twins that share one pass over the rows, by key."""
-    return tuple(twin for twin in all_twins() if twin.key is key)
+def applicable(info: RunInfo) -> tuple[Twin, ...]:
+    """The twins of the clauses whose premises a run meets from its begin to its end."""
+    return tuple(twin for twin in all_twins() if twin.clause.unmet(info) is None)
+
+
+def twins_of(key: Key, info: RunInfo) -> tuple[Twin, ...]:
+    """The applicable twins that share one pass over the rows, by key."""
+    return tuple(twin for twin in applicable(info) if twin.key is key)

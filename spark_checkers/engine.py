@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_checkers import facts, sieve
-from spark_checkers.catalogue import all_twins, twins_of
+from spark_checkers.catalogue import all_twins, applicable, twins_of
 from spark_checkers.facts import Facts
 from spark_checkers.keyed import (
     BATCH_ROWS,
@@ -59,7 +59,8 @@ SHARED_ROWS = 20_000_000
 FEW_ROWS = 1_000_000
 """So many rows are judged in this process; more go back to Spark."""
 _REPORT = "report binary"
-_OTHER_KEYS = ("SND-2", "ORD-12", "DLQ-1", "DLQ-2", "DLQ-7")
+_SIFTED = ("SND-2", "ORD-12", "DLQ-1", "DLQ-2", "DLQ-7")
+"""Of other keys than a queue, these find all that they need among rows that the first passes keep."""
 Place = tuple[bool, str, int, tuple[int, ...]]
 """By which a violation is the witness: certain ones first, then the run, the last event, and all events."""
 
@@ -245,6 +246,7 @@ class _Examiner:
         seen = facts.look(self.session, self.paths, self.history.info, self.tasks)
         self._queues(seen)
         self._others(seen)
+        self._apart(seen)
         tallies = {clause.id: self._tally(clause) for clause in all_clauses()}
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
@@ -252,7 +254,7 @@ class _Examiner:
 
     def _queues(self, seen: Facts) -> None:
         known = Sieve(_given_up(seen.few), seen.cross_keys)
-        work = QueuePass(twins_of(Key.QUEUE), seen.runs, known, str(self.scratch / "kept"))
+        work = QueuePass(twins_of(Key.QUEUE, self.history.info), seen.runs, known, str(self.scratch / "kept"))
         if is_by_queue(self.paths):
             done = self._by_files(work)
         elif sum(row_groups(self.paths)[1]) <= SHARED_ROWS:
@@ -303,8 +305,8 @@ class _Examiner:
 
     def _others(self, seen: Facts) -> None:
         few = as_kept(seen.few) if seen.few.num_rows else KEPT.empty_table()
-        for twin in all_twins():
-            if twin.id not in _OTHER_KEYS:
+        for twin in applicable(self.history.info):
+            if twin.id not in _SIFTED:
                 continue
             extra: list[pa.Table] = []
             if twin.id in ("DLQ-1", "DLQ-2", "DLQ-7"):
@@ -322,23 +324,42 @@ class _Examiner:
                 for findings in judge_in_memory(table, (twin,), seen.runs):
                     total.take(findings)
             else:
-                self._on_spark(twin, extra, kept, seen.runs, total)
+                self._on_spark(twin, extra, kept, seen.runs)
 
-    def _on_spark(self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs, total: Sum) -> None:
+    def _apart(self, seen: Facts) -> None:
+        """Clauses of other keys that no sieve serves: one shuffle for each kind of key, of the rows they look at."""
+        for key in Key:
+            twins = tuple(twin for twin in twins_of(key, self.history.info) if twin.id not in _SIFTED)
+            if key is Key.QUEUE or not twins:
+                continue
+            if sum(row_groups(self.paths)[1]) <= FEW_ROWS:
+                for findings in judge_in_memory(self._whole(), twins, seen.runs):
+                    self.sums.setdefault(findings.clause, Sum()).take(findings)
+            else:
+                self._collect(by_key(self.session.read.parquet(*(str(path) for path in self.paths)), twins, seen.runs))
+
+    def _whole(self) -> pa.Table:
+        """A small history, in memory."""
+        return pa.concat_tables([pq.read_table(path, columns=list(NAMES)) for path in self.paths])
+
+    def _on_spark(self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs) -> None:
         folder = self.scratch / "many" / twin.id
         folder.mkdir(parents=True, exist_ok=True)
         files = [*kept]
         for number, table in enumerate(extra):
             files.append(folder / f"{number}.parquet")
             pq.write_table(table, files[-1])
-        found = by_key(self.session.read.parquet(*(str(path) for path in files)), (twin,), runs)
+        self._collect(by_key(self.session.read.parquet(*(str(path) for path in files)), (twin,), runs))
+
+    def _collect(self, found: Any) -> None:
+        """Add a DataFrame of `FINDINGS` to the sums."""
         for row in found.toLocalIterator():
             each = Sum(opportunities=int(row["opportunities"]))
             if row["seqs"] is not None:
                 seqs = tuple(row["seqs"])
                 each.violations, each.possible = int(row["certain"]), int(not row["certain"])
                 each.best = (not row["certain"], row["run"], seqs[-1], seqs)
-            total.merge(each)
+            self.sums.setdefault(row["clause"], Sum()).merge(each)
 
     def _sends(self, kept: Sequence[Path]) -> list[Path]:
         """The sends of the messages in question, by a scan of all sends."""

@@ -15,7 +15,8 @@ from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from specs import profiles
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import catalogue
 from specs.errors import InorderError, UsageError
 
 LISTS_GROUP = "inorder.lists"
@@ -28,12 +29,16 @@ class ListUnavailable(InorderError):
 
 
 def clauses() -> Iterable[Item]:
-    """Every clause that a history can decide, in catalogue order, with its mutants and the cases that they fail."""
-    from reference_impl.mutants import all_mutants
+    """Every clause, in catalogue order, with what judges it, its mutants and the cases that they fail.
+
+    The mutants of a clause are those that name it, and those that name a wire rule by which it is decided.
+    """
+    from reference_impl.mutants import HISTORY, MODEL, all_mutants
 
     failing = _cases_by_mutant()
-    for clause in all_clauses():
-        killed = [mutant.name for mutant in all_mutants() if mutant.killed_by == clause.id]
+    mutants = sorted((*all_mutants(HISTORY), *all_mutants(MODEL)), key=lambda mutant: mutant.name)
+    for clause in catalogue():
+        killed = [mutant.name for mutant in mutants if mutant.killed_by in (clause.id, *clause.rules)]
         yield {
             "id": clause.id,
             "name": clause.name,
@@ -41,7 +46,10 @@ def clauses() -> Iterable[Item]:
             "family": clause.FAMILIES[clause.family],
             "party": clause.party.value,
             "statement": clause.statement,
-            "key": clause.key.value,
+            "judge": list(clause.judged_by),
+            "key": clause.key.value if isinstance(clause, Clause) else None,
+            "rules": list(clause.rules),
+            "vectors": clause.vectors,
             "premises": [premise.name for premise in clause.premise],
             "refines": list(clause.refines),
             "sources": list(clause.sources),

@@ -95,6 +95,17 @@ class WireClient:
         """The broker's own requests (change notices), waited for."""
         return self._link.listen(self.broker, timeout_s, count)
 
+    def hears_of(self, group: str, timeout_s: float) -> bool:
+        """Does a change notice of the group arrive in time? Late ones of other groups are passed over."""
+        deadline_us = self._clock.monotonic_us() + int(timeout_s * 1_000_000)
+        while (left_us := deadline_us - self._clock.monotonic_us()) > 0:
+            commands = self.pushes(left_us / 1_000_000, 1)
+            if any(command.ext.get("consumerGroup") == group for command in commands):
+                return True
+            if not commands:
+                break
+        return False
+
     # ------------------------------------------------------------------ locks
 
     def lock(self, group: str, queues: Sequence[Queue]) -> tuple[Answer, frozenset[Queue] | None]:
@@ -333,9 +344,7 @@ class WireClient:
             if error.reason == UNREACHABLE:
                 raise TargetMisbehaved(f"The broker at {self.broker} is gone: nobody listens there.") from error
             return Answer(None, begun, self._clock.monotonic_us(), reason=error.reason)
-        return Answer(
-            answer.code, begun, self._clock.monotonic_us(), answer.ext, answer.body, answer.remark or ""
-        )
+        return Answer(answer.code, begun, self._clock.monotonic_us(), answer.ext, answer.body, answer.remark or "")
 
 
 def read_fields(message: StoredMessage) -> dict[str, Any]:

@@ -25,7 +25,6 @@ WAITS_PER_WORLD = 2
 FEW_QUEUES = st.lists(st.integers(0, 1), min_size=1, max_size=2, unique=True)
 
 
-
 def make_machine(session: Session) -> type[RuleBasedStateMachine]:
     """The machine's class, bound to a session."""
     lease_s = session.config.broker_lease_ms / 1000

@@ -105,5 +105,3 @@ class PlanRunner:
             message_id = f"{self._prefix}m{self._messages}"
             body = message_id.encode()
             await node.send(SendMessage(message_id, args["topic"], body, key, seq, None, message_id))
-
-

@@ -329,7 +329,7 @@ class World:
         if answer.code != 0 or not new:
             return
         for member in [client, *everybody]:
-            heard = any(command.ext.get("consumerGroup") == group for command in member.pushes(NOTICE_DEADLINE_S, 1))
+            heard = member.hears_of(group, NOTICE_DEADLINE_S)
             self.session.check("WIR-19", heard, f"{member.client_id} was not told that {who} joined {group}")
 
     def disconnect(self, who: str) -> None:

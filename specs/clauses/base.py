@@ -40,22 +40,59 @@ REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE})
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """A condition under which a clause is claimed. Checked, not assumed: `text` says how."""
+    """A condition under which a clause is claimed. Checked, not assumed: `text` says how.
+
+    holds: for a condition that a run meets or not from its begin to its end. Where it does not hold the clause is
+    not judged, and not claimed. None: the judge, or the context, watches for it event by event.
+    """
 
     name: str
     text: str
+    holds: Callable[[RunInfo], bool] | None = field(default=None, repr=False, compare=False)
 
 
 NO_WALL_CLOCK_STEP = Premise(
     "no wall-clock step", "no wall clock of a party was stepped; after a recorded step lease clauses stop judging"
 )
-CLOSED_WORLD = Premise("closed world", "the history holds every producer and consumer (run.json says so)")
-BATCH_OF_ONE = Premise("batch of one", "the consumer takes one message per listener call (configuration)")
+CLOSED_WORLD = Premise(
+    "closed world",
+    "the history holds every producer and consumer (run.json says so)",
+    lambda info: info.closed_world,
+)
+BATCH_OF_ONE = Premise(
+    "batch of one",
+    "the consumer takes one message per listener call (configuration)",
+    lambda info: info.config.batch == 1,
+)
 BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
 NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")
 DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
-ORDERLY = Premise("orderly", "the group consumes in orderly mode and clustering; other modes take no lease")
+ORDERLY = Premise(
+    "orderly",
+    "the group consumes in orderly mode and clustering; other modes take no lease (configuration)",
+    lambda info: info.config.mode == "orderly" and info.config.message_model == "clustering",
+)
+CONCURRENT = Premise(
+    "concurrent",
+    "the group consumes in concurrent mode and clustering (configuration)",
+    lambda info: info.config.mode == "concurrent" and info.config.message_model == "clustering",
+)
+KEY_ORDERED = Premise(
+    "key-ordered",
+    "the group consumes concurrently, one worker per sharding key, in clustering (configuration)",
+    lambda info: info.config.mode == "key_ordered" and info.config.message_model == "clustering",
+)
+OUT_OF_ORDER = Premise(
+    "concurrent or key-ordered",
+    "the group consumes concurrently, whether or not by key, in clustering (configuration)",
+    lambda info: info.config.mode in ("concurrent", "key_ordered") and info.config.message_model == "clustering",
+)
+BROADCASTING = Premise(
+    "broadcasting",
+    "every member of the group consumes every queue (configuration)",
+    lambda info: info.config.message_model == "broadcasting",
+)
 NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a recorded pause silences the clause")
 NO_FILTER = Premise("no filter", "the group subscribes to every message of the topic (`*`)")
 AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a manual ROLLBACK replays")
@@ -178,11 +215,12 @@ class Judge:
         return NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A clause, read from its module. kinds: the rows its judge wants. levels: at which they were seen.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What every clause has, whatever judges it.
 
-    wants: which rows of these kinds; None for all of them.
+    rules: the wire rules that decide it. vectors: the file of the table that does, in `specs/vectors/`. A clause
+    with a judge may name both: what a history can't show, an exchange or a table does.
     """
 
     id: str
@@ -190,23 +228,31 @@ class Clause:
     title: str
     statement: str
     party: Party
-    key: Key
     premise: tuple[Premise, ...]
     sources: tuple[str, ...]
-    kinds: frozenset[Kind]
-    levels: frozenset[Level]
     refines: tuple[str, ...]
     doc: str
-    judge: Callable[[Context], Judge] = field(repr=False)
-    explain: Callable[[Any], str] = field(repr=False)
-    shortest_violation: str = field(repr=False)
-    lookalike: str = field(repr=False)
-    needs_finish: bool = False
-    wants: Callable[[Row], bool] | None = field(default=None, repr=False)
+    rules: tuple[str, ...] = ()
+    vectors: str | None = None
+
+    BY_HISTORY: ClassVar[bool] = False
 
     @property
     def family(self) -> str:
         return self.id.split("-")[0]
+
+    @property
+    def judged_by(self) -> tuple[str, ...]:
+        """What decides it: a `history`, a table of `vectors`, an exchange on the `wire`; more than one may."""
+        ways = (("history", self.BY_HISTORY), ("vectors", bool(self.vectors)), ("wire", bool(self.rules)))
+        return tuple(way for way, does in ways if does)
+
+    def unmet(self, info: RunInfo) -> Premise | None:
+        """The first premise that the run does not meet from its begin to its end; None when the clause applies."""
+        for premise in self.premise:
+            if premise.holds is not None and not premise.holds(info):
+                return premise
+        return None
 
     FAMILIES: ClassVar[Mapping[str, str]] = {
         "ORD": "order",
@@ -219,6 +265,27 @@ class Clause:
         "LIV": "progress",
         "MET": "the run itself",
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause(Promise):
+    """A clause that a history decides, read from its module.
+
+    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
+    all of them.
+    """
+
+    key: Key
+    kinds: frozenset[Kind]
+    levels: frozenset[Level]
+    judge: Callable[[Context], Judge] = field(repr=False)
+    explain: Callable[[Any], str] = field(repr=False)
+    shortest_violation: str = field(repr=False)
+    lookalike: str = field(repr=False)
+    needs_finish: bool = False
+    wants: Callable[[Row], bool] | None = field(default=None, repr=False)
+
+    BY_HISTORY: ClassVar[bool] = True
 
 
 KeyValue = tuple[Any, ...]

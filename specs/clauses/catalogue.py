@@ -1,6 +1,7 @@
 """Every clause, read from its file. The order is that of the documentation.
 
-A clause module is found by being there: a file in a family's folder with an `ID`.
+A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided
+by a history. One without says by what it is decided instead: `RULES`, wire rules by their ids, or `VECTORS`, a table.
 """
 
 from __future__ import annotations
@@ -10,30 +11,38 @@ import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 import specs.clauses as package
-from specs.clauses.base import REQUEST_LEVELS, Clause, Judge
+from specs.clauses.base import REQUEST_LEVELS, Clause, Judge, Promise
 from specs.errors import SpecError
 
-FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send")
+FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send", "assignment", "liveness")
 _FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV")
 
 
-def _clause(module: ModuleType) -> Clause:
-    judge = module.judge
+def _promise(module: ModuleType) -> Promise:
+    common: dict[str, Any] = {
+        "id": module.ID,
+        "name": module.__name__.rsplit(".", 1)[1],
+        "title": module.TITLE,
+        "statement": module.STATEMENT,
+        "party": module.PARTY,
+        "premise": tuple(module.PREMISE),
+        "sources": tuple(module.SOURCES),
+        "refines": tuple(getattr(module, "REFINES", ())),
+        "doc": (module.__doc__ or "").strip(),
+        "rules": tuple(getattr(module, "RULES", ())),
+        "vectors": getattr(module, "VECTORS", None),
+    }
+    judge = getattr(module, "judge", None)
+    if judge is None:
+        return Promise(**common)
     return Clause(
-        id=module.ID,
-        name=module.__name__.rsplit(".", 1)[1],
-        title=module.TITLE,
-        statement=module.STATEMENT,
-        party=module.PARTY,
+        **common,
         key=module.KEY,
-        premise=tuple(module.PREMISE),
-        sources=tuple(module.SOURCES),
         kinds=frozenset(module.KINDS),
         levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
-        refines=tuple(getattr(module, "REFINES", ())),
-        doc=(module.__doc__ or "").strip(),
         judge=judge,
         explain=module.explain,
         shortest_violation=module.SHORTEST_VIOLATION,
@@ -43,22 +52,34 @@ def _clause(module: ModuleType) -> Clause:
     )
 
 
-def _place(clause: Clause) -> tuple[int, int]:
+def _place(clause: Promise) -> tuple[int, int]:
     family, number = clause.id.split("-")
     return _FAMILY_ORDER.index(family), int(number)
 
 
 @cache
-def all_clauses() -> tuple[Clause, ...]:
-    """All clauses that can be judged from a history, in catalogue order."""
-    found: list[Clause] = []
+def catalogue() -> tuple[Promise, ...]:
+    """Every clause, whatever judges it, in catalogue order."""
+    found: list[Promise] = []
     for family in FAMILIES:
         folder = importlib.import_module(f"{package.__name__}.{family}")
         for entry in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{entry.name}")
             if hasattr(module, "ID"):
-                found.append(_clause(module))
+                found.append(_promise(module))
     return tuple(sorted(found, key=_place))
+
+
+@cache
+def all_clauses() -> tuple[Clause, ...]:
+    """All clauses that can be judged from a history, in catalogue order."""
+    return tuple(clause for clause in catalogue() if isinstance(clause, Clause))
+
+
+@cache
+def all_ids() -> frozenset[str]:
+    """The ids of all clauses, whatever judges them."""
+    return frozenset(clause.id for clause in catalogue())
 
 
 @cache

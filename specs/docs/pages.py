@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Iterable
 from textwrap import dedent
 
-from specs.clauses.base import Clause
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.base import Clause, Promise
+from specs.clauses.catalogue import catalogue
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
 from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
 from specs.history.text import VERBS, parse_history
+from specs.model.rules import RULES
 from specs.profiles import load, names
 from specs.verdicts.examine import examine
 
@@ -26,7 +27,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def clauses_page() -> str:
     """`docs/clauses.md`: one section for each clause, in catalogue order."""
-    clauses = all_clauses()
+    clauses = catalogue()
     profiles = [(name, load(name)) for name in names()]
     signs = {"claimed": "claimed", "allowed": "allowed", "not_applicable": "–"}
     parts = [
@@ -68,21 +69,24 @@ def clauses_page() -> str:
     return "\n".join(parts)
 
 
-def _anchor(clause: Clause) -> str:
+def _anchor(clause: Promise) -> str:
     heading = f"{clause.id} {clause.title}".lower()
     return "".join(c if c.isalnum() or c == "-" else "-" if c == " " else "" for c in heading)
 
 
-def _clause_section(clause: Clause) -> str:
-    info, rows = parse_history(clause.shortest_violation)
-    explanation = examine(rows, info, (clause,)).tallies[clause.id].explanation
+def _clause_section(clause: Promise) -> str:
+    judged_for = f" Judged for each: {clause.key.value.replace('_', ' ')}." if isinstance(clause, Clause) else ""
     facts = [
-        f"Kept by: {clause.party.value}. Judged for each: {clause.key.value.replace('_', ' ')}.",
+        f"Kept by: {clause.party.value}.{judged_for}",
         *(f"Premise, {premise.name}: {premise.text}." for premise in clause.premise),
         f"Sources: {', '.join(_link(source) for source in clause.sources)}.",
     ]
     if clause.refines:
         facts.append(f"A special case of {', '.join(clause.refines)}.")
+    if clause.rules:
+        facts.append(f"Asked on the wire: {', '.join(f'{rule} ({RULES[rule].title})' for rule in clause.rules)}.")
+    if clause.vectors:
+        facts.append(f"Held against a table: `specs/vectors/{clause.vectors}`.")
     return "\n".join(
         [
             f"## {clause.id} {clause.title}",
@@ -93,22 +97,30 @@ def _clause_section(clause: Clause) -> str:
             "",
             *(f"- {fact}" for fact in facts),
             "",
-            "Broken by:",
-            "",
-            "```",
-            dedent(clause.shortest_violation).strip("\n"),
-            "```",
-            "",
-            f"> {explanation}.",
-            "",
-            "Allowed, though it looks wrong:",
-            "",
-            "```",
-            dedent(clause.lookalike).strip("\n"),
-            "```",
-            "",
+            *(_examples(clause) if isinstance(clause, Clause) else ()),
         ]
     )
+
+
+def _examples(clause: Clause) -> list[str]:
+    info, rows = parse_history(clause.shortest_violation)
+    explanation = examine(rows, info, (clause,)).tallies[clause.id].explanation
+    return [
+        "Broken by:",
+        "",
+        "```",
+        dedent(clause.shortest_violation).strip("\n"),
+        "```",
+        "",
+        f"> {explanation}.",
+        "",
+        "Allowed, though it looks wrong:",
+        "",
+        "```",
+        dedent(clause.lookalike).strip("\n"),
+        "```",
+        "",
+    ]
 
 
 def _link(source: str) -> str:

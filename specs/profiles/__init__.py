@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from specs.clauses.catalogue import by_id
+from specs.clauses.catalogue import all_ids
 from specs.errors import SpecError
 
 Status = Literal["claimed", "allowed", "not_applicable"]
@@ -123,7 +123,7 @@ def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
 
 def _claim(name: str, clause_id: str, line: Any) -> Claim:
     where = f"profile {name}, {clause_id}"
-    if clause_id not in by_id():
+    if clause_id not in all_ids():
         raise SpecError(f"profile {name} names the unknown clause {clause_id}")
     if not isinstance(line, dict) or line.get("status") not in _STATUSES:
         raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")

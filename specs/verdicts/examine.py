@@ -91,7 +91,9 @@ class Examiner:
     def __init__(self, info: RunInfo, clauses: Sequence[Clause] | None = None) -> None:
         self.info = info
         self.context = Context(info)
-        self.benches = [_Bench(clause, self.context) for clause in (all_clauses() if clauses is None else clauses)]
+        chosen = all_clauses() if clauses is None else clauses
+        self.benches = [_Bench(clause, self.context) for clause in chosen if clause.unmet(info) is None]
+        self._unmet = [clause for clause in chosen if clause.unmet(info) is not None]
         self.facts = RunFacts()
         self._panels = [
             _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
@@ -139,11 +141,14 @@ class Examiner:
                 tally.witness, tally.explanation = witness(bench.clause, bench.best, self.info)
                 tally.witness_certain = bench.best.certain
             tallies[bench.clause.id] = tally
+        tallies.update((clause.id, Tally()) for clause in self._unmet)
         return Examination(tallies, self.facts, list(why_cut))
 
     def first_finding(self) -> Finding | None:
         """End the history; the first violation of the first clause, a certain one before a possible one."""
         self._end_until(None)
+        if not self.benches:
+            return None  # the run does not meet a premise of the clause
         bench = self.benches[0]
         bench.finish()
         return bench.best
@@ -268,6 +273,8 @@ def examine(
 def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[Finding]:
     """All findings of one clause, in the order in which they are made."""
     examiner = Examiner(info, (clause,))
+    if not examiner.benches:
+        return []
     found = examiner.benches[0].kept = []
     examiner.feed(rows)
     examiner.result()

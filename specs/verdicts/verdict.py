@@ -152,6 +152,8 @@ def judge_clause(clause: Clause, tally: Tally, info: RunInfo, profile: Profile, 
     reason = ""
     if claim.status == "not_applicable":
         verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
+    elif tally == Tally() and (premise := clause.unmet(info)) is not None:  # of many runs some may have met it
+        verdict, reason = ClauseVerdict.NOT_CLAIMED, f"its premise is not met: {premise.name}"
     elif is_own_code_on_foreign_target(names, info):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
     elif tally.violations:

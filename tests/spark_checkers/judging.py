@@ -24,13 +24,13 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
         bench.kept = []
     examiner.feed(rows)
     tallies = examiner.result().tallies
-    return {
-        bench.clause.id: (
+    found: dict[str, Found] = {clause.id: (0, []) for clause in clauses}
+    for bench in examiner.benches:
+        found[bench.clause.id] = (
             tallies[bench.clause.id].opportunities,
             sorted((tuple(row.seq_begin for row in each.rows), each.certain) for each in bench.kept or ()),
         )
-        for bench in examiner.benches
-    }
+    return found
 
 
 def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
@@ -40,7 +40,8 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
 def by_twins(rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19) -> dict[str, Found]:
     """What the twins find, in this process. least: of how many rows, at least, whole keys are judged together."""
     found: dict[str, Found] = {twin.id: (0, []) for twin in twins}
-    for each in judge_in_memory(rows_to_table(rows), twins, {info.run: context_of(rows, info)}, least):
+    chosen = [twin for twin in twins if twin.clause.unmet(info) is None]
+    for each in judge_in_memory(rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least):
         times, violations = found[each.clause]
         violations.extend((seqs, certain) for _run, seqs, certain in each.violations)
         found[each.clause] = (times + sum(each.opportunities.values()), violations)

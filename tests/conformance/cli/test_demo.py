@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from conformance import demo
 from conformance.cli.main import Root
 from conformance.reports.view import VerdictView, open_run
+from specs.history.runinfo import RunInfo, write_runinfo
 from specs.verdicts.verdict import ClauseVerdict
 
 Run = Callable[..., Result]
@@ -116,3 +117,12 @@ def test_expectations_of_a_broker(refuted_run: tuple[Result, Path]) -> None:
         "expected at least 10 broker promises to be upheld, there were 6"
     )
     assert expect(replace(verdict, clauses=(*kept, gate))) is None
+
+
+def test_a_second_demo_makes_room_for_its_history(tmp_path: Path) -> None:
+    """What an earlier one generated goes; what somebody recorded stays."""
+    for target in ("generated", "rocketmq:127.0.0.1:9876"):
+        write_runinfo(tmp_path / target, RunInfo("r", target=target))
+        demo._remove_generated(tmp_path / target)
+    demo._remove_generated(tmp_path / "nothing")
+    assert [path.name for path in tmp_path.iterdir()] == ["rocketmq:127.0.0.1:9876"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.session import Session
 from reference_impl.core.broker import BrokerConfig
@@ -69,3 +70,21 @@ def test_a_broker_of_the_other_dialect_is_told_apart(tmp_path: Path) -> None:
     found = broken_rules(tmp_path, None, 15, wire_4)
     assert found <= {"WIR-6", "WIR-10", "WIR-15", "WIR-16", "WIR-17", "WIR-20"}
     assert {"WIR-6", "WIR-15"} <= found
+
+
+def test_a_late_notice_of_another_group_is_passed_over(tmp_path: Path) -> None:
+    """A member of two groups hears of the one that was asked for, whatever else arrives first."""
+    with (
+        ThreadedCluster(BrokerConfig.from_plan(Config())) as cluster,
+        Journal(tmp_path, "wire", common={"level": Level.WIRE}) as journal,
+    ):
+        names = ("alice", "bob", "carol")
+        clients = {name: WireClient(name, cluster.brokers["b0"], "b0", journal) for name in names}
+        for name, group in (("alice", "audit"), ("alice", "billing")):
+            clients[name].heartbeat(group, "orders")
+            assert clients[name].hears_of(group, 5)
+        for name, group in (("bob", "audit"), ("carol", "billing")):
+            clients[name].heartbeat(group, "orders")
+        assert clients["alice"].hears_of("billing", 5)
+        for client in clients.values():
+            client.close()

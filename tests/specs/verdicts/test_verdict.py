@@ -228,3 +228,16 @@ def test_merged_examinations_keep_the_first_certain_witness() -> None:
     assert tally.witness_certain
     assert total.refuted() == ("LSE-1",)
     assert total.facts.rows == 6
+
+
+def test_a_clause_whose_premise_the_run_does_not_meet_is_not_claimed() -> None:
+    """It is not judged either: what is no promise there can't be broken there."""
+    clause = get("RTY-3")
+    info, rows = parse_history(clause.shortest_violation)
+    twos = replace(info, config=replace(info.config, batch=2))
+    assert examine(rows, info, (clause,)).refuted() == ("RTY-3",)
+    found = examine(rows, twos, (clause,))
+    assert found.refuted() == ()
+    (judged,) = conclude(found, twos, load("reference"), clauses=(clause,)).clauses
+    assert judged.verdict is ClauseVerdict.NOT_CLAIMED
+    assert judged.reason == "its premise is not met: batch of one"

@@ -1,0 +1,1 @@
+"""ASG, over columns."""

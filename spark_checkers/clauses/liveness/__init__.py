@@ -1,0 +1,1 @@
+"""LIV, over columns."""

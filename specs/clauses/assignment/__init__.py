@@ -1,0 +1,1 @@
+"""ASG: who works on which queue."""

@@ -1,0 +1,1 @@
+"""LIV: that work goes on, once what was broken is healed."""
