@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 
 import pytest
 
@@ -16,5 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    with contextlib.suppress(ValueError):  # not the main thread: whoever runs us there looks after signals
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # A shell lets its background jobs ignore Ctrl-C, and so would every process that a test interrupts.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--rewrite") and os.environ.get("CI", "").lower() not in ("", "0", "false"):
         raise pytest.UsageError("--rewrite changes the expected answers, so nobody may use it where CI is set")

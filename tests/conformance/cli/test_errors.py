@@ -231,7 +231,10 @@ def test_an_interrupted_run_says_so(profile: str, tmp_path: Path, number: signal
         assert process.stderr is not None
         head = [process.stderr.readline() for _ in range(2)]  # the seed, and the first progress
         process.send_signal(number)
-        rest = process.stderr.read()
+        try:
+            _, rest = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert "seed" in head[0]
     assert process.returncode == code
     assert "Traceback" not in rest
