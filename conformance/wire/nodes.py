@@ -100,8 +100,9 @@ class PlanRunner:
             self._messages += 1
             key = args.get("key")
             seq = None
-            if key is not None:
+            level = args.get("delay_level")
+            if key is not None and not level:
                 seq = self._key_seq[key] = self._key_seq.get(key, 0) + 1
             message_id = f"{self._prefix}m{self._messages}"
             body = message_id.encode()
-            await node.send(SendMessage(message_id, args["topic"], body, key, seq, None, message_id))
+            await node.send(SendMessage(message_id, args["topic"], body, key, seq, None, message_id, level))

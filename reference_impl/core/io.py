@@ -114,6 +114,7 @@ class SendMessage:
     key_seq: int | None = None
     tags: str | None = None
     message_id: str | None = None  # the UNIQ_KEY; made by the producer when None
+    delay_level: int | None = None  # not to be seen before the time of that level, 1 is the first
 
 
 Input = (

@@ -50,6 +50,7 @@ from reference_impl.protocol.headers import (
     UnregisterClientHeader,
 )
 from reference_impl.protocol.message import (
+    PROPERTY_DELAY,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_KEY,
@@ -334,6 +335,8 @@ class Producer:
             properties[PROPERTY_TAGS] = message.tags
         if message.key_seq is not None:
             properties[KEY_SEQ] = str(message.key_seq)
+        if message.delay_level is not None:
+            properties[PROPERTY_DELAY] = str(message.delay_level)
         return pack_properties(properties)
 
     def select(self, key: str, queues: Sequence[Queue]) -> Queue:
@@ -370,6 +373,7 @@ class Producer:
             "attempt": sending.attempt,
             "body_hash": sending.body_hash,
             "tags": message.tags,
+            "delay_level": message.delay_level,
         }
         sending.op = self._begin(Kind.SEND, fields)
         on_end = partial(self._sent, sending)

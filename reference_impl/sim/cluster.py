@@ -357,17 +357,25 @@ class Cluster:
         self._fault_note("clock_step", node)
         found.skew_ms += ms
 
-    def _do_send(self, client: str, topic: str, count: int, key: str | None = None) -> None:
-        """The messages get their numbers in any case, so that they do not depend on who runs."""
+    def _do_send(
+        self, client: str, topic: str, count: int, key: str | None = None, delay_level: int | None = None
+    ) -> None:
+        """The messages get their numbers in any case, so that they do not depend on who runs.
+
+        A delayed message has no number among those of its key: its place in the queue is decided at its release.
+        """
         messages = []
         for _ in range(count):
             self.message_number += 1
             number = self.message_number
-            sequence = self._key_seqs.get((topic, key or ""), 0) + 1
-            self._key_seqs[topic, key or ""] = sequence
+            key_seq = None
+            if key is not None and not delay_level:
+                key_seq = self._key_seqs[topic, key] = self._key_seqs.get((topic, key), 0) + 1
             body = f"message {number} of the plan".encode()
-            key_seq = None if key is None else sequence
-            messages.append(io.SendMessage(number, topic, body, key, key_seq, message_id=f"m{number}"))
+            message_id = f"m{number}"
+            messages.append(
+                io.SendMessage(number, topic, body, key, key_seq, message_id=message_id, delay_level=delay_level)
+            )
         node = self._nodes[client]
         if not node.alive or client not in self._clients or self._clients[client].kind != "producer":
             return

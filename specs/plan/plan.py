@@ -53,6 +53,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "topic": ("string", True),
         "key": ("string", False),
         "count": ("integer", True),  # one after the other, each acknowledged (or given up) before the next
+        "delay_level": ("integer", False),  # 1 is the first of the broker's table; not seen before its time
     },
     "broker_crash": {"broker": (NODE, True)},  # memory is lost, the store is not
     "broker_restart": {"broker": (NODE, True)},

@@ -67,13 +67,14 @@ class Sending:
         if header.topic.startswith(RETRY_PREFIX):
             self._diversion.divert(now_ms, draft, header.max_reconsume_times, request.version)
         transaction = self._add_unique_key(draft)
+        queue_id = draft.queue_id  # of a delayed message: the one it is meant for, though it waits in another
         stored = self.accept(now_ms, draft, out)
         return request.reply(
             ResponseCode.SUCCESS,
             {
                 **_OK,
                 "msgId": stored.offset_id,
-                "queueId": str(draft.queue_id),
+                "queueId": str(queue_id),
                 "queueOffset": str(stored.queue_offset),
                 **transaction,
             },

@@ -130,6 +130,7 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
         "attempt": 1,
         "body_hash": zlib.crc32(b"body"),
         "tags": "a",
+        "delay_level": None,
     }
     assert java_hash("k") % 4 == 3
     assert bench.begun() == [fields]
@@ -140,6 +141,12 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
     effects = bench.stored(queue_id=1, offset=9)
     assert bench.ended() == [(Outcome.OK, {"code": 0, "queue_id": 1, "queue_offset": 9})]
     assert effects[-1] == SendDone(1, Outcome.OK, 0, 1, 9, "m1")
+
+
+def test_a_delayed_message_asks_for_its_level(bench: Bench) -> None:
+    bench.send("k", delay_level=4)
+    (header,) = bench.headers
+    assert (header.property_map["DELAY"], bench.begun()[0]["delay_level"]) == ("4", 4)
 
 
 def test_start_registers_and_says_so(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from reference_impl.mutants import load
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.listener import Listener
-from reference_impl.sim.simulate import parties_of, simulate
+from reference_impl.sim.simulate import parties_of, simulate, with_config
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
@@ -295,3 +295,39 @@ def test_the_first_message_of_a_batch_that_has_a_rule_decides() -> None:
     listener = Listener((ListenerRule(outcome=Outcome.NULL, key="k"), ListenerRule(outcome=Outcome.THREW, number=3)))
     batch = [message(1), message(2, "k"), message(3)]
     assert listener.decide(0, "alice", LANE, batch, [1, 1, 1]).outcome is Outcome.NULL
+
+
+def test_a_delayed_message_of_a_plan_is_delivered_at_its_level_whatever_dies() -> None:
+    """Level 2 is five seconds; the broker dies while they pass, and the message has no number of its key."""
+    plan = plan_of(
+        act(500, "send", client="p", topic="orders", key="k", count=1, delay_level=1),
+        act(500, "send", client="p", topic="orders", key="k", count=2, delay_level=2),
+        act(600, "send", client="p", topic="orders", key="k", count=1),
+        act(1_800, "broker_crash", broker="b0"),
+        act(2_000, "broker_restart", broker="b0"),
+    )
+    rows = simulate(with_config(plan, {"heartbeat_ms": 1_000}))[1]
+    sent = {row.message_id: row for row in of(rows, Kind.SEND)}
+    assert {row.message_id: (row.delay_level, row.key_seq) for row in sent.values()} == {
+        "m1": (1, None),
+        "m2": (2, None),
+        "m3": (2, None),
+        "m4": (None, 1),
+    }
+    calls = {row.message_id: row for row in of(rows, Kind.DELIVER)}
+    assert list(calls) == ["m4", "m1", "m2", "m3"]
+    waited_ms = {name: (row.started_us - sent[name].started_us) // 1000 for name, row in calls.items()}
+    assert (waited_ms["m1"] // 100, waited_ms["m2"] // 1000) == (10, 5)
+
+
+def test_a_dead_letter_of_a_4_9_broker_waits_for_its_level() -> None:
+    """One retry allowed: level 3 + 1, thirty seconds; the copy is recorded with the level that was asked for."""
+    plan = plan_of(
+        act(100, "send", client="p", topic="orders", count=1), rules=(ListenerRule(outcome=Outcome.SUSPEND, number=1),)
+    )
+    rows = simulate(with_config(plan, {"dialect": "4.9"}))[1]
+    (given_up,) = of(rows, Kind.DEAD_LETTER)
+    copies = [(row.topic, row.queue_id, row.delay_level) for row in of(rows, Kind.APPEND) if row.origin_id == "m1"]
+    assert copies == [("SCHEDULE_TOPIC_XXXX", 3, 4), ("%DLQ%billing", 0, None)]
+    (read,) = [row for row in of(rows, Kind.READ) if row.origin_id == "m1"]
+    assert 30_000 <= ((read.wall_us or 0) - (given_up.wall_us or 0)) // 1000 <= 30_010
