@@ -32,6 +32,7 @@ FAULTS = frozenset(
     {
         "crash",
         "broker_crash",
+        "disk_full",
         "pause",
         "cut",
         "hold",

@@ -544,6 +544,34 @@ def invented_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda s=send, r=read: trace.without([s.seq_begin], [r.seq_begin])  # type: ignore[misc]
 
 
+def seen_though_refused(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id and send.attempt in (None, 1):
+            change = {send.seq_begin: {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}}
+            about = (send.seq_begin, read.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def keyed_send_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, _read in _reads(trace):
+        if send.sharding_key is not None and send.attempt == 1:
+            yield lambda s=send: _sent_again(trace, s)  # type: ignore[misc]
+
+
+def _sent_again(trace: Trace, send: Row) -> Planted:
+    unknown = {"outcome": Outcome.UNKNOWN, "code": None, "queue_offset": None}
+    again = trace.another(send, send, 1, attempt=2)
+    return Trace(trace.changed({send.seq_begin: unknown}).rows, trace.info).with_more([again], [send.seq_begin])
+
+
+def changed_body(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
+            change = {read.seq_begin: {"body_hash": (read.body_hash or 0) ^ 1}}
+            about = (send.seq_begin, read.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- lookalikes
 
 
@@ -607,6 +635,28 @@ def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ).without([r.seq_begin], [s.seq_begin])
 
 
+def refused_then_stored(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A send without a key is refused, and stored at its second try."""
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id and send.attempt == 1:
+            yield lambda s=send: _stored_later(trace, s)  # type: ignore[misc]
+
+
+def _stored_later(trace: Trace, send: Row) -> Planted:
+    refused = trace.another(
+        send, send, 1, at_end=False, outcome=Outcome.REFUSED, code=14, queue_offset=None, sharding_key=None
+    )
+    later = Trace(trace.changed({send.seq_begin: {"attempt": 2}}).rows, trace.info)
+    return later.with_more([refused], [send.seq_begin])
+
+
+def content_unknown(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.body_hash is not None:
+            change = {read.seq_begin: {"body_hash": None, "tags": "other"}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
 def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for before, row in _redelivered(trace):
         if row.started_us - (before.ended_us or 0) > 11 * MS:
@@ -649,6 +699,9 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
+    Mutant("seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused),
+    Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
+    Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
 )
 """Each breaks the clause that it names."""
 
@@ -659,6 +712,8 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
+    Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),
+    Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
     Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
 )

@@ -239,6 +239,34 @@ def _told(message: StoredMessage) -> str:
     return "  ".join(words)
 
 
+@says("bodies in TOPIC")
+def bodies(world: World, topic: str) -> list[str]:
+    """The same, with each message's body. A raw client's message has its id for a body."""
+    lines = []
+    for broker in world.brokers:
+        queues = world.store(broker).queues()
+        for name, number in sorted(queues):
+            if name == topic:
+                place = f"{topic}/{broker}/{number}"
+                found = queues[name, number].messages
+                lines += [f"{place}  {_told(message)}  {message.body.decode()}" for message in found]
+    return lines or [f"{topic}  none"]
+
+
+@says("disk of NODE is full")
+def disk_full(world: World, node: str) -> list[str]:
+    """A broker has no room left: it refuses what is sent, and gives what it has."""
+    world.perform("disk_full", {"broker": node})
+    return []
+
+
+@says("disk of NODE has room")
+def disk_room(world: World, node: str) -> list[str]:
+    """And takes messages again."""
+    world.perform("disk_room", {"broker": node})
+    return []
+
+
 @says("retention forgets QUEUE below OFFSET")
 def retention(world: World, queue: Queue, offset: int) -> list[str]:
     """The broker's oldest messages go."""

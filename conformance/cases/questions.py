@@ -182,6 +182,7 @@ def send(
         "attempt": attempt,
         "delay_level": int(properties[PROPERTY_DELAY]) if PROPERTY_DELAY in properties else None,
         "body_hash": zlib.crc32(body),
+        "tags": properties.get(PROPERTY_TAGS),
     }
     command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
     return Question(address, command, read, Kind.SEND, fields)

@@ -418,6 +418,24 @@ class ClusterMachine(RuleBasedStateMachine):
         self.do("broker_restart", broker=broker)
         self.wait(20)
 
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(
+        number=st.integers(0, 1),
+        producer=st.sampled_from(PRODUCERS),
+        key=st.sampled_from((*KEYS, None, None)),
+        count=st.integers(1, 4),
+        full_ms=st.sampled_from((5, 100, 1_200)),
+    )
+    def fill_disk(self, number: int, producer: str, key: str | None, count: int, full_ms: int) -> None:
+        """A broker refuses what is sent to it while its disk is full."""
+        broker = self.pick(self.plan.topology.brokers, number)
+        self.sent += count
+        self.do("disk_full", broker=broker)
+        self.do("send", client=producer, topic=TOPIC, count=count, **({} if key is None else {"key": key}))
+        self.wait(full_ms)
+        self.do("disk_room", broker=broker)
+        self.wait(5)
+
     @rule(
         who=st.sampled_from((*CONSUMERS, "p1")),
         server=st.sampled_from(("b0", "b0", "b1", NAME_SERVER)),

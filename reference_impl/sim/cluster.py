@@ -96,6 +96,7 @@ class Cluster:
         self._dead: set[str] = set()  # clients that crashed and were not started again
         self._last_event_ms = 0  # when something last happened to a message, or a suspended one is due
         self._faults = 0
+        self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
         self._build()
 
@@ -190,6 +191,7 @@ class Cluster:
             self._do_resume(name)
         for name in self.plan.topology.brokers:
             self._do_broker_restart(name)
+            self._do_disk_room(name)
         for client in self.plan.clients:
             node = self._nodes[client.id]
             if client.id in self._dead and not node.alive:
@@ -330,6 +332,21 @@ class Cluster:
     def _do_broker_restart(self, broker: str) -> None:
         if broker in self._stores and not self._nodes[broker].alive:
             self._boot_broker(broker)
+
+    def _do_disk_full(self, broker: str) -> None:
+        store = self._stores.get(broker)
+        if store is None or store.is_full:
+            return
+        store.is_full, store.turned_away = True, 0
+        op = self._full[broker] = ("fault", self._next_fault())
+        self._recorder.begin(op, Kind.FAULT, {**self._party(broker), "detail": f"disk_full {broker}"})
+
+    def _do_disk_room(self, broker: str) -> None:
+        op = self._full.pop(broker, None)
+        if op is not None:
+            store = self._stores[broker]
+            store.is_full = False
+            self._recorder.end(op, Outcome.OK if store.turned_away else Outcome.REFUSED)
 
     def _do_pause(self, node: str) -> None:
         found = self._nodes[node]

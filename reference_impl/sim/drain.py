@@ -91,5 +91,6 @@ def _found(message: StoredMessage) -> dict[str, Any]:
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
+        "tags": message.tags,
         "wall_us": message.store_ms * 1000,
     }

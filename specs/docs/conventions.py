@@ -9,7 +9,9 @@ from specs.vocabulary import Kind, Level, Outcome
 CONVENTIONS: Mapping[Kind, str] = {
     Kind.APPEND: "A broker stored a message; level `store`.",
     Kind.SEND: "One send of one message. When `ok`: `queue_id` and `queue_offset` say where it lies. `attempt` counts "
-    "the tries of one message id. With a `delay_level` above 0 `queue_id` is the queue it is meant for and "
+    "the tries of one message id. Here as in DELIVER and READ, a row with `body_hash` shows the whole message: no "
+    "`tags`, or no `sharding_key`, then means that it has none. "
+    "With a `delay_level` above 0 `queue_id` is the queue it is meant for and "
     "`queue_offset` its place among those that wait; it has no `key_seq`.",
     Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "
     "with a `code` other than 0 is an error answer and says nothing about the lane.",

@@ -57,6 +57,8 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     },
     "broker_crash": {"broker": (NODE, True)},  # memory is lost, the store is not
     "broker_restart": {"broker": (NODE, True)},
+    "disk_full": {"broker": (NODE, True)},  # sends are refused, until there is room again
+    "disk_room": {"broker": (NODE, True)},
     "pause": {"node": (NODE, True)},
     "resume": {"node": (NODE, True)},
     "cut": {"a": (NODE, True), "b": (NODE, True)},  # connections are reset, new ones refused

@@ -243,6 +243,7 @@ class _History:
                 "commit_mode": mode,
                 "outcome": outcome,
                 "suspend_ms": suspend,
+                **self._content(),
             }
             for index in range(size)
         ]
@@ -261,18 +262,25 @@ class _History:
             "broker": "b0",
             "queue_id": queue,
             "message_id": f"m{queue}-{offset}",
-            "attempt": 1,
+            "attempt": self._pick((1, 1, 1, 2)),
             "sharding_key": f"k{offset % 2}",
             "key_seq": offset // 2,
             "outcome": outcome,
-            "code": self._pick((0, 0, 0, 10, None)),
+            "code": self._pick((0, 0, 0, 10, 14, None)),
+            **self._content(),
         }
         if outcome is Outcome.OK or self._pick(range(3)) == 0:
             fields["queue_offset"] = offset
         elif self._pick(range(2)):
             fields.update(queue_id=None, broker=None)
         self._add(Kind.SEND, fields)
+        if self._pick(range(4)) == 0:
+            again = {"attempt": 3, "client_id": self._pick(("shop", "shop", "stall")), "queue_offset": None}
+            self._add(Kind.SEND, {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))})
         self.sent[queue] += 1
+
+    def _content(self) -> dict[str, Any]:
+        return {"body_hash": self._pick((None, 1, 1, 1, 1, 2)), "tags": self._pick((None, None, None, None, "red"))}
 
     def _rare(self, client: str, lane: dict[str, Any], me: dict[str, Any]) -> None:
         who = {"client_id": client, "process": client}
@@ -324,6 +332,8 @@ class _History:
                 "queue_offset": offset + self._pick((0, 0, 0, 0, 0, 1)),
                 "message_id": None if self._pick(range(20)) == 0 else message,
                 "origin_id": origin,
+                "sharding_key": f"k{offset % 2}",
+                **self._content(),
                 "outcome": Outcome.OK,
                 "wall_us": 10**9 + self.now - self._pick((0, 10 * MS, 50 * MS, 100 * MS)),
             }

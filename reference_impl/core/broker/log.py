@@ -91,6 +91,8 @@ class BrokerStore:
         self.offsets: dict[OffsetKey, dict[int, int]] = {}
         self.delayed_done: dict[int, int] = {}  # by delay level: the next offset of its queue to be delivered
         self.end = 0  # of the log, in bytes
+        self.is_full = False  # the disk takes no further message of a client's
+        self.turned_away = 0  # so many messages were refused while it was
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._by_place: dict[int, StoredMessage] = {}
 

@@ -148,7 +148,14 @@ class Sending:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the body is larger than {config.body_bytes_max} bytes")
         if header.properties and len(header.properties.encode()) > MAX_PROPERTIES_BYTES:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the properties exceed {MAX_PROPERTIES_BYTES} bytes")
+        self.check_room()
         return topic
+
+    def check_room(self) -> None:
+        """A full disk takes no messages; what lies there can be read all the same."""
+        if self._parts.store.is_full:
+            self._parts.store.turned_away += 1
+            raise Refused(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk is full")
 
     def _add_unique_key(self, draft: Draft) -> dict[str, str]:
         """5.x: every message has a unique key, and the answer tells it."""

@@ -48,6 +48,8 @@ class SendBack:
         message = self._parts.store.at(header.offset)
         if message is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+        if self._parts.store.is_full:
+            raise Refused(ResponseCode.SYSTEM_ERROR, "the disk is full")
         self._storing.store(now_ms, self.copy(message, header, group, request.version), out)
         return request.reply(ResponseCode.SUCCESS)
 

@@ -17,6 +17,7 @@ Source: `ConsumeMessageOrderlyService` of apache/rocketmq.
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -128,6 +129,8 @@ class Listening(DeadLetters):
             "key_seq": int(sequence) if sequence is not None and sequence.isdecimal() else None,
             "reconsume_times": pq.times(message),
             "attempt": tries,
+            "body_hash": zlib.crc32(message.body),
+            "tags": message.tags,
         }
 
     # ------------------------------------------------------------ the result

@@ -171,6 +171,17 @@ def members_after_a_disconnect(wire: Any) -> Any:
     return wire.broker.parts.members.client_ids("billing")
 
 
+def messages_sent_to_a_full_disk(wire: Any) -> Any:
+    wire.store.is_full = True
+    return wire.send().code, len(wire.messages("orders"))
+
+
+def bodies_of_ten_sends(wire: Any) -> Any:
+    for number in range(10):
+        wire.send(f"body {number}".encode())
+    return [message.body for message in wire.messages("orders")]
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -199,6 +210,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "unlock-frees-nothing": owner_unlocks,
     "dead-letter-of-another-group": dead_letters,
     "empty-read-commits-zero": fetch_after_an_empty_pull,
+    "refused-though-stored": messages_sent_to_a_full_disk,
+    "body-of-another": bodies_of_ten_sends,
     "gone-member-listed": members_after_a_disconnect,
 }
 EVERY_MUTANT = mutants.all_mutants() + mutants.all_mutants(mutants.MODEL)

@@ -1,0 +1,44 @@
+"""SND-10 over columns: per message, every row that shows it whole against its first send."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    body, tags, key = rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    sends = positions(whole & rows.are(Kind.SEND))
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    where = positions(whole & (rows.are(Kind.DELIVER) | read))
+    if not len(sends) or not len(where):
+        return
+    message, count = dense(rows.run, rows.source)
+    first = np.full(count, -1, np.int64)
+    first[message[sends[::-1]]] = sends[::-1]
+
+    def differs(place: Ints, other: Ints) -> Mask:
+        different: Mask = (body[place] != body[other]) | (tags[place] != tags[other]) | (key[place] != key[other])
+        return different
+
+    # From the first send with another content on, nothing is said about a message.
+    until = np.full(count, NEVER, np.int64)
+    others = sends[differs(sends, first[message[sends]])]
+    np.minimum.at(until, message[others], rows.begin[others])
+    seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
+    sent = first[message[where]]
+    judged = (sent >= 0) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
+    where, sent = where[judged], sent[judged]
+    findings.at_stake(where)
+    changed = differs(where, sent)
+    findings.violated(sent[changed], where[changed])
+
+
+TWIN = Twin("SND-10", ("message_id", "origin_id", "outcome", "body_hash", "tags", "sharding_key"), kernel)
+find = TWIN.find

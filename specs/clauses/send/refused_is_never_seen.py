@@ -1,0 +1,107 @@
+"""A message whose every send was refused is neither read nor delivered.
+
+A refusal is an answer with a code that says that nothing was stored. The codes 10 to 12 say that the message *is*
+stored, and code 1, a broker's internal error, says nothing for certain; an attempt that ended with one of these,
+without an answer, or without a code may have stored the message, and so excuses it. Every attempt up to the last
+must be in the history. A copy among the retries or dead letters shows its original. Requests are carried by
+connections that lose them or deliver them once: a request that a network doubles is no part of this promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, Context, Finding, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "SND-3"
+TITLE = "refused is never seen"
+STATEMENT = "A message whose every send was refused is never read or delivered."
+PARTY = Party.BROKER
+KEY = Key.MESSAGE
+PREMISE = ()
+SOURCES = ("docs/sources.md#send",)
+KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+
+NOT_CERTAIN = frozenset({0, 1, 10, 11, 12})
+"""Answer codes after which a message lies in its queue, or may lie there."""
+ATTEMPTS_MAX = 9
+"""Of a message with more attempts nothing is said: a witness is short."""
+
+
+def is_refused(row: Row) -> bool:
+    """Does the answer to this send say that nothing was stored?"""
+    return (
+        row.outcome is Outcome.REFUSED
+        and row.seq_end is not None
+        and row.code is not None
+        and row.code not in NOT_CERTAIN
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SeenThoughRefused(Finding):
+    refused: tuple[Row, ...]
+    seen: Row
+
+
+class MessageJudge(Judge):
+    """Remembers the refusals of one message, and the first time that it was seen."""
+
+    __slots__ = ("attempts", "may_be_stored", "refused", "seen")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.refused: list[Row] = []
+        self.attempts = 0  # the highest number of an attempt
+        self.may_be_stored = False
+        self.seen: Row | None = None
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.SEND:
+            if self.seen is None and (row.kind is Kind.DELIVER or row.outcome is Outcome.OK):
+                self.seen = row
+        elif is_refused(row) and not self.may_be_stored and len(self.refused) < ATTEMPTS_MAX:
+            self.refused.append(row)
+            self.attempts = max(self.attempts, row.attempt or 1)
+        else:
+            self.may_be_stored = True
+            self.refused.clear()
+        return NOTHING
+
+    def finish(self) -> Iterable[Finding]:
+        if self.may_be_stored or not self.refused or self.attempts > len(self.refused):
+            return NOTHING
+        self.opportunities += 1
+        return NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)
+
+
+judge = MessageJudge
+
+
+def explain(found: SeenThoughRefused) -> str:
+    last, seen = found.refused[-1], found.seen
+    times = f"all {len(found.refused)} times" if len(found.refused) > 1 else "once"
+    what = "read" if seen.kind is Kind.READ else "was given"
+    return (
+        f"{who(last)} sent message {last.message_id} and was refused {times} (code {last.code} at {at(last)}), but "
+        f"{who(seen)} {what} it at offset {seen.queue_offset} of {seen.queue} at {at(seen)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    shop   sends     orders/b0/3           id=m17 attempt=1 code=14 refused
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    shop   sends     orders/b0/3           id=m17 attempt=1 code=14 refused
+    6ms..9ms    shop   sends     orders/b0/2           id=m17 attempt=2 offset=8 ok        # the next try was stored
+    10ms..11ms  alice  delivers  billing/orders/b0/2   offset=8 id=m17 success
+    12ms..15ms  shop   sends     orders/b0/3           id=m18 attempt=1 code=14 refused
+    16ms..      shop   sends     orders/b0/2           id=m18 attempt=2                    # not answered: may be stored
+    20ms..21ms  alice  delivers  billing/orders/b0/2   offset=9 id=m18 success
+    22ms..23ms  shop   sends     orders/b0/3           id=m19 code=10 refused              # stored, not flushed in time
+    24ms..25ms  alice  delivers  billing/orders/b0/3   offset=17 id=m19 success
+"""

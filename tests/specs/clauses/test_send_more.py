@@ -1,0 +1,135 @@
+"""Further examples of the clauses about sends, as text: the other ways to break them, and their excuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from specs.clauses.catalogue import get
+from specs.history.text import parse_history
+from specs.verdicts.examine import examine, find_violations
+
+
+@dataclass(frozen=True)
+class Example:
+    """violations: how often the clause is broken by the history; why: what the example shows."""
+
+    clause: str
+    violations: int
+    why: str
+    text: str
+
+
+EXAMPLES = (
+    # ---------------------------------------------------------------- SND-3
+    Example(
+        "SND-3",
+        1,
+        "a message that is read before its refusal arrives was stored all the same",
+        """
+        0ms..9ms  shop   sends  orders/b0/3  id=m1 code=14 refused
+        5ms       drain  reads  orders/b0/3  offset=0 id=m1 ok
+        """,
+    ),
+    Example(
+        "SND-3",
+        1,
+        "every attempt was refused, and a copy shows that one was stored",
+        """
+        0ms..1ms  shop   sends  orders/b0/3                id=m1 attempt=1 code=14 refused
+        2ms..3ms  shop   sends  orders/b1/3                id=m1 attempt=2 code=16 refused
+        9ms       drain  reads  billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m1 ok
+        """,
+    ),
+    Example(
+        "SND-3",
+        0,
+        "an attempt is missing, and it may have stored the message",
+        """
+        2ms..3ms  shop   sends  orders/b1/3  id=m1 attempt=2 code=16 refused
+        9ms       drain  reads  orders/b0/3  offset=0 id=m1 ok
+        """,
+    ),
+    Example(
+        "SND-3",
+        0,
+        "an internal error may come after the append, and a failure without a code is no answer",
+        """
+        0ms..1ms  shop   sends  orders/b0/3  id=m1 code=1 refused
+        0ms..1ms  shop   sends  orders/b0/3  id=m2 refused
+        9ms       drain  reads  orders/b0/3  offset=0 id=m1 ok
+        9ms       drain  reads  orders/b0/3  offset=1 id=m2 ok
+        """,
+    ),
+    Example(
+        "SND-3",
+        0,
+        "with more attempts than a witness can show nothing is said",
+        "".join(f"{n}ms..{n}ms shop sends orders/b0/3 id=m1 attempt={n} code=14 refused\n" for n in range(1, 11))
+        + "99ms drain reads orders/b0/3 offset=0 id=m1 ok",
+    ),
+    # ---------------------------------------------------------------- SND-4
+    Example(
+        "SND-4",
+        2,
+        "each further try counts, at whatever queue",
+        """
+        0ms..1ms  shop  sends  orders/b0/3  id=m1 key=k1 attempt=1 code=14 refused
+        1ms..2ms  shop  sends  orders/b0/2  id=m1 key=k1 attempt=2 code=14 refused
+        2ms..3ms  shop  sends  orders/b1/2  id=m1 key=k1 attempt=3 offset=0 ok
+        """,
+    ),
+    Example(
+        "SND-4",
+        0,
+        "another client that sends the same id is another producer",
+        """
+        0ms..1ms  shop   sends  orders/b0/3  id=m1 key=k1 attempt=1 unknown
+        1ms..2ms  stall  sends  orders/b0/3  id=m1 key=k1 attempt=2 offset=0 ok
+        """,
+    ),
+    # ---------------------------------------------------------------- SND-10
+    Example(
+        "SND-10",
+        3,
+        "body, tags and key each count, wherever the message is seen",
+        """
+        0ms..1ms  shop   sends     orders/b0/3          offset=0 id=m1 body=1 tags=red key=k1 ok
+        1ms..2ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=2 tags=red key=k1 success
+        3ms..4ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 tags=red success
+        9ms       drain  reads     orders/b0/3          offset=0 id=m1 body=1 tags=blue key=k1 ok
+        """,
+    ),
+    Example(
+        "SND-10",
+        1,
+        "a send without an answer says what was sent as well",
+        """
+        0ms..     shop   sends  orders/b0/3  id=m1 body=1
+        9ms       drain  reads  orders/b0/3  offset=0 id=m1 body=2 ok
+        """,
+    ),
+    Example(
+        "SND-10",
+        0,
+        "an id that was sent with two contents means nothing any more",
+        """
+        0ms..1ms  shop   sends  orders/b0/3  offset=0 id=m1 attempt=1 body=1 ok
+        2ms..3ms  shop   sends  orders/b0/3  offset=1 id=m1 attempt=2 body=2 ok
+        9ms       drain  reads  orders/b0/3  offset=0 id=m1 body=1 ok
+        9ms       drain  reads  orders/b0/3  offset=1 id=m1 body=2 ok
+        """,
+    ),
+)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.clause}: {example.why}")
+def test_the_example_is_judged_as_it_says(example: Example) -> None:
+    """As often as the example says, and each violation's evidence alone is refuted again."""
+    info, rows = parse_history(example.text)
+    found = find_violations(get(example.clause), rows, info)
+    assert len(found) == example.violations
+    for finding in found:
+        assert find_violations(get(example.clause), finding.rows, info)
+    assert examine(rows, info).tallies[example.clause].violations == example.violations
