@@ -47,6 +47,8 @@ def test_happy_path_tells_everything(bench: Any) -> None:
             "key_seq": 7,
             "reconsume_times": 0,
             "attempt": 1,
+            "body_hash": 3685223346,
+            "tags": None,
         }
     ]
     assert b.of(Kind.DELIVER)[0].outcome is Outcome.SUCCESS
