@@ -38,7 +38,8 @@ MS = 1000
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 LEVELS: tuple[Level, ...] = tuple(Level)
-_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP)
+_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT)
+_FRAMES_TWICE = "duplicate "
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class RunContext:
     client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(default_factory=dict)  # CRASH, LEAVE or JOIN
     paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     clock_stepped: int = NEVER  # seq of the first step of a wall clock
+    frames_twice: bool = False  # whether a fault of a link made two frames of one
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -60,7 +62,7 @@ class RunContext:
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
         paused: dict[str, list[tuple[int, int]]] = {}
-        stepped = NEVER
+        stepped, twice = NEVER, False
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
                 died.setdefault(row.broker, []).append(row.seq_begin)
@@ -71,7 +73,9 @@ class RunContext:
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
-        return cls(info, died, state, paused, stepped)
+            elif row.kind is Kind.FAULT:
+                twice = twice or (row.detail or "").startswith(_FRAMES_TWICE)
+        return cls(info, died, state, paused, stepped, twice)
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker crash at a seq in (after, until]?"""

@@ -73,6 +73,9 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
     "slow": ("slow", 0),
 }
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
+MISCHIEF = ("", "", "", "", "frames", "clocks")
+"""What only some runs meet, since clauses have it as a premise that it does not happen: frames that come twice or
+overtake each other, wall clocks that are set."""
 CODES = (
     RequestCode.LOCK_BATCH_MQ,
     RequestCode.UNLOCK_BATCH_MQ,
@@ -160,6 +163,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.decisions: list[ListenerRule] = []
         self.sent = 0
         self.is_manual = False
+        self.mischief = ""
 
     # ------------------------------------------------------------ the plan, as it is written
 
@@ -215,6 +219,7 @@ class ClusterMachine(RuleBasedStateMachine):
         keys=st.integers(0, 4),
         effort=st.sampled_from(("light", "light", "steady", "heavy")),
         trouble=st.sampled_from(tuple(TROUBLES)),
+        mischief=st.sampled_from(MISCHIEF),
     )
     def begin(
         self,
@@ -232,7 +237,9 @@ class ClusterMachine(RuleBasedStateMachine):
         keys: int,
         effort: str,
         trouble: str,
+        mischief: str,
     ) -> None:
+        self.mischief = mischief
         numbers: dict[str, Any] = {**SHORT} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
         mutant = self.collector.mutant
@@ -539,6 +546,35 @@ class ClusterMachine(RuleBasedStateMachine):
     )
     def pass_time(self, limit: str, beyond_ms: int) -> None:
         self.wait(self.limit(limit) + beyond_ms)
+
+    @precondition(lambda self: self.mischief == "clocks")
+    @rule(
+        who=st.sampled_from((*CONSUMERS, "p1", "b0", "b0")),
+        limit=st.sampled_from(("moment", "client", "broker")),
+        beyond_ms=st.sampled_from((-1, 0, 1, 400)),
+        back=st.booleans(),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def step_clock(self, who: str, limit: str, beyond_ms: int, back: bool, gap_ms: int) -> None:
+        """Somebody sets a wall clock by about as much as one of the limits."""
+        ms = self.limit(limit) + beyond_ms
+        self.do("clock_step", node=who, ms=-ms if back else ms)
+        self.wait(gap_ms)
+
+    @precondition(lambda self: self.mischief == "frames")
+    @rule(
+        who=st.sampled_from((*CONSUMERS, "p1")),
+        server=st.sampled_from(("b0", "b0", "b1", NAME_SERVER)),
+        kind=st.sampled_from(("duplicate", "reorder")),
+        size=st.sampled_from((5, 30, 100, 1_500)),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def confuse_frames(self, who: str, server: str, kind: str, size: int, gap_ms: int) -> None:
+        """Frames come twice, or overtake each other, until the link is mended."""
+        if server in (*self.plan.topology.brokers, NAME_SERVER):
+            number = {"percent": min(size, 100)} if kind == "duplicate" else {"ms": size}
+            self.do(kind, a=who, b=server, **number)
+            self.wait(gap_ms)
 
     # ------------------------------------------------------------ strangers
 

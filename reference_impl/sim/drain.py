@@ -61,7 +61,7 @@ def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorde
         if answer is None or answer.code != ResponseCode.SUCCESS:
             break
         for message in decode_all(answer.body):
-            recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message)})
+            recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message, broker)})
         offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
     ended = answer is not None and answer.code in _AT_THE_END
     recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset})
@@ -83,11 +83,11 @@ def group_of(topic: str) -> str | None:
     return None
 
 
-def _found(message: StoredMessage) -> dict[str, Any]:
+def _found(message: StoredMessage, broker: Broker) -> dict[str, Any]:
     return {
         "queue_offset": message.queue_offset,
         "message_id": message.message_id or message.offset_id,
-        "origin_id": message.origin_id,
+        "origin_id": broker.storing.origin_of(message),
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),

@@ -64,6 +64,7 @@ class Connection:
     server: Node
     address: str
     pair: Pair
+    dice: Random
     pending: dict[int, tuple[Any, int]] = field(default_factory=dict)
     client_open: bool = True
     server_open: bool = False
@@ -81,7 +82,8 @@ class Network:
     """All connections and links of a run.
 
     begin_fault(kind, link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
-    than that; with 1 it takes no time.
+    than that; with 1 it takes no time. dice: each connection gets a stream of its own from them, so that what one
+    client does, or no longer does in a shorter plan, changes nothing on another's line.
     """
 
     def __init__(
@@ -95,6 +97,8 @@ class Network:
         self._timeline = timeline
         self._latency_ms = latency_ms
         self._dice = dice
+        self._stream = dice.random()
+        self._opened: dict[tuple[str, str], int] = {}
         self._begin_fault = begin_fault
         self._end_fault = end_fault
         self._servers: dict[str, Node] = {}
@@ -142,11 +146,17 @@ class Network:
                 fault.seen = True
                 return None
         self._number += 1
-        connection = Connection(self._number, client, server, address, pair)
+        connection = Connection(self._number, client, server, address, pair, self._dice_for(client, server))
         self._connections[self._number] = client.connections[address] = connection
-        connection.to_server_ms = self._timeline.now_ms + self._latency()
+        connection.to_server_ms = self._timeline.now_ms + int(connection.dice.random() * self._latency_ms)
         self._timeline.at(connection.to_server_ms, self._open, connection)
         return connection
+
+    def _dice_for(self, client: Node, server: Node) -> Random:
+        """The dice of the client's next connection to the server."""
+        ends = (client.name, server.name)
+        nth = self._opened[ends] = self._opened.get(ends, 0) + 1
+        return Random(f"{self._stream} {client.name} {server.name} {nth}")
 
     def _refusal_ms(self, client: Node, address: str) -> int:
         """How long it takes until a connect fails."""
@@ -191,7 +201,8 @@ class Network:
 
     def _transmit(self, connection: Connection, to_server: bool, command: Command) -> None:
         faults = self._links.get(connection.pair)
-        delay_ms = int(self._dice.random() * self._latency_ms)
+        dice = connection.dice
+        delay_ms = int(dice.random() * self._latency_ms)
         in_order = True
         if faults:
             for fault in list(faults):
@@ -200,22 +211,22 @@ class Network:
                         connection.held.append((to_server, command))
                         fault.seen = True
                         return
-                    case "lose" if self._dice.random() * 100 < fault.number:
+                    case "lose" if dice.random() * 100 < fault.number:
                         fault.seen = True
                         return
                     case "drop_next" if self._is_meant(connection, to_server, command, fault):
                         fault.seen = True
                         self._end(connection.pair, fault)
                         return
-                    case "duplicate" if self._dice.random() * 100 < fault.number:
+                    case "duplicate" if dice.random() * 100 < fault.number:
                         fault.seen = True
                         self._arrive_later(connection, to_server, command, delay_ms)
-                        delay_ms += self._latency()
+                        delay_ms += int(dice.random() * self._latency_ms)
                     case "delay":
                         fault.seen = True
                         delay_ms += fault.number
                     case "reorder":
-                        jitter_ms = int(self._dice.random() * (fault.number + 1))
+                        jitter_ms = int(dice.random() * (fault.number + 1))
                         fault.seen = fault.seen or jitter_ms > 0
                         delay_ms += jitter_ms
                         in_order = False

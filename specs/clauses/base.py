@@ -34,6 +34,9 @@ MS = 1000
 NOTHING: tuple[()] = ()
 """What a judge mostly finds."""
 
+FRAMES_TWICE = "duplicate "
+"""How the detail of such a fault's row begins; the link follows."""
+
 REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE})
 """Requests as their sender saw them. Broker-side (`store`) rows repeat them and are left out unless asked for."""
 
@@ -67,6 +70,9 @@ BATCH_OF_ONE = Premise(
 BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
 NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")
+NO_FRAME_TWICE = Premise(
+    "no frame twice", "nothing on the way made two frames of one; a recorded fault `duplicate` silences the clause"
+)
 DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
 ORDERLY = Premise(
     "orderly",
@@ -132,7 +138,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Context:
-    """What all judges may know of the run so far: deaths, departures, pauses, clock steps.
+    """What all judges may know of the run so far: deaths, departures, pauses, clock steps, frames that come twice.
 
     Kept by the engine, in the total order, before the judges see the same event.
     """
@@ -144,6 +150,7 @@ class Context:
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
     clock_stepped: Row | None = None
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
+    frames_twice: Row | None = None  # the first fault of a link that made two frames of one
 
     @property
     def config(self) -> Config:
@@ -164,6 +171,8 @@ class Context:
                 self.paused[row.client_id] = row
             case Kind.CLOCK_STEP if self.clock_stepped is None:
                 self.clock_stepped = row
+            case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
+                self.frames_twice = row
             case _:
                 pass
 
@@ -181,7 +190,7 @@ class Context:
         """Another run begins."""
         for known in (self.broker_died, self.client_died, self.leaving, self.paused, self.last_death):
             known.clear()
-        self.clock_stepped = None
+        self.clock_stepped = self.frames_twice = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:
         """Was the client paused at any time from `at_us` on?"""
@@ -189,7 +198,7 @@ class Context:
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
 
-CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP})
+CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 
 
 class Judge:

@@ -47,7 +47,7 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.PAUSE: "A client was stopped from begin to end.",
     Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",
     Kind.FAULT: "The harness injected a fault (`detail`) at the begin and healed it at the end; `ok` when its effect "
-    "was seen, else `refused`.",
+    "was seen, else `refused`. A detail that begins with `duplicate` and a blank says that frames came twice.",
 }
 
 OUTCOMES: Mapping[Outcome, str] = {

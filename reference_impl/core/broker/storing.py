@@ -79,7 +79,7 @@ class Storing:
                     "queue_id": stored.queue_id,
                     "queue_offset": stored.queue_offset,
                     "message_id": stored.message_id,
-                    "origin_id": self._origin(stored),
+                    "origin_id": self.origin_of(stored),
                     "sharding_key": stored.sharding_key,
                     "key_seq": int(number) if number.isdecimal() else None,
                     "reconsume_times": stored.reconsume_times,
@@ -133,7 +133,7 @@ class Storing:
             waiting.reconsume_times,
         )
 
-    def _origin(self, stored: StoredMessage) -> str | None:
+    def origin_of(self, stored: StoredMessage) -> str | None:
         """The unique key of the message that this is a copy of.
 
         A copy that the broker made names its origin by place in the log; one that a client made, by unique key.

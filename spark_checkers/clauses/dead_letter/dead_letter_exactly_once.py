@@ -14,11 +14,11 @@ from specs.vocabulary import CommitMode, Kind, Outcome
 class Message:
     """One message and group: its dead letters and the places where it was read, two of each at most."""
 
-    __slots__ = ("incarnation", "letters", "places", "reads", "spoiled")
+    __slots__ = ("letters", "origin", "places", "reads", "spoiled")
 
     def __init__(self) -> None:
         self.letters: list[int] = []
-        self.incarnation = -2
+        self.origin: tuple[int, ...] = ()  # who gave it up, and where it lies
         self.reads: list[int] = []
         self.places: set[tuple[int, int, int]] = set()
         self.spoiled = False
@@ -46,6 +46,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     messages: dict[int, Message] = {}
     manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
+    texts = [rows.text(name) for name in ("incarnation", "topic", "broker")]
+    origins = [*texts, rows.number("queue_id"), rows.offset]
     first_try = np.isin(rows.number("attempt"), (NONE, 1))
     for index in order.tolist():
         row = int(where[index])
@@ -65,12 +67,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
         elif manual[row]:
             message.spoiled = True
         else:
-            incarnation = int(rows.text("incarnation")[row])
-            if not ok[row] or not first_try[row] or (message.letters and incarnation != message.incarnation):
+            origin = tuple(int(column[row]) for column in origins)
+            if not ok[row] or not first_try[row] or (message.letters and origin != message.origin):
                 message.spoiled = True
             elif len(message.letters) < 2:
                 message.letters.append(row)
-                message.incarnation = incarnation
+                message.origin = origin
     for message in messages.values():
         _conclude(message, rows, findings)
 
@@ -84,7 +86,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
     findings.at_stake(np.asarray(letters[:1]))
     if len(letters) > 1:
         findings.violation(letters)
-    elif len(reads) > 1:
+    elif len(reads) > 1 and not rows.context_of(letters[0]).frames_twice:
         findings.violation([letters[0], *reads])
 
 

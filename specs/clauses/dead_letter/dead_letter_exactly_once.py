@@ -2,9 +2,11 @@
 
 Claimed where every dead letter of the message in its group belongs to one incarnation, was acknowledged, and was
 its first try; where the consumer takes one message per call (a batch that is not given up as a whole is given up
-again), and where the message was not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well).
-Otherwise it is *at least* once. Two dead letters of one message are too many, and so are two places in the
-dead-letter topic that hold it. Decided when the history is over.
+again), where the message was not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well), and
+where it lies at one place only (a send that reached the log twice made two messages, and each is given up).
+Otherwise it is *at least* once. Where frames may come twice, so may a dead letter in its topic. Two dead letters of
+one message are too many, and so are two places in the dead-letter topic that hold it. Decided when the history is
+over.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from specs.clauses.base import (
     AUTO_MODE,
     BATCH_OF_ONE,
     DEAD_LETTER_SENT,
+    NO_FRAME_TWICE,
     NOTHING,
     ORDERLY,
     Context,
@@ -40,6 +43,8 @@ PREMISE = (
     AUTO_MODE,
     DEAD_LETTER_SENT,
     Premise("one incarnation", "no other incarnation gave the message up, and each send was its first try"),
+    Premise("one place", "the message was given up at one offset of one queue only"),
+    NO_FRAME_TWICE,
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER})
@@ -50,6 +55,11 @@ def wants(row: Row) -> bool:
     if row.kind is Kind.READ:
         return (row.topic or "").startswith(DLQ_PREFIX)
     return row.kind is not Kind.DELIVER or is_manual(row)
+
+
+def origin_of(row: Row) -> tuple[str | None, str | None, str | None, int | None, int | None]:
+    """Who gave the message up, and where it lies."""
+    return row.incarnation, row.topic, row.broker, row.queue_id, row.queue_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,7 @@ class MessageJudge(Judge):
             group.spoiled = True
             return NOTHING
         as_promised = row.outcome is Outcome.OK and row.attempt in (None, 1)
-        if not as_promised or (group.rows and group.rows[0].incarnation != row.incarnation):
+        if not as_promised or (group.rows and origin_of(group.rows[0]) != origin_of(row)):
             group.spoiled = True
         elif len(group.rows) < 2:
             group.rows.append(row)
@@ -117,7 +127,7 @@ class MessageJudge(Judge):
             self.opportunities += 1
             if len(group.rows) > 1:
                 found.append(TwiceDead(tuple(group.rows)))
-            elif len(group.reads) > 1:
+            elif len(group.reads) > 1 and self.context.frames_twice is None:
                 found.append(TwiceDead((group.rows[0], *group.reads)))
         return found
 
