@@ -1,13 +1,14 @@
 """Grants of one lane that certainly live: what the twins of several lease clauses share.
 
 A grant lives until its owner's unlock may have reached the broker, until it is older than the broker's limit, or
-until the broker crashed. An unlock that was not answered may be applied for a while yet.
+until the broker crashed. An unlock that was not answered may be applied for a while yet. `LastGrant` turns the
+question round: must the asker be granted the lane?
 """
 
 from __future__ import annotations
 
 from spark_checkers.lanes import Machine, Op, ended_before
-from spark_checkers.rows import MS, NEVER, NO_TEXT
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import Outcome
 
 
@@ -72,3 +73,71 @@ class Grants:
 
     def over(self, grant: Op) -> None:
         self.alive.pop(grant.client, None)
+
+
+OWN, RELEASED, EXPIRED = "own", "released", "expired"
+"""Why a lane must be granted."""
+
+
+class LastGrant:
+    """The last grant, its owner's unlock, and requests that may have taken the lane since."""
+
+    __slots__ = ("bound_us", "grant", "limit_us", "machine", "others", "unlock")
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.bound_us = machine.config.delay_bound_ms * MS
+        self.limit_us = (machine.config.broker_lease_ms + 1) * MS
+        self.grant: Op | None = None
+        self.unlock: Op | None = None
+        self.others: list[Op] = []
+
+    def lock_begins(self, op: Op) -> None:
+        if not refuses(op):
+            self.others.append(op)
+
+    def unlock_ends(self, op: Op) -> None:
+        grant = self.grant
+        owners = grant is not None and op.client == grant.client and ended_before(grant, op)
+        if owners and op.outcome is Outcome.OK:
+            self.unlock = op
+
+    def granted(self, op: Op) -> None:
+        before = [*self.others] if self.grant is None else [*self.others, self.grant]
+        self.others = [each for each in before if each.place != op.place and self._until(each) >= op.started]
+        self.grant, self.unlock = op, None
+
+    def _until(self, op: Op) -> int:
+        """The last moment at which the broker may have acted on the request, in µs."""
+        if op.outcome is Outcome.OK and op.ended < NEVER:
+            return op.ended
+        return max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
+
+    def why_free(self, op: Op) -> str:
+        """Why the request must be granted; empty where the last grant does not show that nobody else has the lane."""
+        grant, unlock = self.grant, self.unlock
+        if grant is None or not ended_before(grant, op) or self.machine.broker_died_since(grant):
+            return ""
+        own = grant.client == op.client
+        released = not own and unlock is not None and ended_before(unlock, op)
+        ended = grant.ended if grant.ended < NEVER else 0
+        if not (own or released or op.started - ended >= self.limit_us):
+            return ""
+        for other in self.others:
+            if other.place == op.place or other.client == op.client:
+                continue
+            of_owner = released and other.client == grant.client
+            since = unlock.started if of_owner and unlock is not None else grant.started
+            if self._until(other) >= since:
+                return ""
+        return OWN if own else RELEASED if released else EXPIRED
+
+
+def answers(op: Op) -> bool:
+    """Does the answer say whether the lane was granted?"""
+    return op.outcome is Outcome.OK or refuses(op)
+
+
+def refuses(op: Op) -> bool:
+    """A refusal of the lease; an error code says nothing about the lane."""
+    return op.outcome is Outcome.REFUSED and op.code in (0, NONE)

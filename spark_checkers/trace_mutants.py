@@ -340,6 +340,56 @@ def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
     return trace.with_more([refused], [lock.seq_begin, unlock.seq_begin])
 
 
+def unlock_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in _held(trace):
+        yield lambda a=lock: trace.with_more(  # type: ignore[misc]
+            [
+                _lock(trace, a, 1, str(a.client_id), Outcome.OK)._replace(kind=Kind.UNLOCK),
+                _lock(trace, a, 2, STRANGER, Outcome.REFUSED),
+            ],
+            [a.seq_begin],
+        )
+
+
+def _elsewhere(trace: Trace, lock: Row, after: Row, client: str, outcome: Outcome) -> Row:
+    """A stranger asks for the lane that another group has of the same queue."""
+    asked = trace.another(lock, after, 1, client_id=client, process=client, outcome=outcome)
+    return asked._replace(group="strangers", incarnation=None, code=None, lease_until_us=None)
+
+
+def _later(trace: Trace, row: Row, after_us: int) -> Row | None:
+    """The first row that begins so long after the end of another."""
+    since = (row.ended_us or row.started_us) + after_us
+    return next((each for each in trace.rows if each.seq_begin > row.seq_begin and each.started_us > since), None)
+
+
+def outlived_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    limit = (trace.info.config.broker_lease_ms + 1) * MS
+    for lock in trace.of(Kind.LOCK):
+        late = _later(trace, lock, limit)
+        if late is not None:
+            yield lambda a=lock, b=late: trace.with_more(  # type: ignore[misc]
+                [
+                    _elsewhere(trace, a, a, STRANGER, Outcome.OK),
+                    _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
+                ]
+            )
+
+
+def prolonged_by_a_refusal(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    limit = (trace.info.config.broker_lease_ms + 1) * MS
+    for lock in trace.of(Kind.LOCK):
+        early, late = _later(trace, lock, limit // 2), _later(trace, lock, limit)
+        if early is not None and late is not None and early.seq_begin < late.seq_begin:
+            yield lambda a=lock, b=early, c=late: trace.with_more(  # type: ignore[misc]
+                [
+                    _elsewhere(trace, a, a, STRANGER, Outcome.OK),
+                    _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
+                    _elsewhere(trace, a, c, ANOTHER, Outcome.REFUSED),
+                ]
+            )
+
+
 # ---------------------------------------------------------------- retries and dead letters
 
 
@@ -685,6 +735,9 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
     Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
     Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
+    Mutant("unlock-in-vain", "LSE-6", "the owner gives a lane back, and the next one is refused", unlock_in_vain),
+    Mutant("prolonged-lease", "LSE-7", "a refusal makes the owner's lease longer", prolonged_by_a_refusal),
+    Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
     Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
     Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),
     Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),

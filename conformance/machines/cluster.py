@@ -620,6 +620,27 @@ class ClusterMachine(RuleBasedStateMachine):
             self.probe(verb, who, group, queue)
             self.wait(gap_ms if gap_ms > 0 else self.config.broker_lease_ms + beyond_ms)
 
+    @rule(
+        queue=st.integers(0, 3),
+        beyond_ms=st.lists(st.sampled_from((0, 0, 1, -1, 2)), min_size=1, max_size=4),
+        refused=st.booleans(),
+    )
+    def ask_at_the_limit(self, queue: int, beyond_ms: list[int], refused: bool) -> None:
+        """A stranger holds a lane, and another one asks for it when the lease is about to run out."""
+        for beyond in beyond_ms:
+            left_ms = self.config.broker_lease_ms + beyond
+            self.probe("probe_lock", "e1", STRANGERS, queue)
+            if refused:
+                self.wait(left_ms // 2)
+                self.probe("probe_lock", "e2", STRANGERS, queue)
+                left_ms -= left_ms // 2
+            self.wait(left_ms)
+            self.probe("probe_lock", "e3", STRANGERS, queue)
+            self.wait(5)
+            self.probe("probe_unlock", "e3", STRANGERS, queue)
+            self.probe("probe_unlock", "e1", STRANGERS, queue)
+            self.wait(5)
+
     # ------------------------------------------------------------ end
 
     def teardown(self) -> None:

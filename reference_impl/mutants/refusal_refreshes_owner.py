@@ -10,7 +10,7 @@ from reference_impl.core.broker.lock_table import Lease, LockTable
 NAME = "refusal-refreshes-owner"
 BUG = "B-16: a refused request refreshes the owner's timestamp"
 SOURCE = "RebalanceLockManager.tryLockBatch, refresh before the comparison of client ids"
-KILLED_BY = "LSE-4"
+KILLED_BY = "LSE-7"
 
 
 class Table(LockTable):

@@ -9,7 +9,7 @@ from reference_impl.core.broker.lock_table import ON_UNLOCK, Action, LockTable
 NAME = "unlock-frees-nothing"
 BUG = "B-05, broker form: the unlock is forgotten, the new owner waits for the expiry"
 SOURCE = "RocketMQ before commit 4e41975178 (2015), there at the client"
-KILLED_BY = "LSE-4"
+KILLED_BY = "LSE-6"
 
 
 class Table(LockTable):

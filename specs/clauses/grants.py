@@ -4,9 +4,13 @@ A grant is made somewhere between the request's begin and its answer. It lives u
 reached the broker, or until it is strictly older than the broker's limit, or until the broker crashed. An answered
 unlock is over at its end; one that is one way or unanswered may be applied for a while yet, so a grant that was
 asked for meanwhile is not certain.
+
+`LastGrant` asks the opposite: does the last certain grant show that nobody could hold the lane against the asker?
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 from specs.clauses.base import MS, Context, ended_before
 from specs.history.row import Row
@@ -79,3 +83,82 @@ class Grants:
     def ends(self, grant: Row) -> None:
         """The grant turned out to be over."""
         self.alive.pop(grant.client_id or "", None)
+
+
+class Free(Enum):
+    """Why a lane must be granted to the asker."""
+
+    OWN = "the asker held it last"
+    RELEASED = "its owner gave it back, and was told so"
+    EXPIRED = "the last grant is strictly older than the limit"
+
+
+class LastGrant:
+    """The lane's last certain grant, its owner's answered unlock, and who else may have been granted it since.
+
+    limit_us: a grant of this age has run out, in whole milliseconds of the broker's clock.
+    """
+
+    __slots__ = ("context", "delay_bound_us", "grant", "limit_us", "others", "unlock")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.delay_bound_us = context.config.delay_bound_ms * MS
+        self.limit_us = (context.config.broker_lease_ms + 1) * MS
+        self.grant: Row | None = None
+        self.unlock: Row | None = None
+        self.others: list[Row] = []  # requests, other than the grant, that may have been applied after it
+
+    def _applied_until(self, row: Row) -> int:
+        """The last moment, in µs, at which the broker may have acted on the request."""
+        if row.outcome is Outcome.OK and row.ended_us is not None:
+            return row.ended_us
+        return max(row.ended_us or 0, row.started_us + self.delay_bound_us)
+
+    def lock_begins(self, row: Row) -> None:
+        if not refuses(row):
+            self.others.append(row)
+
+    def unlock_ends(self, row: Row) -> None:
+        """Only the owner's answered unlock of its last grant frees the lane for certain."""
+        grant = self.grant
+        if (
+            row.outcome is Outcome.OK
+            and grant is not None
+            and row.client_id == grant.client_id
+            and ended_before(grant, row)
+        ):
+            self.unlock = row
+
+    def granted(self, row: Row) -> None:
+        """The lane was granted. The grant before stays in question only when it may have been applied after this."""
+        before = self.others if self.grant is None else [*self.others, self.grant]
+        self.others = [each for each in before if each is not row and self._applied_until(each) >= row.started_us]
+        self.grant, self.unlock = row, None
+
+    def free_for(self, row: Row) -> Free | None:
+        """Why the lock request `row`, which ends now, must be granted; None where that is not certain."""
+        grant, unlock = self.grant, self.unlock
+        if grant is None or not ended_before(grant, row) or self.context.broker_died_since(row.broker, grant):
+            return None
+        if grant.client_id == row.client_id:
+            why = Free.OWN
+        elif unlock is not None and ended_before(unlock, row):
+            why = Free.RELEASED
+        elif row.started_us - (grant.ended_us or 0) >= self.limit_us:
+            why = Free.EXPIRED
+        else:
+            return None
+        for other in self.others:
+            if other is row or other.client_id == row.client_id:
+                continue
+            of_owner = why is Free.RELEASED and other.client_id == grant.client_id
+            since = unlock if of_owner and unlock is not None else grant
+            if self._applied_until(other) >= since.started_us:
+                return None
+        return why
+
+
+def refuses(row: Row) -> bool:
+    """Did the broker refuse the lease? An error code says nothing about the lane."""
+    return row.outcome is Outcome.REFUSED and not row.code

@@ -11,18 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    ms,
-)
+from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.grants import Free, LastGrant, refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -46,77 +36,35 @@ class Refused(Finding):
 
 
 class LaneJudge(Judge):
-    """Remembers the lane's last grant, its owner's answered unlock, and who else may have been granted it since."""
+    """Remembers the lane's last grant, and what may have happened to it since."""
 
-    __slots__ = ("delay_bound_us", "grant", "limit_us", "others", "unlock")
+    __slots__ = ("last",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.delay_bound_us = self.config.delay_bound_ms * MS
-        self.limit_us = (self.config.broker_lease_ms + 1) * MS
-        self.grant: Row | None = None
-        self.unlock: Row | None = None
-        self.others: list[Row] = []  # requests, other than the grant, that may have been applied after it
-
-    def _applied_until(self, row: Row) -> int:
-        """The last moment, in µs, at which the broker may have acted on the request."""
-        if row.outcome is Outcome.OK and row.ended_us is not None:
-            return row.ended_us
-        return max(row.ended_us or 0, row.started_us + self.delay_bound_us)
+        self.last = LastGrant(context)
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.LOCK and not (row.outcome is Outcome.REFUSED and not row.code):
-            self.others.append(row)
+        if row.kind is Kind.LOCK:
+            self.last.lock_begins(row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        last = self.last
         if row.client_id is None:
             return NOTHING
-        grant = self.grant
         if row.kind is Kind.UNLOCK:
-            if (
-                row.outcome is Outcome.OK
-                and grant is not None
-                and row.client_id == grant.client_id
-                and ended_before(grant, row)
-            ):
-                self.unlock = row
+            last.unlock_ends(row)
             return NOTHING
-        granted = row.outcome is Outcome.OK
         found: Iterable[Finding] = NOTHING
-        if granted or (row.outcome is Outcome.REFUSED and not row.code):
-            proof = self._must_be_granted(row)
-            if proof is not None:
-                self.opportunities += 1
-                if not granted:
-                    found = (proof,)
-        if granted:
-            # The one before stays in question only when it may have been applied after this one.
-            self.others = [
-                each
-                for each in (*self.others, *((grant,) if grant is not None else ()))
-                if each is not row and self._applied_until(each) >= row.started_us
-            ]
-            self.grant, self.unlock = row, None
+        if (row.outcome is Outcome.OK or refuses(row)) and (why := last.free_for(row)) is not None:
+            self.opportunities += 1
+            if row.outcome is not Outcome.OK and last.grant is not None:
+                unlock = last.unlock if why is Free.RELEASED else None
+                found = (Refused(last.grant, unlock, row, certain=self.context.info.clock_bound_us == 0),)
+        if row.outcome is Outcome.OK:
+            last.granted(row)
         return found
-
-    def _must_be_granted(self, row: Row) -> Refused | None:
-        """The evidence that nobody could hold the lane against the asker."""
-        grant, unlock = self.grant, self.unlock
-        if grant is None or not ended_before(grant, row) or self.context.broker_died_since(row.broker, grant):
-            return None
-        own = grant.client_id == row.client_id
-        released = not own and unlock is not None and ended_before(unlock, row)
-        if not (own or released or row.started_us - (grant.ended_us or 0) >= self.limit_us):
-            return None
-        for other in self.others:
-            if other is row or other.client_id == row.client_id:
-                continue
-            since = unlock if released and unlock is not None and other.client_id == grant.client_id else grant
-            if self._applied_until(other) >= since.started_us:
-                return None
-        certain = self.context.info.clock_bound_us == 0
-        return Refused(grant, unlock if released else None, row, certain=certain)
 
 
 judge = LaneJudge

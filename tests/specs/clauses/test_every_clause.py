@@ -15,7 +15,7 @@ EVIDENCE_AT_MOST = 10
 
 THIS_SLICE: dict[str, tuple[int, ...]] = {
     "ORD": (2, 3, 4, 12),
-    "LSE": (1, 2, 3, 4, 8),
+    "LSE": (1, 2, 3, 4, 6, 7, 8, 14),
     "RTY": (1, 3, 5),
     "DLQ": (1, 2, 7),
     "CMT": (1, 2, 4, 5),

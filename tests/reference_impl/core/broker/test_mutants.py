@@ -60,6 +60,12 @@ def stranger_asks_after_the_limit(wire: Any) -> Any:
     return wire.lock("bob", 0)
 
 
+def stranger_asks_at_the_limit(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    wire.pass_ms(LIMIT_MS)
+    return wire.lock("bob", 0)
+
+
 def owner_asks_again(wire: Any) -> Any:
     wire.lock("alice", 0)
     return wire.lock("alice", 0)
@@ -193,6 +199,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "dead-letter-waits-for-delay-level": dead_letters,
     "error-answered-as-not-found": offset_asked_for_twice_at_each_of_two_handovers,
     "exhausted-circles-through-retry-topic": dead_letters,
+    "expired-at-the-limit": stranger_asks_at_the_limit,
     "expired-not-freed": stranger_asks_after_the_limit,
     "expiry-ignored": stranger_asks,
     "key-without-group": another_group_asks,

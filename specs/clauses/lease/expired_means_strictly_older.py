@@ -1,0 +1,109 @@
+"""A lease has run out when it is strictly older than the broker's limit: not a millisecond sooner, and then at once.
+
+A special case of LSE-1 and of LSE-4, at the end of a lease's life. Too early: somebody else is granted the lane in
+the last `EDGE_MS` of the owner's lease, and the answer came at most the limit after the owner had asked (exactly
+as old is still alive). Too late: somebody else is refused, although the owner's answer is more than the limit ago,
+in whole milliseconds of the broker's clock. Certain, as in those two: a lease is made somewhere between its
+request and the answer, nobody else's request may hold the lane, the owner did not begin to give it back (for that
+it is not old but released, see LSE-6), and the broker did not crash. The client's half of the boundary is LSE-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import BROKER_LIVES, MS, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.grants import Free, Grants, LastGrant, refuses
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LSE-14"
+TITLE = "expired means strictly older than the limit"
+STATEMENT = "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
+PARTY = Party.BROKER
+KEY = Key.LANE
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+SOURCES = ("docs/sources.md#lock-table",)
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+REFINES = ("LSE-1", "LSE-4")
+
+EDGE_MS = 10
+"""A grant of an owned lane this short before the end of the lease is a matter of its limit, and not of ownership."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongEnd(Finding):
+    """asked: by somebody else; granted too early, or refused too late."""
+
+    lease: Row
+    asked: Row
+
+
+class LaneJudge(Judge):
+    """Remembers the grants that certainly live, and the last one."""
+
+    __slots__ = ("edge_us", "grants", "last")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.grants = Grants(context)
+        self.last = LastGrant(context)
+        self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(row)
+        else:
+            self.last.lock_begins(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        last = self.last
+        if row.client_id is None:
+            return NOTHING
+        if row.kind is Kind.UNLOCK:
+            last.unlock_ends(row)
+            return NOTHING
+        found: list[Finding] = []
+        certain = self.context.info.clock_bound_us == 0
+        granted = row.outcome is Outcome.OK
+        for lease in self.grants.contested_by(row):
+            if row.started_us - (lease.ended_us or 0) >= self.edge_us:
+                self.opportunities += 1
+                if granted:
+                    found.append(WrongEnd(lease, row, certain=certain))
+            if granted:
+                self.grants.ends(lease)
+        if (granted or refuses(row)) and last.free_for(row) is Free.EXPIRED:
+            self.opportunities += 1
+            if not granted and last.grant is not None:
+                found.append(WrongEnd(last.grant, row, certain=certain))
+        if granted:
+            last.granted(row)
+        self.grants.lock_ends(row)
+        return found
+
+
+judge = LaneJudge
+
+
+def explain(found: WrongEnd) -> str:
+    lease, asked = found.lease, found.asked
+    granted = asked.outcome is Outcome.OK
+    begun = lease.started_us if granted else lease.ended_us or lease.started_us
+    until = (asked.ended_us or asked.started_us) if granted else asked.started_us
+    age = f"at {'most' if granted else 'least'} {ms(until - begun)} old"
+    was = f"{asked.client_id} was {'granted' if granted else 'refused'} {asked.lane} at {at(asked)}"
+    return f"{was}, when {lease.client_id}'s lease was {age}"
+
+
+SHORTEST_VIOLATION = """
+    0ms      alice  locks    billing/orders/b0/3   ok
+    60000ms  bob    locks    billing/orders/b0/3   ok     # exactly the limit: still alive
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms           alice  locks    billing/orders/b0/3   ok
+    60000ms       bob    locks    billing/orders/b0/3   refused
+    60000ms..60002ms  carol  locks    billing/orders/b0/3   ok   # made at 60001 ms, perhaps
+"""

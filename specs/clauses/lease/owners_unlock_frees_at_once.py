@@ -1,0 +1,89 @@
+"""The owner's unlock frees the lane at once, however young or old its lease is.
+
+A special case of LSE-4, and the one that names the culprit: the owner was told that its unlock was done, and the
+next one to ask is refused all the same. An unlock that is one way or unanswered may have been lost on its way, and
+somebody else's request since then that was not refused may hold the lane; then nothing is claimed. An unlock of a
+lease that has run out counts as well: the entry goes, and says nothing about the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.grants import Free, LastGrant, refuses
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LSE-6"
+TITLE = "the owner's unlock frees at once"
+STATEMENT = "An unlock by the owner frees the lane at once, whatever the age of its lease."
+PARTY = Party.BROKER
+KEY = Key.LANE
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+SOURCES = ("docs/sources.md#lock-table",)
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+REFINES = ("LSE-4",)
+
+
+@dataclass(frozen=True, slots=True)
+class NotFreed(Finding):
+    grant: Row
+    unlock: Row
+    refused: Row
+
+
+class LaneJudge(Judge):
+    """Remembers the lane's last grant and its owner's answered unlock."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.last = LastGrant(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.LOCK:
+            self.last.lock_begins(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        last = self.last
+        if row.client_id is None:
+            return NOTHING
+        if row.kind is Kind.UNLOCK:
+            last.unlock_ends(row)
+            return NOTHING
+        found: Iterable[Finding] = NOTHING
+        if (row.outcome is Outcome.OK or refuses(row)) and last.free_for(row) is Free.RELEASED:
+            self.opportunities += 1
+            if row.outcome is not Outcome.OK and last.grant is not None and last.unlock is not None:
+                found = (NotFreed(last.grant, last.unlock, row, certain=self.context.info.clock_bound_us == 0),)
+        if row.outcome is Outcome.OK:
+            last.granted(row)
+        return found
+
+
+judge = LaneJudge
+
+
+def explain(found: NotFreed) -> str:
+    grant, unlock, refused = found.grant, found.unlock, found.refused
+    later = ms(refused.started_us - unlock.started_us)
+    return (
+        f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {unlock.client_id}, who was "
+        f"granted it at {at(grant)}, had begun to give it back, and was told so"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms      alice  locks    billing/orders/b0/3   ok
+    10ms     alice  unlocks  billing/orders/b0/3   ok
+    20ms     bob    locks    billing/orders/b0/3   refused
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms      alice  locks    billing/orders/b0/3   ok
+    10ms     alice  unlocks  billing/orders/b0/3   sent      # one way: it may never arrive
+    20ms     bob    locks    billing/orders/b0/3   refused
+"""
