@@ -86,8 +86,7 @@ def explain(found: Refused) -> str:
 
 SHORTEST_VIOLATION = """
     0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     alice  unlocks  billing/orders/b0/3   ok
-    20ms     bob    locks    billing/orders/b0/3   refused
+    20000ms  alice  locks    billing/orders/b0/3   refused
 """
 ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     0ms           alice  locks    billing/orders/b0/3   ok

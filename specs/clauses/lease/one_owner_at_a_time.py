@@ -74,7 +74,7 @@ def explain(found: TwoOwners) -> str:
 
 SHORTEST_VIOLATION = """
     0ms      alice  locks  billing/orders/b0/3   ok
-    59999ms  bob    locks  billing/orders/b0/3   ok
+    30000ms  bob    locks  billing/orders/b0/3   ok
 """
 ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     0ms      alice  locks    billing/orders/b0/3   ok

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.reports.view import VerdictView, view
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.catalogue import select
 from specs.history.text import parse_history
 from specs.profiles import Claim, Profile
 from specs.verdicts.examine import examine
@@ -23,6 +23,11 @@ ONE_OWNER = """
     10ms  bob    locks    billing/orders/b0/3   refused
 """
 Make = Callable[..., Verdict]
+LEASE = "LSE-1 LSE-2 LSE-3 LSE-4 LSE-8"
+CLAUSES = select(
+    f"ORD-2 ORD-3 ORD-4 ORD-12 {LEASE} RTY-1 RTY-3 RTY-5 DLQ-1 DLQ-2 DLQ-7 CMT-1 CMT-2 CMT-4 CMT-5 SND-1 SND-2".split()
+)
+"""Some clauses of several families, so that a report's numbers stay as they are when a clause is added."""
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +44,9 @@ def make_verdict() -> Make:
             parties={"broker": "inorder mutant two-owners", "client": "inorder reference", "producer": "inorder x"},
             replay="inorder replay runs/7319",
         )
-        every = {clause.id: Claim("claimed", "documented") for clause in all_clauses()}
+        every = {clause.id: Claim("claimed", "documented") for clause in CLAUSES}
         profile = Profile("as-documented", "As documented", {**every, **(claims or {})})
-        return conclude(examine(rows, info), info, profile, require_exercised=exercised)
+        return conclude(examine(rows, info, CLAUSES), info, profile, require_exercised=exercised, clauses=CLAUSES)
 
     return make
 
