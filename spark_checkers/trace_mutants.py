@@ -241,6 +241,34 @@ def skip_at_handover(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
 
 
+def delivered_below_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        calls = [row for row in rows if row.kind is Kind.DELIVER]
+        said = [row for row in rows if row.kind is Kind.FETCH_OFFSET or row.detail == "corrected"]
+        if calls and add.value and all(row.value == add.value for row in said):
+            below = {"queue_offset": add.value - 1, "message_id": f"{calls[0].message_id}-below", "key_seq": None}
+            about = (add.seq_begin, calls[0].seq_begin)
+            yield lambda c={calls[0].seq_begin: below}, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def finished_comes_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        for before, row in itertools.pairwise(calls):
+            done = before.outcome is Outcome.SUCCESS and before.seq_end is not None and not is_manual(before)
+            if done and (before.seq_end or 0) < row.seq_begin and before.op_id != row.op_id:
+                again = trace.another(before, before, 1, attempt=2)
+                yield lambda a=again, b=before: trace.with_more([a], [b.seq_begin])  # type: ignore[misc]
+
+
+def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        calls = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
+        drops = [row for row in rows if row.kind is Kind.DROP]
+        if calls and drops:
+            yield lambda c=calls[-1], d=drops[-1]: trace.with_more([trace.another(c, d, 1)], [d.seq_begin])  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- leases
 
 
@@ -731,6 +759,9 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("swap-key", "ORD-12", "two neighbours of one key are delivered the wrong way round", swap_key),
     Mutant("overtake-suspended", "ORD-3", "the next message is delivered while one is suspended", overtake_suspended),
     Mutant("skip-at-handover", "ORD-4", "a new owner leaves its first message out", skip_at_handover),
+    Mutant("below-the-start", "ORD-5", "a new owner begins one message too early", delivered_below_start),
+    Mutant("finished-comes-again", "ORD-10", "a finished message is delivered again", finished_comes_again),
+    Mutant("call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop),
     Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),
     Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
     Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),

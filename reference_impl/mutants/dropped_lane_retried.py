@@ -9,7 +9,7 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 NAME = "dropped-lane-retried"
 BUG = "B-46: the timed retry of a queue that was removed goes on"
 SOURCE = "RocketMQ before commit 9c350a85c5 (2013)"
-KILLED_BY = "LSE-3"
+KILLED_BY = "ORD-13"
 
 
 class Mutated(OrderlyConsumer):

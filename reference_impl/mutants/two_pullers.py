@@ -9,7 +9,7 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 NAME = "two-pullers"
 BUG = "B-26, B-27: a second pull request for a queue that has one"
 SOURCE = "DefaultMQPushConsumerImpl before commit ab573bd737 (2015); RocketMQ issue 2449; rocketmq-client-go #313"
-KILLED_BY = "CMT-4"
+KILLED_BY = "ORD-10"
 
 AGAIN_MS = 1_000
 

@@ -173,6 +173,18 @@ def start_after_a_failed_query(make: Make) -> object:
     return b.of(Kind.PULL)[0].fields["queue_offset"]
 
 
+def start_from_the_first_after_a_failed_query(make: Make) -> object:
+    b = make(consume_from="first")
+    b.append(5)
+    b.stored[LANE] = 2
+    b.hold.add(QUERY)
+    b.start()
+    b.answer_held(QUERY, keep=True)
+    b.fail_held(QUERY)
+    b.advance(3_000)
+    return b.of(Kind.PULL)[0].fields["queue_offset"]
+
+
 def start_at_a_handover(make: Make) -> object:
     b = make()
     b.append(5)
@@ -315,6 +327,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "shutdown-persists-last": (order_of_the_shutdown, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
+    "error-taken-for-zero": (start_from_the_first_after_a_failed_query, 2, 0),
     "starts-at-end": (start_at_a_handover, 2, 5),
     "dead-letter-sent-twice": (copies_of_two_exhausted_messages, 2, 4),
     "dead-letter-skipped": (copies_of_two_exhausted_messages, 2, 1),

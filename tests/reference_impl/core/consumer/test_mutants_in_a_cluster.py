@@ -105,10 +105,11 @@ def taken_over() -> Plan:
     )
 
 
-def second_query_lost() -> Plan:
+def second_query_lost(consume_from: str = "last") -> Plan:
     """The first consumer dies with messages waiting, and the answer to its successor's second query is lost."""
     handover = (Action(1_500, "start", {"client": "c2"}), Action(3_000, "crash", {"client": "c1"}))
-    quiet = with_config(alone(*handover, duration_ms=300), {"consume_from": "last"})
+    start = {"consume_from": consume_from}
+    quiet = with_config(alone(*handover, duration_ms=300), start)
     asked = [
         row.started_us
         for row in simulate(quiet)[1]
@@ -117,7 +118,12 @@ def second_query_lost() -> Plan:
     lost = {"a": "c2", "b": "b0", "code": int(RequestCode.QUERY_CONSUMER_OFFSET), "answer": True}
     losses = [Action(asked[1] // 1_000, "drop_next", lost)] * 2  # the lane's, and that of the retry topic's
     spoilt = alone(*handover, *losses, duration_ms=300)
-    return with_config(spoilt, {"consume_from": "last"})
+    return with_config(spoilt, start)
+
+
+def second_query_of_a_member_lost() -> Plan:
+    """The same, of consumers that start with the first message."""
+    return second_query_lost("first")
 
 
 def forgotten() -> Plan:
@@ -175,6 +181,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "guard-ignores-expiry": cut_off,
     "refused-lease-still-consumes": taken_over,
     "error-taken-for-not-found": second_query_lost,
+    "error-taken-for-zero": second_query_of_a_member_lost,
     "guard-inverted": cut_off,
     "guard-locked-or-fresh": cut_off,
     "loop-without-guard": cut_off,

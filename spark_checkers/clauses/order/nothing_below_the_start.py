@@ -1,0 +1,78 @@
+"""ORD-5 over columns: a stretch at or above its incarnation's start is taken whole."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+def _goes_back(pull: Op) -> bool:
+    return NONE not in (pull.value, pull.offset) and pull.value < pull.offset
+
+
+class Lane(Machine):
+    """Where each incarnation begins, which of them have delivered yet, and which were led elsewhere."""
+
+    __slots__ = ("begun", "start", "void")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.start: dict[int, Op] = {}
+        self.begun: set[int] = set()
+        self.void: set[int] = set()
+
+    def takes(self, stretch: Stretch) -> bool:
+        first = stretch.first
+        if any(_goes_back(pull) for pull in self.inside):
+            return False
+        start = self.start.get(first.incarnation)
+        if start is not None:
+            if first.offset < start.value:
+                return False
+            self.stakes += stretch.rows
+        self.begun.add(first.incarnation)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.void.update(self.start, self.begun)
+            self.start.clear()
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.begun.discard(op.incarnation)
+            self.void.discard(op.incarnation)
+            self.start.pop(op.incarnation, None)
+            if op.value != NONE:
+                self.start[op.incarnation] = op
+        elif (op.kind is Kind.COMMIT and op.corrected) or (op.kind is Kind.PULL and _goes_back(op)):
+            self.void.add(op.incarnation)
+            self.start.pop(op.incarnation, None)
+        elif op.kind is Kind.DELIVER and op.offset != NONE:
+            self._deliver(op)
+
+    def _deliver(self, op: Op) -> None:
+        self.begun.add(op.incarnation)
+        start = self.start.get(op.incarnation)
+        if start is not None:
+            self.stakes += 1
+            if op.offset < start.value:
+                self.found(start, op)
+
+    def ends(self, op: Op) -> None:
+        name = op.incarnation
+        if op.kind is not Kind.FETCH_OFFSET or name == NO_TEXT or name in self.void:
+            return
+        if op.outcome is Outcome.OK and op.value >= 0:
+            start = self.start.get(name)
+            if name not in self.begun or (start is not None and op.value < start.value):
+                self.start[name] = op
+        elif op.outcome is Outcome.REFUSED and op.value == -1:
+            self.start.pop(name, None)
+
+
+_KINDS = (Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT)
+TWIN = Twin("ORD-5", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
+find = TWIN.find

@@ -1,0 +1,114 @@
+"""ORD-10 over columns: only messages that come again, and what happened around them, are looked at one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows
+from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
+from spark_checkers.twin import Twin
+from specs.vocabulary import CommitMode, Kind, Outcome
+
+REMEMBERED = 1000
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """Pairs of deliveries of one offset by one incarnation: the second is judged by how the first ended."""
+    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (rows.are(Kind.COMMIT) & rows.corrected)
+    where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
+    if not len(where):
+        return
+    kind = rows.kind[where]
+    named = rows.text("incarnation")[where] != NO_TEXT
+    work, works = dense(rows.incarnation[where])
+    adds = (kind == KINDS.index(Kind.ADD)) & named
+    add = Segments(work).last_before(adds)
+    delivered = (kind == KINDS.index(Kind.DELIVER)) & named & (rows.offset[where] != NONE)
+    every_call = np.flatnonzero(delivered)
+    calls = np.flatnonzero(delivered & (add != NOWHERE))
+    if not len(calls):
+        return
+    cleared = _cleared(rows, where, work, works)
+    place = where[calls]
+    life = cleared.count_before(work[calls], rows.begin[place])  # how often its memory had been cleared
+    part, _ = dense(work[calls], life)
+    offset = rows.offset[place]
+    same, _ = dense(part, offset)
+    before = Segments(same).previous()
+    highest = Segments(part).highest_before(offset)
+    again = np.flatnonzero(before != NOWHERE)
+    again = again[offset[again] >= offset[highest[again]] - REMEMBERED]
+    findings.at_stake(place[again])
+    first = before[again]
+    done = _done(rows, place[first]) & (rows.end[place[first]] < rows.begin[place[again]])
+    suspects = np.flatnonzero(done)
+    if not len(suspects):
+        return
+    settled = _Settled(rows, where[every_call], work[every_call])
+    for suspect in suspects.tolist():
+        one, two = int(place[first[suspect]]), int(place[again[suspect]])
+        if not settled.put_back(one, two, int(work[calls[again[suspect]]])):
+            findings.violation([int(where[add[calls[again[suspect]]]]), one, two])
+
+
+def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
+    """The moments at which what is known of an incarnation is forgotten."""
+    kind = rows.kind[where]
+    commit, add = kind == KINDS.index(Kind.COMMIT), kind == KINDS.index(Kind.ADD)
+    fetch = (kind == KINDS.index(Kind.FETCH_OFFSET)) & (rows.end[where] < NEVER)
+    reset = np.flatnonzero(kind == KINDS.index(Kind.RESET))
+    own = np.flatnonzero(add | commit | fetch)
+    moments = np.where(fetch, rows.end[where], rows.begin[where])
+    of_lane: list[Ints] = []
+    at: list[Ints] = []
+    lane = rows.lane[where]
+    of_work = np.zeros(works, np.int64)
+    of_work[work] = lane
+    for row in reset.tolist():
+        hit = np.flatnonzero(of_work == lane[row])
+        of_lane.append(hit)
+        at.append(np.full(len(hit), moments[row]))
+    return Timeline(np.concatenate([work[own], *of_lane]), np.concatenate([moments[own], *at]))
+
+
+def _done(rows: Rows, where: Ints) -> Mask:
+    """Did the call at each position end without asking for its messages again?"""
+    manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
+    ended = rows.end[where] < NEVER
+    well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[where]
+    done: Mask = ended & (well | (rows.ended_as(Outcome.ROLLBACK)[where] & ~manual))
+    return done
+
+
+class _Settled:
+    """The calls of incarnations by their ends: which of them settle what was taken before."""
+
+    def __init__(self, rows: Rows, place: Ints, work: Ints) -> None:
+        self.rows = rows
+        self.manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+        order = np.lexsort((rows.end[place], work))
+        self.place, self.work = place[order], work[order]
+
+    def put_back(self, one: int, two: int, work: int) -> bool:
+        """Did a manual ROLLBACK put back what the call at `one` had taken, before the one at `two` began?"""
+        rows = self.rows
+        if not self.manual[one] or OUTCOMES[rows.outcome[one]] is not Outcome.SUCCESS:
+            return False
+        low, high = np.searchsorted(self.work, [work, work + 1])
+        place = self.place[low:high]
+        ends = rows.end[place]
+        for each in place[(ends > rows.end[one]) & (ends < rows.begin[two])].tolist():
+            outcome, manual = OUTCOMES[rows.outcome[each]], bool(self.manual[each])
+            if outcome is Outcome.ROLLBACK:
+                return manual
+            if outcome is Outcome.COMMIT or (outcome is Outcome.SUCCESS and not manual):
+                return False
+        return False
+
+
+TWIN = Twin(
+    "ORD-10",
+    ("incarnation", "queue_offset", "outcome", "commit_mode", "detail"),
+    kernel,
+)
+find = TWIN.find

@@ -1,0 +1,121 @@
+"""An incarnation never delivers below the offset that it fetched at its start.
+
+The start is the value of the ADD. A look-up of the stored offset that the incarnation makes afterwards sets it anew
+while nothing has been delivered, and later only lowers it: who looks up again may go back that far. An answer that
+nothing is stored leaves the start to the client, and the clause stays silent then. Two things may take a client
+below its start: a reset by an operator, and a broker's word that the offset is out of range (a commit marked
+`corrected`, or a pull whose answer names a lower offset than was asked for). An incarnation that met one of them is
+judged no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-5"
+TITLE = "nothing below the start"
+STATEMENT = (
+    "An incarnation never delivers below the offset that it fetched at its start, save a broker's correction or a "
+    "reset."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
+
+
+def wants(row: Row) -> bool:
+    """Of commits only corrections, of pulls only those that were sent elsewhere."""
+    if row.kind is Kind.COMMIT:
+        return row.detail == "corrected"
+    return row.kind is not Kind.PULL or goes_back(row)
+
+
+def goes_back(row: Row) -> bool:
+    """A pull whose answer names a lower offset than was asked for."""
+    return row.value is not None and row.queue_offset is not None and row.value < row.queue_offset
+
+
+@dataclass(frozen=True, slots=True)
+class BelowTheStart(Finding):
+    start: Row
+    delivered: Row
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the row that says where it begins, and whether it has delivered yet."""
+
+    __slots__ = ("begun", "start", "void")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.start: dict[str, Row] = {}
+        self.begun: set[str] = set()
+        self.void: set[str] = set()  # they were led elsewhere
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        name = row.incarnation
+        if row.kind is Kind.RESET:
+            self.void.update(self.start, self.begun)
+            self.start.clear()
+        elif name is None:
+            return NOTHING
+        elif row.kind is Kind.ADD:
+            self.begun.discard(name)
+            self.void.discard(name)
+            self.start.pop(name, None)
+            if row.value is not None:
+                self.start[name] = row
+        elif row.kind in (Kind.COMMIT, Kind.PULL):  # `wants` lets only corrections through
+            self.void.add(name)
+            self.start.pop(name, None)
+        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
+            self.begun.add(name)
+            start = self.start.get(name)
+            if start is not None and start.value is not None:
+                self.opportunities += 1
+                if row.queue_offset < start.value:
+                    return (BelowTheStart(start, row),)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        name = row.incarnation
+        if row.kind is not Kind.FETCH_OFFSET or name is None or name in self.void:
+            return NOTHING
+        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+            start = self.start.get(name)
+            if name not in self.begun or (start is not None and row.value < (start.value or 0)):
+                self.start[name] = row
+        elif row.outcome is Outcome.REFUSED and row.value == -1:
+            self.start.pop(name, None)
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: BelowTheStart) -> str:
+    start, delivered = found.start, found.delivered
+    return (
+        f"{who(delivered)} delivered offset {delivered.queue_offset} of {delivered.lane} at {at(delivered)}, although "
+        f"it had begun the lane at {start.value} (seen at {at(start)})"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    2ms..9ms    alice  delivers  billing/orders/b0/3   offset=16 id=m16 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms    alice  fetches   billing/orders/b0/3   inc=1 value=15 ok   # a lower one is stored by now
+    3ms..9ms    alice  delivers  billing/orders/b0/3   offset=15 id=m15 success
+    10ms..11ms  alice  pulls     billing/orders/b0/3   offset=16 value=4 refused   # the broker's end is lower
+    12ms..13ms  alice  delivers  billing/orders/b0/3   offset=4 id=n4 success
+"""

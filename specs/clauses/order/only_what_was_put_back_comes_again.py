@@ -1,0 +1,178 @@
+"""What an incarnation delivers again was put back: its batch was suspended, or a ROLLBACK took back all that was taken.
+
+Judged from the message's last delivery by the same incarnation: it must have asked for the message again (SUSPEND,
+null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a manual ROLLBACK since and no
+acknowledging call between (that finishes all that was taken). A call that never ended, that was cut, or that still
+runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it, nobody knows
+whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a broker's
+correction (a commit marked `corrected`) clear what is remembered. What is remembered reaches `REMEMBERED` offsets
+back from the highest, as far as a client's cache of one lane does; what comes again from further back than that is
+not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    is_manual,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-10"
+TITLE = "only what was put back comes again"
+STATEMENT = (
+    "Every redelivered message of an incarnation belongs to a batch that was suspended, or to all that was taken and "
+    "not committed when the listener rolled back in manual mode."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT})
+
+REMEMBERED = 1000
+"""Offsets. RocketMQ's `pullThresholdForQueue`: how many messages of one lane a client holds."""
+
+
+def wants(row: Row) -> bool:
+    """Of commits only corrections."""
+    return row.kind is not Kind.COMMIT or row.detail == "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class CameAgain(Finding):
+    add: Row
+    done: Row
+    again: Row
+
+
+class _Work:
+    """One incarnation: the last delivery of each offset that it is done with, lowest offsets forgotten first."""
+
+    __slots__ = ("add", "done", "forgotten", "highest", "last", "taken")
+
+    def __init__(self, add: Row) -> None:
+        self.add = add
+        self.clear()
+
+    def clear(self) -> None:
+        self.last: dict[int, int] = {}  # offset → the seq of its last delivery
+        self.done: dict[int, Row] = {}  # offset → that delivery, when it does not ask for the message again
+        self.taken: set[int] = set()  # of these: ended well in manual mode, not committed
+        self.highest = -1
+        self.forgotten = 0  # below this offset nothing is remembered
+
+    def forget(self) -> None:
+        """Keep at most twice what has to be remembered."""
+        low = self.highest - REMEMBERED
+        if low - self.forgotten > REMEMBERED:
+            self.forgotten = low
+            self.last = {offset: seq for offset, seq in self.last.items() if offset >= low}
+            self.done = {offset: row for offset, row in self.done.items() if offset >= low}
+            self.taken = {offset for offset in self.taken if offset >= low}
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, what it is done with."""
+
+    __slots__ = ("works",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.works: dict[str, _Work] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        name = row.incarnation
+        if row.kind is Kind.RESET:
+            for each in self.works.values():
+                each.clear()
+        elif name is None:
+            return NOTHING
+        elif row.kind is Kind.ADD:
+            self.works[name] = _Work(row)
+        elif row.kind is Kind.COMMIT:
+            self._forget(name)
+        elif row.kind is Kind.DELIVER and row.queue_offset is not None and name in self.works:
+            return self._delivered(self.works[name], row, row.queue_offset)
+        return NOTHING
+
+    def _forget(self, name: str) -> None:
+        if name in self.works:
+            self.works[name].clear()
+
+    def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
+        found: Iterable[Finding] = NOTHING
+        if offset in work.last and offset >= work.highest - REMEMBERED:
+            self.opportunities += 1
+            if offset in work.done:
+                found = (CameAgain(work.add, work.done[offset], row),)
+        work.last[offset] = row.seq_begin
+        work.done.pop(offset, None)
+        work.taken.discard(offset)
+        if offset > work.highest:
+            work.highest = offset
+            work.forget()
+        return found
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        name, offset = row.incarnation, row.queue_offset
+        if name is None or name not in self.works:
+            return NOTHING
+        work = self.works[name]
+        if row.kind is Kind.FETCH_OFFSET:
+            work.clear()
+        elif row.kind is Kind.DELIVER and offset is not None:
+            is_last = work.last.get(offset) == row.seq_begin
+            if acknowledges(row):
+                work.taken.clear()
+                if is_last:
+                    work.done[offset] = row
+            elif is_manual(row) and row.outcome is Outcome.SUCCESS:
+                if is_last:
+                    work.done[offset] = row
+                    work.taken.add(offset)
+            elif is_manual(row) and row.outcome is Outcome.ROLLBACK:
+                for each in work.taken:
+                    work.done.pop(each, None)
+                work.taken.clear()
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: CameAgain) -> str:
+    done, again = found.done, found.again
+    return (
+        f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, although its call "
+        f"of {at(done)} had ended {done.outcome} and nothing had put the message back"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms             alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    3ms..4ms        alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual rollback
+    1010ms..1011ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success   # the ROLLBACK replays
+    1012ms..1013ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
+    1014ms          alice  drops     billing/orders/b0/3
+    2000ms          alice  adds      billing/orders/b0/3   inc=2 value=17
+    2001ms..2002ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 inc=2 success   # another incarnation
+"""
