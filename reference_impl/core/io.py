@@ -84,13 +84,15 @@ class ListenerReturned:
     """A consumer: the listener call ended.
 
     outcome: SUCCESS, SUSPEND, COMMIT, ROLLBACK, NULL, THREW. manual: the listener switched auto commit off in
-    this call. suspend_ms: what it asked for, -1 for the consumer's default.
+    this call. suspend_ms: what it asked for, -1 for the consumer's default. delay_level: a concurrent listener's
+    wish for the retry: 0 leaves it to the broker, below 0 means the dead letters.
     """
 
     call_id: int
     outcome: Outcome
     manual: bool = False
     suspend_ms: int = -1
+    delay_level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ class CallListener:
     call_id: int
     lane: Lane
     messages: Sequence[Any]  # of protocol.message.StoredMessage, ascending queue offsets
-    delivery: Sequence[int]  # for each message: how often this client has delivered it, this time included
+    # For each message: how often this client has delivered it, this time included; a copy counts on.
+    delivery: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,18 @@ class StoredMessage:
         return self.properties.get(PROPERTY_ORIGIN_MESSAGE_ID)
 
     @property
+    def source_id(self) -> str | None:
+        """Of a copy: the producer's own id of that message, whether the copy names it so or by its place in a log."""
+        origin, own = self.origin_id, self.message_id
+        if origin is None or own is None:
+            return origin
+        try:
+            parse_offset_message_id(origin)
+        except ProtocolError:
+            return origin
+        return own
+
+    @property
     def sharding_key(self) -> str | None:
         return self.properties.get(PROPERTY_SHARDING_KEY)
 

@@ -35,13 +35,15 @@ class ListenerContext:
     """What a listener call may look at and set; new for every call.
 
     auto_commit: set to False for manual commits, in each call anew. suspend_ms: how long a SUSPEND or ROLLBACK
-    waits; -1 is the consumer's default. delivery: for each message, how often this client has delivered it.
+    waits; -1 is the consumer's default. delay_level: what a concurrent listener asks for, 0 for the broker's
+    choice. delivery: for each message, how often this client has delivered it.
     """
 
     lane: Lane
     delivery: Sequence[int]
     auto_commit: bool = True
     suspend_ms: int = -1
+    delay_level: int = 0
 
 
 Listener: TypeAlias = Callable[[Sequence[StoredMessage], ListenerContext], Any]
@@ -169,7 +171,8 @@ class ClientNode(Body):
             case _:
                 outcome = Outcome.THREW
                 log.info("a listener threw: %r", result)
-        self.post(io.ListenerReturned(call_id, outcome, not context.auto_commit, context.suspend_ms))
+        manual = not context.auto_commit
+        self.post(io.ListenerReturned(call_id, outcome, manual, context.suspend_ms, context.delay_level))
 
 
 class _Threads:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import ConsumerConfig, consumer_class
 from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.shell.clock import monotonic_s
@@ -36,6 +36,7 @@ class PlannedListener:
         await asyncio.sleep(rule.duration_ms / 1000)  # how long the work takes is the plan's
         context.auto_commit = not rule.manual
         context.suspend_ms = rule.suspend_ms
+        context.delay_level = rule.delay_level
         if rule.outcome is Outcome.THREW:
             raise RuntimeError("the plan says that this delivery throws")
         return None if rule.outcome is Outcome.NULL else rule.outcome
@@ -53,7 +54,7 @@ def client_node(plan: Plan, client_id: str, namesrv: str, recorder: Recorder, be
             name_servers=(namesrv,),
         )
         listener = PlannedListener(plan, client.id, began_s)
-        return ClientNode(OrderlyConsumer(config), listener, threads=plan.config.threads, recorder=recorder)
+        return ClientNode(consumer_class(config)(config), listener, threads=plan.config.threads, recorder=recorder)
     producer = ProducerConfig.from_plan(
         plan.config,
         client_id=client.id,

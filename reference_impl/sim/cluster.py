@@ -28,8 +28,8 @@ from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.log import BrokerStore
 from reference_impl.core.broker.topics import SCHEDULE_TOPIC
-from reference_impl.core.consumer.config import ConsumerConfig
-from reference_impl.core.consumer.orderly import OrderlyConsumer
+from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
+from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.consumer.results import SUSPEND_MS_MAX
 from reference_impl.core.nameserver import NameServer
 from reference_impl.core.producer import Producer, ProducerConfig
@@ -58,11 +58,11 @@ CALM_MS = 1_500
 class Cores:
     """What the nodes run: the reference's own classes, or a mutant's.
 
-    prober: made with its client id when the run begins.
+    consumer: None for the one that the configuration asks for. prober: made with its client id when the run begins.
     """
 
     broker: type[Broker] = Broker
-    consumer: type[OrderlyConsumer] = OrderlyConsumer
+    consumer: type[Any] | None = None
     producer: type[Producer] = Producer
     prober: type[Any] = Prober
 
@@ -85,6 +85,7 @@ class Cluster:
         self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
         self._listener = Listener(plan.listener)
         self._stores: dict[str, BrokerStore] = {name: BrokerStore() for name in plan.topology.brokers}
+        self._offset_files: dict[str, OffsetFile] = {}  # of broadcast consumers; they outlive a process
         self._addresses: dict[str, str] = {}
         self._clients = {client.id: client for client in plan.clients}
         self._nodes: dict[str, Node] = {}
@@ -142,15 +143,7 @@ class Cluster:
         client_id = self.client_id(client.id, node.life + 1)
         core: Any
         if client.kind == "consumer":
-            core = self._cores.consumer(
-                ConsumerConfig.from_plan(
-                    self.plan.config,
-                    client_id=client_id,
-                    group=client.group,
-                    topics=dict.fromkeys(client.topics, "*"),
-                    name_servers=(NAME_SERVER_ADDRESS,),
-                )
-            )
+            core = self._consumer(client, client_id)
         else:
             core = self._cores.producer(
                 ProducerConfig.from_plan(
@@ -162,6 +155,19 @@ class Cluster:
                 )
             )
         node.boot(core)
+
+    def _consumer(self, client: ClientPlan, client_id: str) -> Any:
+        config = ConsumerConfig.from_plan(
+            self.plan.config,
+            client_id=client_id,
+            group=client.group,
+            topics=dict.fromkeys(client.topics, "*"),
+            name_servers=(NAME_SERVER_ADDRESS,),
+        )
+        made = self._cores.consumer or consumer_class(config)
+        if issubclass(made, BroadcastConsumer):
+            return made(config, self._offset_files.setdefault(client.id, {}))
+        return made(config)
 
     def client_id(self, name: str, life: int | None = None) -> str:
         """The id of a client's process: of its present (or last) one, when no number is given."""
@@ -214,6 +220,8 @@ class Cluster:
         if any(self._waits_for_its_time(store) for store in self._stores.values()):
             return False
         config = self.plan.config
+        if config.message_model == "broadcasting":
+            return self._everybody_has_everything() or self.now_ms - self._last_event_ms > config.rebalance_ms
         patience_ms = config.broker_lease_ms + config.rebalance_ms + config.long_poll_ms + 2_000
         return self._all_is_consumed() or self.now_ms - self._last_event_ms > patience_ms
 
@@ -236,6 +244,17 @@ class Cluster:
                     ):
                         return False
         return True
+
+    def _everybody_has_everything(self) -> bool:
+        """As far as its own notes say, each running broadcast consumer has consumed every queue to its end."""
+        return all(
+            self._offset_files.get(client.id, {}).get(Queue(topic, name, queue_id), 0) >= queue.max_offset
+            for client in self.plan.clients
+            if client.kind == "consumer" and self._nodes[client.id].alive
+            for name, store in self._stores.items()
+            for (topic, queue_id), queue in store.queues().items()
+            if topic in client.topics
+        )
 
     def _waits_for_its_time(self, store: BrokerStore) -> bool:
         levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
@@ -428,7 +447,7 @@ class Cluster:
         if rule.outcome not in (Outcome.SUCCESS, Outcome.COMMIT):
             due_ms += self.plan.config.suspend_ms if rule.suspend_ms < 0 else min(rule.suspend_ms, SUSPEND_MS_MAX)
         self._happens(due_ms)
-        returned = io.ListenerReturned(call.call_id, rule.outcome, rule.manual, rule.suspend_ms)
+        returned = io.ListenerReturned(call.call_id, rule.outcome, rule.manual, rule.suspend_ms, rule.delay_level)
         self._timeline.after(rule.duration_ms, self._listener_returns, node, node.life, returned)
 
     def _listener_returns(self, node: Node, life: int, returned: io.ListenerReturned) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reference_impl.core.consumer.orderly import OrderlyConsumer
 from reference_impl.core.producer import Producer
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.cluster import Cluster, Cores
@@ -20,7 +19,7 @@ def cores_of(mutant: Mutant | None) -> Cores:
     """The classes that the nodes run."""
     if mutant is None:
         return Cores()
-    return Cores(mutant.broker, mutant.consumer or OrderlyConsumer, mutant.producer or Producer)
+    return Cores(mutant.broker, mutant.consumer, mutant.producer or Producer)
 
 
 def parties_of(mutant: Mutant | None) -> Mapping[str, str]:

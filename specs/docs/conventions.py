@@ -24,11 +24,15 @@ CONVENTIONS: Mapping[Kind, str] = {
     "pull's. `detail=corrected` marks the value that a broker (offset illegal) or a filter made.",
     Kind.FETCH_OFFSET: "`value` is the stored offset when `ok`; `refused` with -1 means that nothing is stored; any "
     "other end is an error. Made before the ADD it has no `incarnation`; made after it, it sets the start anew.",
-    Kind.PERSIST: "A broker wrote its offsets to disk; level `store`.",
+    Kind.PERSIST: "A broker wrote its offsets to disk; level `store`. At level `client`, an instant: a broadcast "
+    "client wrote the offset `value` of a lane into its own file.",
     Kind.RESET: "An operator moved the offset of a lane to `value`.",
     Kind.DEAD_LETTER: "One try (`attempt`) to send a copy of a message to the dead letters. It names the lane, the "
     "offset and the id of the message itself.",
-    Kind.SEND_BACK: "A concurrent consumer returned a message.",
+    Kind.SEND_BACK: "A concurrent consumer returned a message: it names the lane, the offset and the ids of the "
+    "message itself, in `reconsume_times` the counter from which the copy is counted up, and in `delay_level` the "
+    "level that the copy will wait for (below 0: the dead letters at once). Once it is acknowledged the message is "
+    "finished in its own lane.",
     Kind.END_TRANSACTION: "A producer ended a transaction.",
     Kind.CHECK: "A broker asked a producer about a transaction.",
     Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`.",

@@ -136,7 +136,8 @@ class ListenerRule:
     key: the sharding key. number: the message. client: the plan's id. delivery_min, delivery_max: how often the
     client's process has delivered the message, this time included; both inclusive. from_ms: deliveries that
     begin then or later. suspend_ms: what the listener asks for, -1 for the consumer's default. manual: it
-    switches auto commit off in this call.
+    switches auto commit off in this call. delay_level: what a concurrent listener asks for, 0 for the broker's
+    choice.
     """
 
     outcome: Outcome = Outcome.SUCCESS
@@ -151,6 +152,7 @@ class ListenerRule:
     number: int | None = None
     delivery_min: int = 1
     delivery_max: int | None = None
+    delay_level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +397,7 @@ def _rule(data: Any, where: str) -> ListenerRule:
     word = _member(source, "outcome", str, usual.outcome.value, where)
     if word not in LISTENER_OUTCOMES:
         raise UsageError(f"{where}: outcome must be one of {', '.join(LISTENER_OUTCOMES)}, not {word!r}")
-    for name in ("suspend_ms", "duration_ms", "from_ms", "delivery_min"):
+    for name in ("suspend_ms", "delay_level", "duration_ms", "from_ms", "delivery_min"):
         _member(source, name, int, 0, where)
     for name in ("number", "delivery_max"):
         if source.get(name) is not None:

@@ -43,6 +43,7 @@ def plan_schema() -> dict[str, Any]:
         {
             "outcome": {"enum": [outcome.value for outcome in LISTENER_OUTCOMES]},
             "suspend_ms": _ANY_WHOLE,
+            "delay_level": _ANY_WHOLE,
             "duration_ms": _WHOLE,
             "manual": _FLAG,
             "from_ms": _WHOLE,

@@ -1,4 +1,4 @@
-"""The numbers that an orderly consumer works with; the defaults are RocketMQ's own."""
+"""The numbers that a consumer works with; the defaults are RocketMQ's own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reference_impl.core.io import Address
-from reference_impl.protocol.bodies import CLUSTERING
+from reference_impl.protocol.bodies import BROADCASTING, CLUSTERING
 from specs.errors import UsageError
-from specs.plan.config import Config
+from specs.plan.config import MODES, Config
 
 NO_LIMIT = -1
 WITHOUT_LIMIT = 2**31 - 1
-"""What a limit of -1 means to an orderly consumer: in effect, retry for ever."""
+"""What a limit of -1 means where messages are retried in place: in effect, for ever."""
+CONCURRENT_LIMIT = 16
+"""What it means to a concurrent consumer (`DefaultMQPushConsumerImpl.getMaxReconsumeTimes` of apache/rocketmq)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,9 @@ class ConsumerConfig:
     none. consume_from: first, last or timestamp, for a lane without a stored offset. consume_from_timestamp_ms:
     ms since the epoch; None is half an hour before the question. strategy: a name of `core.allocation.STRATEGIES`.
     pull_threshold: a lane with more cached messages is not pulled. continuous_ms: after so long in one lane a
-    thread turns to the next.
+    thread turns to the next. mode: a name of `specs.plan.config.MODES`. span_max: a lane whose oldest and newest
+    cached messages are further apart is not pulled, in the modes that go on past an unfinished one.
+    send_back_retry_ms: a message that could not be sent back is tried again here after so long.
     """
 
     client_id: str
@@ -32,6 +36,7 @@ class ConsumerConfig:
     topics: Mapping[str, str]
     name_servers: tuple[Address, ...]
     strategy: str = "AVG"
+    mode: str = "orderly"
     message_model: str = CLUSTERING
     consume_from: str = "last"
     consume_from_timestamp_ms: int | None = None
@@ -56,6 +61,8 @@ class ConsumerConfig:
     pull_timeout_ms: int = 30_000
     pull_batch: int = 32
     pull_threshold: int = 1_000
+    span_max: int = 2_000
+    send_back_retry_ms: int = 5_000
     pull_retry_ms: int = 3_000
     pull_flow_control_ms: int = 50
     continuous_ms: int = 60_000
@@ -67,11 +74,16 @@ class ConsumerConfig:
     def __post_init__(self) -> None:
         if self.consume_from not in ("first", "last", "timestamp"):
             raise UsageError(f"consume_from is {self.consume_from!r}; it must be first, last or timestamp")
-        if self.message_model != CLUSTERING:
-            raise UsageError(f"an orderly consumer works in the model {CLUSTERING} only, not {self.message_model!r}")
+        if self.mode not in MODES:
+            raise UsageError(f"mode is {self.mode!r}; it must be one of {', '.join(MODES)}")
+        if self.message_model not in (CLUSTERING, BROADCASTING):
+            raise UsageError(f"the model is {self.message_model!r}; it must be {CLUSTERING} or {BROADCASTING}")
+        if self.message_model == BROADCASTING and self.mode != "concurrent":
+            raise UsageError(f"a broadcast consumer works in the mode concurrent only, not {self.mode}")
         if self.threads < 1 or self.batch < 1 or not self.name_servers:
             raise UsageError("a consumer needs at least one thread, a batch of at least one and a name server")
-        limit = WITHOUT_LIMIT if self.max_reconsume_times == NO_LIMIT else self.max_reconsume_times
+        without = CONCURRENT_LIMIT if self.mode == "concurrent" else WITHOUT_LIMIT
+        limit = without if self.max_reconsume_times == NO_LIMIT else self.max_reconsume_times
         object.__setattr__(self, "limit", limit)
 
     @classmethod
@@ -92,6 +104,8 @@ class ConsumerConfig:
             topics=topics,
             name_servers=name_servers,
             strategy=strategy,
+            mode=plan.mode,
+            message_model=plan.message_model.upper(),
             consume_from=plan.consume_from,
             threads=plan.threads,
             batch=plan.batch,

@@ -109,7 +109,7 @@ class Listening(DeadLetters):
         for message in batch:
             offset = message.queue_offset
             tries = counts[offset] = counts.get(offset, 0) + 1
-            delivery.append(tries)
+            delivery.append(message.reconsume_times + tries)
             rows.append(self._delivery_row(pq, message, tries))
         pq.busy += 1
         op = self.begin(Kind.DELIVER, pq.row, rows)
@@ -124,7 +124,7 @@ class Listening(DeadLetters):
             **pq.row,
             "queue_offset": message.queue_offset,
             "message_id": id_of(message),
-            "origin_id": message.origin_id,
+            "origin_id": message.source_id,
             "sharding_key": message.sharding_key,
             "key_seq": int(sequence) if sequence is not None and sequence.isdecimal() else None,
             "reconsume_times": pq.times(message),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from reference_impl.core.allocation import strategy
 from reference_impl.core.consumer.config import ConsumerConfig
@@ -51,6 +52,8 @@ class Candidate:
 
 class Rebalancing(Pulling):
     """Keeps the lanes in step with the group."""
+
+    queue_class: ClassVar[type[ProcessQueue]] = ProcessQueue
 
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
@@ -242,7 +245,7 @@ class Rebalancing(Pulling):
         queue = candidate.queue
         self._serial += 1
         incarnation = f"{self.config.client_id}#{self._serial}"
-        pq = ProcessQueue(
+        pq = self.queue_class(
             lane=self.lane_of(queue),
             serial=self._serial,
             incarnation=incarnation,

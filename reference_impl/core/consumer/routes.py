@@ -15,6 +15,7 @@ from reference_impl.core.consumer.base import Core
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.io import Address
 from reference_impl.protocol.bodies import (
+    CLUSTERING,
     FROM_FIRST,
     FROM_LAST,
     FROM_TIMESTAMP,
@@ -59,10 +60,14 @@ class Routes(Core):
         self._timers["heartbeat"] = self._heartbeat_tick
 
     def subscribe(self, now_ms: int) -> None:
-        """The subscription is the given topics and the group's own retry topic, stamped with this moment."""
+        """The subscription is the given topics and the group's own retry topic, stamped with this moment.
+
+        Where every member consumes everything, nothing is retried, and there is no retry topic.
+        """
         for topic, expression in self.config.topics.items():
             self.subscriptions[topic] = Subscription.of(topic, expression, now_ms)
-        self.subscriptions.setdefault(self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms))
+        if self.config.message_model == CLUSTERING:
+            self.subscriptions.setdefault(self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms))
         consumer = ConsumerData(
             self.config.group,
             message_model=self.config.message_model,
@@ -134,6 +139,6 @@ class Routes(Core):
     def _check_ready(self, now_ms: int) -> None:
         if not self._is_ready and not self._open_questions and self.addresses:
             self._is_ready = True
-            if self.retry_topic not in self.routes:
+            if self.retry_topic in self.subscriptions and self.retry_topic not in self.routes:
                 self.ask_route(now_ms, self.retry_topic)  # the brokers have made it at our first heartbeat
             self.is_ready(now_ms)

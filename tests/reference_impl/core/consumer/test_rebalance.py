@@ -222,7 +222,7 @@ def test_new_queues_of_a_topic_are_taken(bench: Any) -> None:
     [
         ("strategy", "ROUND", "unknown strategy 'ROUND'"),
         ("consume_from", "middle", "first, last or timestamp"),
-        ("message_model", "BROADCASTING", "CLUSTERING only"),
+        ("message_model", "BROADCASTING", "the mode concurrent only"),
         ("threads", 0, "at least one thread"),
     ],
 )
