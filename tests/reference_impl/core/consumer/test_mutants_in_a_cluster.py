@@ -192,6 +192,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "dropped-lane-retried": taken_away_while_suspended,
     "forced-unlock": taken_away_during_a_long_call,
     "dead-letter-failure-ignored": dead_letter_unanswered,
+    "committed-before-the-dead-letter": dead_letter_unanswered,
 }
 
 MUTANTS = [mutant.name for mutant in all_mutants() if mutant.consumer]
