@@ -381,7 +381,8 @@ class _Lane:
         over = max(end, pulled) + 100
         self.add(Kind.COMMIT, over, over + 40, outcome=Outcome.SENT, value=done, **me)
         self.add(Kind.DROP, over + 60, **me)
-        self.add(Kind.UNLOCK, over + 90, over + 90 + 500, **self.by(client))
+        self.add(Kind.COMMIT, over + 70, over + 75, outcome=Outcome.SENT, value=done, **me)  # told once more
+        self.add(Kind.UNLOCK, over + 90, over + 90 + 500, **me)
         self.stored = max(self.stored, done)
         self.now = over + 2 * MS + int(rng.integers(10, 400)) * MS
         return stop

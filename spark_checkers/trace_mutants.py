@@ -583,6 +583,79 @@ def late_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 yield lambda c=mine[-1], o=other: trace.with_more([trace.another(c, o, 1)], [o.seq_begin])  # type: ignore[misc]
 
 
+def _finished(rows: Sequence[Row]) -> list[Row]:
+    """The calls of one incarnation that ended in success in auto mode, one message each, before its drop."""
+    drop = next((row.seq_begin for row in rows if row.kind is Kind.DROP), None)
+    calls: dict[int, int] = {}
+    for row in rows:
+        if row.kind is Kind.DELIVER:
+            calls[row.op_id] = calls.get(row.op_id, 0) + 1
+    return [
+        row
+        for row in rows
+        if row.kind is Kind.DELIVER
+        and row.outcome is Outcome.SUCCESS
+        and not is_manual(row)
+        and calls[row.op_id] == 1
+        and row.seq_end is not None
+        and (drop is None or row.seq_end < drop)
+    ]
+
+
+def committed_in_manual_mode(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        commit = next((row for row in rows if row.kind is Kind.COMMIT and row.value is not None), None)
+        for row in _finished(rows) if commit is not None else ():
+            yield lambda r=row, c=commit: _committed_after(trace, r, c)  # type: ignore[misc]
+
+
+def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
+    columns = {"value": (row.queue_offset or 0) + 1, "outcome": Outcome.SENT, "view": None, "code": None}
+    commit = trace.another(like, row, 1, detail=None, **columns)
+    manual = Trace(trace.changed({row.seq_begin: {"commit_mode": "manual"}}).rows, trace.info)
+    return manual.with_more([commit], [row.seq_begin])
+
+
+def _dropped(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """(the drop of an incarnation, the highest commit before it)."""
+    for rows in trace.works:
+        drop = next((row for row in rows if row.kind is Kind.DROP), None)
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value and row.detail is None]
+        before = [row for row in commits if drop is not None and row.seq_begin < drop.seq_begin]
+        if drop is not None and before and rows[0].kind is Kind.ADD:
+            yield drop, max(before, key=lambda row: (row.value or 0, row.seq_begin))
+
+
+def _commit_at(trace: Trace, drop: Row, like: Row, value: int) -> Planted:
+    columns = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None}
+    return trace.with_more([trace.another(like, drop, 1, **columns)], [drop.seq_begin])
+
+
+def progress_after_the_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for drop, commit in _dropped(trace):
+        done = [row for row in trace.lanes[drop.lane] if row.incarnation == drop.incarnation]
+        if all(row.detail is None for row in done if row.kind is Kind.COMMIT):
+            yield lambda d=drop, c=commit: _commit_at(trace, d, c, (c.value or 0) + 1)  # type: ignore[misc]
+
+
+def told_again_after_the_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for drop, commit in _dropped(trace):
+        yield lambda d=drop, c=commit: _commit_at(trace, d, c, c.value or 0)  # type: ignore[misc]
+
+
+def released_without_a_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        unlock = next((row for row in rows if row.kind is Kind.UNLOCK), None)
+        finished = _finished(rows)
+        if unlock is None or not finished or any(row.detail for row in rows if row.kind is Kind.COMMIT):
+            continue
+        last = max(finished, key=lambda row: row.queue_offset or 0)
+        told = [row for row in rows if row.kind is Kind.COMMIT and (row.value or 0) > (last.queue_offset or 0)]
+        if told and all(row.seq_begin < unlock.seq_begin for row in told):
+            gone, about = [row.seq_begin for row in told], (last.seq_begin, unlock.seq_begin)
+            yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- sends
 
 
@@ -778,8 +851,11 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("slow-dead-letter", "DLQ-7", "a dead letter was stored late", slow_dead_letter, dead_letters=True),
     Mutant("commit-past-unfinished", "CMT-1", "a commit passes a running message", commit_past_unfinished),
     Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),
+    Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),
     Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
+    Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
+    Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
@@ -794,6 +870,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
     Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
+    Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),

@@ -9,7 +9,7 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 NAME = "shutdown-persists-last"
 BUG = "B-77 e: the shutdown frees the locks before it persists the offsets"
 SOURCE = "DefaultMQPushConsumerImpl.shutdown, all versions (there the gap is short)"
-KILLED_BY = "CMT-5"
+KILLED_BY = "CMT-13"
 
 GAP_MS = 1_000
 

@@ -76,6 +76,8 @@ _INCARNATION_KINDS = {
     Kind.DEAD_LETTER,
     Kind.PULL,
 }
+_MAY_NAME_ONE = {Kind.FETCH_OFFSET, Kind.UNLOCK}
+"""Kinds that belong to an incarnation only where the line says `inc=`."""
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
@@ -159,7 +161,7 @@ def _parse_line(number: int, text: str) -> _Line:
                 fields[column] = int(value) if column in _WHOLE else value
             except ValueError as error:
                 raise HistoryError(f"{where}: {name} must be a whole number, not {value!r}") from error
-    if kind in _INCARNATION_KINDS or (kind is Kind.FETCH_OFFSET and any(w.startswith("inc=") for w in rest)):
+    if kind in _INCARNATION_KINDS or (kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)):
         fields.setdefault("incarnation", f"{who}#{incarnation}")
     return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
 

@@ -65,6 +65,7 @@ _FOCUS = {
     "all": _LANE_VERBS,
     "leases": ("lock",) * 6 + ("unlock",) * 2 + ("call", "next", "commit", "rare"),
     "commits": (
+        "unlock",
         "run",
         "next",
         "next",
@@ -167,9 +168,8 @@ class _History:
             case "lock" | "unlock":
                 outcome = self._pick(_ANSWERS)
                 code = self._pick((None, 0, 1)) if outcome is Outcome.REFUSED else None
-                self._add(
-                    Kind.LOCK if verb == "lock" else Kind.UNLOCK, {**lane, **who, "outcome": outcome, "code": code}
-                )
+                mine = me if verb == "unlock" and self._pick((True, False)) else {**lane, **who}
+                self._add(Kind.LOCK if verb == "lock" else Kind.UNLOCK, {**mine, "outcome": outcome, "code": code})
             case "commit":
                 value = max(0, self.next.get(place, 0) + self._pick((-2, -1, 0, 0, 0, 1)))
                 outcome = self._pick((Outcome.SENT, Outcome.OK, Outcome.UNKNOWN))

@@ -142,6 +142,21 @@ def commits_after_the_release(make: Make) -> object:
     return len(b.commits()) - told
 
 
+def commits_after_a_manual_success(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns(Outcome.SUCCESS, manual=True)
+    b.advance(10_000)
+    return b.commits()
+
+
+def commits_of_a_call_that_outlives_its_lane(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.take_away()
+    b.returns()
+    b.advance(10_000)
+    return b.commits()
+
+
 def order_of_the_shutdown(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -321,6 +336,8 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "two-pullers": (deliveries_of_finished_messages, [0, 1], [0, 1, 0]),
     "commit-covers-running-call": (commits_during_a_call, [], [1]),
     "commit-though-suspended": (commits_while_suspended, [], [1]),
+    "manual-success-committed": (commits_after_a_manual_success, [], [1]),
+    "dropped-lane-reports-on": (commits_of_a_call_that_outlives_its_lane, [], [1]),
     "first-of-batch-committed": (commit_of_a_batch, [3], [1]),
     "commit-one-too-far": (commit_of_a_batch, [3], [4]),
     "stale-commit-after-release": (commits_after_the_release, 0, 2),

@@ -1,0 +1,85 @@
+"""CMT-13 over columns: of a stretch only the last message that it finished matters."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.progress import acknowledges
+from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind
+
+
+class Incarnation:
+    """One incarnation: the highest message that it finished before its drop, and the highest value committed."""
+
+    __slots__ = ("add", "committed", "dropped", "finished")
+
+    def __init__(self, add: Op) -> None:
+        self.add = add
+        self.finished: Op | None = None
+        self.committed = -1
+        self.dropped = False
+
+
+class Lane(Machine):
+    """The incarnations that were added and have not unlocked."""
+
+    __slots__ = ("incarnations",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.incarnations: dict[int, Incarnation] = {}
+
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        last = stretch.finished_to - 1
+        if mine is None or mine.dropped or last < stretch.first.offset:
+            return True
+        if mine.finished is None or last > mine.finished.offset:
+            if stretch.last.offset == last:
+                mine.finished = stretch.last
+            else:
+                for phase, op in self.lane.digest.expand(stretch):
+                    if phase == END and op.offset == last:
+                        mine.finished = op
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.incarnations.clear()
+            return
+        if op.incarnation == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            self.incarnations[op.incarnation] = Incarnation(op)
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None:
+            return
+        if op.kind is Kind.DROP:
+            mine.dropped = True
+        elif op.kind is Kind.COMMIT:
+            if op.corrected:
+                del self.incarnations[op.incarnation]
+            elif op.value != NONE:
+                mine.committed = max(mine.committed, op.value)
+        elif op.kind is Kind.UNLOCK:
+            del self.incarnations[op.incarnation]
+            if mine.finished is not None:
+                self.stakes += 1
+                if mine.committed <= mine.finished.offset:
+                    self.found(mine.add, mine.finished, op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.DELIVER or op.offset == NONE or not acknowledges(op):
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None or mine.dropped:
+            return
+        if mine.finished is None or op.offset > mine.finished.offset:
+            mine.finished = op
+
+
+_KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)
+TWIN = Twin("CMT-13", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
+find = TWIN.find

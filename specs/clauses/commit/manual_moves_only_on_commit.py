@@ -1,0 +1,138 @@
+"""In manual mode no commit passes a message whose call did not end in COMMIT, nor a later one.
+
+What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So
+does a call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits
+all that it has taken. Every other end (SUCCESS as well) leaves the offset where it was. The lowest message that was
+so left is remembered, and a commit beyond it is a violation.
+
+Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (`detail=corrected`) and a
+reset are excused. Says nothing about the incarnation's start, which may be reported at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_FILTER,
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    is_manual,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "CMT-3"
+TITLE = "manual mode moves only on COMMIT"
+STATEMENT = "In manual mode the offset moves only when a call ends in COMMIT."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET})
+REFINES = ("CMT-1", "CMT-2")
+
+CORRECTED = "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedWithoutCommit(Finding):
+    """taken: a manual call's message that no COMMIT covered."""
+
+    add: Row
+    taken: Row
+    commit: Row
+
+
+class _Incarnation:
+    """One incarnation: the lowest message that a manual call took and no COMMIT has covered."""
+
+    __slots__ = ("add", "lowest", "manual")
+
+    def __init__(self, add: Row) -> None:
+        self.add = add
+        self.lowest: Row | None = None
+        self.manual = False  # is its latest call in manual mode?
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation that was added and not dropped, one message."""
+
+    __slots__ = ("incarnations",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.incarnations: dict[str, _Incarnation] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        name, kind = row.incarnation, row.kind
+        if kind is Kind.RESET:
+            self.incarnations.clear()
+        elif name is None:
+            return NOTHING
+        elif kind is Kind.ADD:
+            self.incarnations[name] = _Incarnation(row)
+        elif kind is Kind.DROP:
+            self.incarnations.pop(name, None)
+        else:
+            mine = self.incarnations.get(name)
+            if mine is not None and kind is Kind.DELIVER:
+                mine.manual = is_manual(row)
+            elif mine is not None and kind is Kind.COMMIT:
+                return self._committed(mine, row)
+        return NOTHING
+
+    def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
+        lowest = mine.lowest
+        if lowest is None or row.value is None or row.detail == CORRECTED:
+            return NOTHING
+        self.opportunities += 1
+        return (MovedWithoutCommit(mine.add, lowest, row),) if row.value > (lowest.queue_offset or 0) else NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        mine = self.incarnations.get(row.incarnation or "")
+        if mine is None or row.queue_offset is None:
+            return NOTHING
+        if row.kind is Kind.DELIVER:
+            if acknowledges(row):
+                mine.lowest = None
+            elif is_manual(row) and (mine.lowest is None or row.queue_offset < (mine.lowest.queue_offset or 0)):
+                mine.lowest = row
+        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
+            manual = is_manual(row) or (row.commit_mode is None and mine.manual)
+            mine.lowest = mine.lowest if manual else None
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: MovedWithoutCommit) -> str:
+    taken, commit = found.taken, found.commit
+    return (
+        f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, although the call for offset "
+        f"{taken.queue_offset}, begun at {at(taken)} in manual mode, ended in {taken.outcome.upper()} and no call "
+        "since in COMMIT"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    6ms         alice  commits   billing/orders/b0/3   value=18 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    3ms         alice  commits   billing/orders/b0/3   value=17 sent      # the start, told again
+    3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+    5ms         alice  commits   billing/orders/b0/3   value=19 sent      # a call in auto mode commits all taken
+"""

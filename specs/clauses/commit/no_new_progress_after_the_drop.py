@@ -1,0 +1,156 @@
+"""Once a lane is dropped, its incarnation reports no more than it had finished by then.
+
+*Finished by then*: the incarnation's start, and what its calls and acknowledged dead letters had finished, and what
+it had committed, before the DROP. A call that still runs at the drop ends for nothing: the lane belongs to somebody
+else, who begins before that message. To report the old offset once more is allowed here (CMT-5 and CMT-13 say when
+it comes too late).
+
+Judged where the ADD or a look-up of the incarnation says where it started. A broker's correction
+(`detail=corrected`) and a reset are excused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_FILTER,
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "CMT-6"
+TITLE = "no new progress after the drop"
+STATEMENT = "After a drop no commit of that incarnation exceeds what was finished before it."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
+KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
+REFINES = ("CMT-1", "CMT-2")
+
+CORRECTED = "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressAfterDrop(Finding):
+    add: Row
+    drop: Row
+    commit: Row
+    finished: int
+
+
+class _Incarnation:
+    """One incarnation. finished: the highest offset that it may report; None while nobody knows its start."""
+
+    __slots__ = ("add", "drop", "finished")
+
+    def __init__(self, add: Row) -> None:
+        self.add = add
+        self.finished = add.value
+        self.drop: Row | None = None
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation that was added, how far it has come, and its drop."""
+
+    __slots__ = ("incarnations",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.incarnations: dict[str, _Incarnation] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        name, kind = row.incarnation, row.kind
+        if kind is Kind.RESET:
+            self.incarnations.clear()
+        elif name is None:
+            return NOTHING
+        elif kind is Kind.ADD:
+            self.incarnations[name] = _Incarnation(row)
+        elif kind is Kind.DROP:
+            mine = self.incarnations.get(name)
+            if mine is not None and mine.drop is None:
+                mine.drop = row
+        elif kind is Kind.COMMIT:
+            mine = self.incarnations.get(name)
+            if mine is not None and row.value is not None:
+                return self._committed(mine, row, row.value)
+        return NOTHING
+
+    def _committed(self, mine: _Incarnation, row: Row, value: int) -> Iterable[Finding]:
+        if mine.drop is None:
+            _reached(mine, value)
+            return NOTHING
+        if row.detail == CORRECTED or mine.finished is None:
+            return NOTHING
+        self.opportunities += 1
+        if value <= mine.finished:
+            return NOTHING
+        return (ProgressAfterDrop(mine.add, mine.drop, row, mine.finished),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        mine = self.incarnations.get(row.incarnation or "")
+        if mine is None:
+            return NOTHING
+        if row.kind is Kind.FETCH_OFFSET:
+            if mine.drop is None:
+                self._looked_up(mine, row)
+        elif row.queue_offset is None:
+            return NOTHING
+        elif row.kind is Kind.DELIVER:
+            if not acknowledges(row):
+                return NOTHING
+            if mine.drop is None:
+                _reached(mine, row.queue_offset + 1)
+            elif mine.finished is not None:
+                self.opportunities += 1  # this is what must not be reported any more
+        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and mine.drop is None:
+            _reached(mine, row.queue_offset + 1)
+        return NOTHING
+
+    def _looked_up(self, mine: _Incarnation, row: Row) -> None:
+        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+            _reached(mine, row.value)
+        elif row.outcome is Outcome.REFUSED and row.value == -1 and self.config.consume_from != "first":
+            mine.finished = None  # it starts somewhere near the queue's end
+
+
+def _reached(mine: _Incarnation, offset: int) -> None:
+    if mine.finished is not None and offset > mine.finished:
+        mine.finished = offset
+
+
+judge = LaneJudge
+
+
+def explain(found: ProgressAfterDrop) -> str:
+    drop, commit = found.drop, found.commit
+    return (
+        f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, after it had dropped the lane at "
+        f"{at(drop)}; by then it had come to {found.finished}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    4ms         alice  drops     billing/orders/b0/3
+    6ms         alice  commits   billing/orders/b0/3   value=18 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..3ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    4ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success   # ends after the drop, for nothing
+    5ms         alice  drops     billing/orders/b0/3
+    10ms        alice  commits   billing/orders/b0/3   value=18 sent              # what it had finished before
+"""
