@@ -610,8 +610,8 @@ def committed_in_manual_mode(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
-    columns = {"value": (row.queue_offset or 0) + 1, "outcome": Outcome.SENT, "view": None, "code": None}
-    commit = trace.another(like, row, 1, detail=None, **columns)
+    columns: dict[str, Any] = {"value": (row.queue_offset or 0) + 1, "outcome": Outcome.SENT, "view": None, "code": None}
+    commit = trace.another(like, row, 1, **columns, detail=None)
     manual = Trace(trace.changed({row.seq_begin: {"commit_mode": "manual"}}).rows, trace.info)
     return manual.with_more([commit], [row.seq_begin])
 
@@ -627,7 +627,7 @@ def _dropped(trace: Trace) -> Iterator[tuple[Row, Row]]:
 
 
 def _commit_at(trace: Trace, drop: Row, like: Row, value: int) -> Planted:
-    columns = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None}
+    columns: dict[str, Any] = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None}
     return trace.with_more([trace.another(like, drop, 1, **columns)], [drop.seq_begin])
 
 
