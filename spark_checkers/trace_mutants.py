@@ -610,8 +610,9 @@ def committed_in_manual_mode(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
-    columns: dict[str, Any] = {"value": (row.queue_offset or 0) + 1, "outcome": Outcome.SENT, "view": None, "code": None}
-    commit = trace.another(like, row, 1, **columns, detail=None)
+    value = (row.queue_offset or 0) + 1
+    columns: dict[str, Any] = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None, "detail": None}
+    commit = trace.another(like, row, 1, **columns)
     manual = Trace(trace.changed({row.seq_begin: {"commit_mode": "manual"}}).rows, trace.info)
     return manual.with_more([commit], [row.seq_begin])
 
