@@ -158,6 +158,10 @@ def committing() -> Plan:
     return answering(ListenerRule(Outcome.COMMIT))
 
 
+def succeeding_in_manual_mode() -> Plan:
+    return answering(ListenerRule(manual=True))
+
+
 def rolling_back() -> Plan:
     return answering(ListenerRule(Outcome.ROLLBACK, manual=True, number=3, delivery_max=1))
 
@@ -194,6 +198,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "loop-without-guard": cut_off,
     "refusal-ignored": forgotten,
     "commit-result-ignored": committing,
+    "manual-success-committed": succeeding_in_manual_mode,
     "rollback-forgotten": rolling_back,
     "suspend-not-clamped": suspending_for_no_time,
     "dropped-lane-retried": taken_away_while_suspended,
