@@ -745,6 +745,8 @@ class Planting:
 def plan_defect(name: str, events: int, seed: int, queues: int | None = None, edge: str = "none") -> Planting:
     """Where a named defect (or lookalike) goes. Raises UsageError for an unknown one."""
     mutant = named(name)
+    if not mutant.generated:
+        raise UsageError(f"no generated history has a place for the defect {name}; recorded ones have")
     if edge not in EDGES:
         raise UsageError(f"there is no edge {edge}; known are {', '.join(EDGES)}")
     count = how_many_queues(events) if queues is None else queues

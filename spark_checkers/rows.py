@@ -55,6 +55,8 @@ class RunContext:
     paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     clock_stepped: int = NEVER  # seq of the first step of a wall clock
     frames_twice: bool = False  # whether a fault of a link made two frames of one
+    broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
+    broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -62,20 +64,26 @@ class RunContext:
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
         paused: dict[str, list[tuple[int, int]]] = {}
+        broker_paused: dict[str, list[tuple[int, int]]] = {}
+        deaths: dict[str, list[tuple[int, int]]] = {}
         stepped, twice = NEVER, False
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
                 died.setdefault(row.broker, []).append(row.seq_begin)
+                deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
             elif row.kind is Kind.PAUSE and row.client_id:
                 until = NEVER if row.ended_us is None else row.ended_us
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
+            elif row.kind is Kind.PAUSE and row.broker:
+                until = NEVER if row.ended_us is None else row.ended_us
+                broker_paused.setdefault(row.broker, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT:
                 twice = twice or (row.detail or "").startswith(_FRAMES_TWICE)
-        return cls(info, died, state, paused, stepped, twice)
+        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths)
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker crash at a seq in (after, until]?"""
@@ -100,10 +108,18 @@ class RunContext:
 
     def paused_since(self, client: str, at_us: int, now: int) -> bool:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
-        for seq, until in reversed(self.paused.get(client, ())):
-            if seq <= now:
-                return until >= at_us
-        return False
+        return _paused_since(self.paused.get(client, ()), at_us, now)
+
+    def broker_paused_since(self, broker: str, at_us: int, now: int) -> bool:
+        """Was the broker's latest pause, begun up to `now`, not over before `at_us`?"""
+        return _paused_since(self.broker_paused.get(broker, ()), at_us, now)
+
+
+def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bool:
+    for seq, until in reversed(pauses):
+        if seq <= now:
+            return until >= at_us
+    return False
 
 
 Runs = Mapping[str, RunContext]
@@ -351,10 +367,10 @@ class Findings:
             where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
             self.violation(where, certain=True if certain is None else bool(certain[index]))
 
-    def violation(self, where: Iterable[int], *, certain: bool = True) -> None:
-        """One violation, shown by the rows at these positions."""
+    def violation(self, where: Iterable[int], *, certain: bool = True, also: Iterable[int] = ()) -> None:
+        """One violation, shown by the rows at these positions. also: seq_begin of rows of the context."""
         places = sorted(set(where))
-        seqs = tuple(sorted(int(self.rows.begin[place]) for place in places))
+        seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
         self._found.append((int(self.rows.run[places[0]]), seqs, certain))
 
     @property

@@ -133,13 +133,17 @@ Site = Callable[[Trace], Iterator[Callable[[], Planted]]]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change. clause: what it breaks; None for a lookalike. topic: original queues, or dead-letter queues."""
+    """A change. clause: what it breaks; None for a lookalike. topic: original queues, or dead-letter queues.
+
+    generated: whether generated histories have a place for it; recorded ones have.
+    """
 
     name: str
     clause: str | None
     why: str
     sites: Site
     dead_letters: bool = False
+    generated: bool = True
 
 
 def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
@@ -657,6 +661,47 @@ def released_without_a_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
 
 
+def _acknowledged(trace: Trace) -> Iterator[Row]:
+    """Commits that were answered, of a lane where no offset was reset."""
+    for rows in trace.lanes.values():
+        if any(row.kind is Kind.RESET for row in rows):
+            continue
+        yield from (row for row in rows if row.kind is Kind.COMMIT and row.outcome is Outcome.OK and row.value)
+
+
+def _looked_up(trace: Trace, commit: Row, after: Row, step: int, value: int) -> Row:
+    """A stranger asks for the offset of the commit's lane, at once after a row."""
+    who: dict[str, Any] = {"client_id": STRANGER, "process": STRANGER, "incarnation": None}
+    row = trace.another(commit, after, step, **who, outcome=Outcome.OK, value=value)
+    return row._replace(kind=Kind.FETCH_OFFSET, view=None, detail=None)
+
+
+def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for commit in _acknowledged(trace):
+        nobodys = max(row.value or 0 for row in trace.lanes[commit.lane] if row.kind is Kind.COMMIT) + 1_000
+        yield lambda c=commit, v=nobodys: trace.with_more(  # type: ignore[misc]
+            [_looked_up(trace, c, c, 1, v)], [c.seq_begin]
+        )
+
+
+def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    config = trace.info.config
+    interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
+    for commit in _acknowledged(trace):
+        late = _later(trace, commit, interval)
+        if late is not None:
+            yield lambda c=commit, b=late: _crashed(trace, c, b)  # type: ignore[misc]
+
+
+def _crashed(trace: Trace, commit: Row, after: Row) -> Planted:
+    names = ("client_id", "incarnation", "group", "topic", "queue_id", "value", "view", "code")
+    nothing: dict[str, Any] = dict.fromkeys(names)
+    crash = trace.another(commit, after, 1, **nothing, outcome=Outcome.OK)._replace(
+        kind=Kind.CRASH, process=commit.broker, detail=None
+    )
+    return trace.with_more([crash, _looked_up(trace, commit, after, 2, 0)], [commit.seq_begin])
+
+
 # ---------------------------------------------------------------- sends
 
 
@@ -855,6 +900,8 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),
     Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
+    Mutant("commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten),
+    Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
     Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
     Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),

@@ -424,6 +424,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.wait(down_ms)
         self.do("broker_restart", broker=broker)
         self.wait(20)
+        self.probe("probe_offset", PROBERS[0], GROUPS[0], 0, wide=True)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
     @rule(
@@ -595,6 +596,12 @@ class ClusterMachine(RuleBasedStateMachine):
     def meddle(self, who: str, group: str, verb: str, queue: int, wide: bool, gap_ms: int) -> None:
         """A stranger asks for a lane, or gives back what may not be its own."""
         self.probe(verb, who, group, queue, wide=wide)
+        self.wait(gap_ms)
+
+    @rule(group=st.sampled_from(GROUPS), gap_ms=st.sampled_from(GAPS_MS))
+    def look_up(self, group: str, gap_ms: int) -> None:
+        """A stranger asks how far the group is."""
+        self.probe("probe_offset", PROBERS[0], group, 0, wide=True)
         self.wait(gap_ms)
 
     @rule(

@@ -50,6 +50,7 @@ NAME_SERVER_ADDRESS = "10.0.0.1:9876"
 PRODUCER_GROUP = "producers"
 LOOK_MS = 500
 """While the cluster settles: how often it is looked at whether anything still happens."""
+_PROBES = {"probe_lock": Kind.LOCK, "probe_unlock": Kind.UNLOCK, "probe_offset": Kind.FETCH_OFFSET}
 CALM_MS = 1_500
 """Nothing is called quiet sooner than this after the last event."""
 
@@ -291,8 +292,8 @@ class Cluster:
                 self._network.inject(do, args["a"], args["b"], args["code"], answer=answer)
             case "heal":
                 self._network.heal(args["a"], args["b"])
-            case "probe_lock" | "probe_unlock":
-                self._probe(Kind.LOCK if do == "probe_lock" else Kind.UNLOCK, args)
+            case "probe_lock" | "probe_unlock" | "probe_offset":
+                self._probe(_PROBES[do], args)
             case _:
                 getattr(self, f"_do_{do}")(**args)
 

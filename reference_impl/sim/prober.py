@@ -1,4 +1,4 @@
-"""A raw client that asks a broker for leases and gives them back, whoever owns them.
+"""A raw client that asks a broker for leases and gives them back, whoever owns them, and looks stored offsets up.
 
 It belongs to no group's members and listens to nothing: it is the stranger whom the broker has to withstand.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from reference_impl.core.consumer.start_offset import NOT_FOUND
 from reference_impl.core.io import Address, Answered, Begin, Effect, End, Failed, Note, Request, Start
 from reference_impl.protocol.bodies import LockBatch, decode_lock_answer
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
+from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetHeader
 from specs.vocabulary import Kind, Level, Outcome, Queue
 
 TIMEOUT_MS = 1_000
@@ -19,7 +21,7 @@ TIMEOUT_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Lock or unlock these queues of one broker, for the group."""
+    """Lock or unlock these queues of one broker, for the group, or ask for the offset stored for each of them."""
 
     kind: Kind
     group: str
@@ -32,21 +34,23 @@ class Prober:
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
-        self._asked: dict[int, Ask] = {}
+        self._asked: dict[int, Ask] = {}  # a question for an offset is one request for each queue
         self._number = 0
 
     def handle(self, now_ms: int, event: Any) -> list[Effect]:
         match event:
             case Start():
                 return [Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})]
+            case Ask(Kind.FETCH_OFFSET):
+                return [effect for queue in event.queues for effect in self._ask_offset(event, queue)]
             case Ask():
                 return self._ask(event)
             case Answered(token, answer) if token in self._asked:
                 return [self._answered(token, self._asked.pop(token), answer)]
             case Failed(token, reason) if token in self._asked:
                 # A refused LOCK means that the broker said no; one that never reached it says nothing.
-                is_unlock = self._asked.pop(token).kind is Kind.UNLOCK
-                never = is_unlock and reason == "unreachable"
+                is_no_lock = self._asked.pop(token).kind is not Kind.LOCK
+                never = is_no_lock and reason == "unreachable"
                 return [End(token, Outcome.REFUSED if never else Outcome.UNKNOWN, {"detail": reason})]
             case _:
                 return []
@@ -63,7 +67,24 @@ class Prober:
             Request(self._number, ask.address, Command(code, body=body), TIMEOUT_MS),
         ]
 
+    def _ask_offset(self, ask: Ask, queue: Queue) -> list[Effect]:
+        self._number += 1
+        self._asked[self._number] = ask
+        fields = {"client_id": self.client_id, "group": ask.group, "level": Level.WIRE, **queue._asdict()}
+        header = QueryConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id)
+        command = Command(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
+        return [
+            Begin(self._number, Kind.FETCH_OFFSET, fields),
+            Request(self._number, ask.address, command, TIMEOUT_MS),
+        ]
+
     def _answered(self, token: int, ask: Ask, answer: Command) -> Effect:
+        if ask.kind is Kind.FETCH_OFFSET:
+            if answer.code == ResponseCode.SUCCESS:
+                stored = OffsetResponse.from_ext(answer.ext).offset
+                return End(token, Outcome.OK, {"code": answer.code, "value": stored})
+            nothing = {"value": NOT_FOUND} if answer.code == ResponseCode.QUERY_NOT_FOUND else {}
+            return End(token, Outcome.REFUSED, {"code": answer.code, **nothing})
         if answer.code != ResponseCode.SUCCESS:
             return End(token, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
         if ask.kind is Kind.UNLOCK:

@@ -100,6 +100,9 @@ BROADCASTING = Premise(
     lambda info: info.config.message_model == "broadcasting",
 )
 NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a recorded pause silences the clause")
+BROKER_NOT_PAUSED = Premise(
+    "broker not paused", "the broker was not stopped in between; a recorded pause silences the clause"
+)
 NO_FILTER = Premise("no filter", "the group subscribes to every message of the topic (`*`)")
 AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a manual ROLLBACK replays")
 SENT_IN_TURN = Premise(
@@ -148,6 +151,8 @@ class Context:
     client_died: dict[str, Row] = field(default_factory=dict)
     leaving: dict[str, Row] = field(default_factory=dict)
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
+    broker_paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a broker
+    broker_deaths: dict[str, list[Row]] = field(default_factory=dict)  # every crash of a broker
     clock_stepped: Row | None = None
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
@@ -160,6 +165,7 @@ class Context:
         match row.kind:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
+                self.broker_deaths.setdefault(row.broker, []).append(row)
             case Kind.CRASH if row.client_id:
                 self.client_died[row.client_id] = self.last_death[row.client_id] = row
             case Kind.LEAVE if row.client_id:
@@ -169,6 +175,8 @@ class Context:
                 self.client_died.pop(row.client_id, None)
             case Kind.PAUSE if row.client_id:
                 self.paused[row.client_id] = row
+            case Kind.PAUSE if row.broker:
+                self.broker_paused[row.broker] = row
             case Kind.CLOCK_STEP if self.clock_stepped is None:
                 self.clock_stepped = row
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
@@ -190,11 +198,18 @@ class Context:
         """Another run begins."""
         for known in (self.broker_died, self.client_died, self.leaving, self.paused, self.last_death):
             known.clear()
+        self.broker_paused.clear()
+        self.broker_deaths.clear()
         self.clock_stepped = self.frames_twice = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:
         """Was the client paused at any time from `at_us` on?"""
         pause = self.paused.get(client_id or "")
+        return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
+
+    def broker_paused_since(self, broker: str | None, at_us: int) -> bool:
+        """Was the broker paused at any time from `at_us` on?"""
+        pause = self.broker_paused.get(broker or "")
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
 

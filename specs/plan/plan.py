@@ -89,6 +89,13 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "broker": (NODE, True),
         "queues": ("integers", True),
     },
+    "probe_offset": {
+        "client": (NODE, True),
+        "group": ("string", True),
+        "topic": ("string", True),
+        "broker": (NODE, True),
+        "queues": ("integers", True),
+    },
 }
 """Every action and its arguments; the one list from which the schema is made."""
 

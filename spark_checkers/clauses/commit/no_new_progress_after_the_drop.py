@@ -10,13 +10,14 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the highest offset that it may report (None: nobody knows), and its drop."""
+    """One incarnation: the highest offset that it may report (None: nobody knows), how far it began, its drop."""
 
-    __slots__ = ("add", "drop", "finished")
+    __slots__ = ("add", "delivered", "drop", "finished")
 
     def __init__(self, add: Op) -> None:
         self.add = add
         self.finished: int | None = None if add.value == NONE else add.value
+        self.delivered = -1
         self.drop: Op | None = None
 
     def reached(self, offset: int) -> None:
@@ -35,9 +36,10 @@ class Lane(Machine):
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
-        if mine is not None and mine.drop is not None:
-            return False
-        if mine is not None and stretch.finished_to > stretch.first.offset:
+        if mine is None or mine.drop is not None:
+            return True
+        mine.delivered = max(mine.delivered, stretch.stop)
+        if stretch.finished_to > stretch.first.offset:
             mine.reached(stretch.finished_to)
         return True
 
@@ -52,8 +54,11 @@ class Lane(Machine):
             mine = self.incarnations.get(op.incarnation)
             if mine is None:
                 return
-            if op.kind is Kind.DROP:
-                mine.drop = mine.drop or op
+            if op.kind is Kind.DROP and mine.drop is None:
+                mine.drop = op
+                self.stakes += mine.finished is not None and mine.delivered > mine.finished
+            elif op.kind is Kind.DELIVER and op.offset != NONE:
+                mine.delivered = max(mine.delivered, op.offset + 1)
             elif op.kind is Kind.COMMIT and op.value != NONE:
                 self._committed(mine, op)
 
@@ -77,12 +82,7 @@ class Lane(Machine):
                 mine.finished = None
         elif op.offset == NONE:
             return
-        elif op.kind is Kind.DELIVER and acknowledges(op):
-            if before:
-                mine.reached(op.offset + 1)
-            elif mine.finished is not None:
-                self.stakes += 1
-        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and before:
+        elif before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
             mine.reached(op.offset + 1)
 
 

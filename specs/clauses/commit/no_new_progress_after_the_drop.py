@@ -51,13 +51,18 @@ class ProgressAfterDrop(Finding):
 
 
 class _Incarnation:
-    """One incarnation. finished: the highest offset that it may report; None while nobody knows its start."""
+    """One incarnation.
 
-    __slots__ = ("add", "drop", "finished")
+    finished: the highest offset that it may report; None while nobody knows its start. delivered: beyond the highest
+    message that it began.
+    """
+
+    __slots__ = ("add", "delivered", "drop", "finished")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.finished = add.value
+        self.delivered = -1
         self.drop: Row | None = None
 
 
@@ -78,13 +83,17 @@ class LaneJudge(Judge):
             return NOTHING
         elif kind is Kind.ADD:
             self.incarnations[name] = _Incarnation(row)
-        elif kind is Kind.DROP:
+        else:
             mine = self.incarnations.get(name)
-            if mine is not None and mine.drop is None:
+            if mine is None:
+                return NOTHING
+            if kind is Kind.DROP and mine.drop is None:
                 mine.drop = row
-        elif kind is Kind.COMMIT:
-            mine = self.incarnations.get(name)
-            if mine is not None and row.value is not None:
+                if mine.finished is not None and mine.delivered > mine.finished:
+                    self.opportunities += 1  # what it began and did not finish must not be reported
+            elif kind is Kind.DELIVER and row.queue_offset is not None:
+                mine.delivered = max(mine.delivered, row.queue_offset + 1)
+            elif kind is Kind.COMMIT and row.value is not None:
                 return self._committed(mine, row, row.value)
         return NOTHING
 
@@ -109,12 +118,8 @@ class LaneJudge(Judge):
         elif row.queue_offset is None:
             return NOTHING
         elif row.kind is Kind.DELIVER:
-            if not acknowledges(row):
-                return NOTHING
-            if mine.drop is None:
+            if mine.drop is None and acknowledges(row):
                 _reached(mine, row.queue_offset + 1)
-            elif mine.finished is not None:
-                self.opportunities += 1  # this is what must not be reported any more
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and mine.drop is None:
             _reached(mine, row.queue_offset + 1)
         return NOTHING

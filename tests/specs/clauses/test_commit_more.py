@@ -128,6 +128,105 @@ EXAMPLES = (
         """,
     ),
     (
+        "CMT-7",
+        1,
+        "nothing is stored any more",
+        """
+        0ms..5ms          alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        20000ms           b0     crashes  b0
+        25000ms..25001ms  bob    fetches  billing/orders/b0/3  value=-1 code=22 refused
+        """,
+    ),
+    (
+        "CMT-7",
+        1,
+        "what was on disk before one crash is there after the next",
+        """
+        0ms..5ms          alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        20000ms           b0     crashes  b0
+        21000ms..21001ms  alice  commits  billing/orders/b0/3  value=9 view=pull ok
+        22000ms           b0     crashes  b0
+        25000ms..25001ms  bob    fetches  billing/orders/b0/3  value=7 ok
+        """,
+    ),
+    (
+        "CMT-7",
+        0,
+        "a later commit may have gone back, and one that a crash undid is not on disk",
+        """
+        0ms..5ms          alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        9000ms            alice  commits  billing/orders/b0/3  value=6 sent
+        20000ms           b0     crashes  b0
+        25000ms..25001ms  bob    fetches  billing/orders/b0/3  value=6 ok
+        0ms..5ms          alice  commits  billing/orders/b1/3  value=8 view=pull ok
+        3000ms            b1     crashes  b1
+        20000ms           b1     crashes  b1
+        25000ms..25001ms  bob    fetches  billing/orders/b1/3  value=6 ok
+        """,
+    ),
+    (
+        "CMT-7",
+        0,
+        "a pause of the broker, a reset and a negative value are excused; no answer says nothing",
+        """
+        0ms..5ms          alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        20000ms           b0     crashes  b0
+        25000ms..25001ms  bob    fetches  billing/orders/b0/3  value=1 unknown
+        26000ms           admin  resets   billing/orders/b0/3  value=6
+        27000ms..27001ms  bob    fetches  billing/orders/b0/3  value=6 ok
+        0ms..5ms          alice  commits  billing/orders/b1/3  value=-1 ok
+        20000ms           b1     crashes  b1
+        25000ms..25001ms  bob    fetches  billing/orders/b1/3  value=-1 refused
+        """,
+    ),
+    (
+        "CMT-9",
+        1,
+        "nothing is stored though a commit was answered",
+        """
+        0ms..5ms  alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        6ms..7ms  bob    fetches  billing/orders/b0/3  value=-1 code=22 refused
+        """,
+    ),
+    (
+        "CMT-9",
+        1,
+        "an older commit is certainly overwritten",
+        """
+        0ms               alice  commits  billing/orders/b0/3  value=7 sent
+        4000ms..4005ms    alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        6000ms..6005ms    bob    fetches  billing/orders/b0/3  value=7 ok
+        """,
+    ),
+    (
+        "CMT-9",
+        0,
+        "a commit while the question is under way, a crash of the broker, an error, a negative value",
+        """
+        0ms..5ms       alice  commits  billing/orders/b0/3  value=8 view=pull ok
+        6ms..9ms       bob    fetches  billing/orders/b0/3  value=9 ok
+        7ms            alice  commits  billing/orders/b0/3  value=9 sent
+        10ms..11ms     bob    fetches  billing/orders/b0/3  code=1 refused
+        12ms           b0     crashes  b0
+        13ms..14ms     bob    fetches  billing/orders/b0/3  value=3 ok
+        15ms..16ms     alice  commits  billing/orders/b0/3  value=-1 ok
+        17ms..18ms     bob    fetches  billing/orders/b0/3  value=0 ok
+        """,
+    ),
+    (
+        "CMT-9",
+        0,
+        "a long pull's commit may be applied at any time until it is answered; after a reset nothing is said",
+        """
+        0ms..15000ms      alice  commits  billing/orders/b0/3  value=7 view=pull ok
+        9000ms..9005ms    alice  commits  billing/orders/b0/3  value=8 ok
+        16000ms..16005ms  bob    fetches  billing/orders/b0/3  value=7 ok
+        17000ms           admin  resets   billing/orders/b0/3  value=2
+        18000ms..18005ms  alice  commits  billing/orders/b0/3  value=9 ok
+        19000ms..19005ms  bob    fetches  billing/orders/b0/3  value=2 ok
+        """,
+    ),
+    (
         "CMT-13",
         1,
         "an older value was told, the last one not",

@@ -134,6 +134,23 @@ def first_commits_of_two_queues(wire: Any) -> Any:
     return wire.fetch()
 
 
+def fetch_right_after_a_commit(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.commit(1)
+    return wire.fetch()
+
+
+def fetch_after_a_crash(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.pass_ms(12_000)
+    wire.commit(1)
+    wire.pass_ms(6_000)
+    wire.boot()
+    return wire.fetch()
+
+
 def pull_beyond_the_end(wire: Any) -> Any:
     for _ in range(3):
         wire.send()
@@ -192,6 +209,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
     "batch-answers-what-was-asked": a_batch_is_free_in_part,
+    "fetch-reads-the-disk": fetch_right_after_a_commit,
+    "offsets-written-once": fetch_after_a_crash,
     "commit-race-loses-first": first_commits_of_two_queues,
     "dead-letter-lost": dead_letters,
     "dead-letter-returns-as-new": messages_after_giving_up,
