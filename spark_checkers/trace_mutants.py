@@ -769,6 +769,14 @@ def changed_body(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
 
+def seen_before_its_level(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    last = len(trace.info.config.delay_levels.split())
+    for send, read in _reads(trace):
+        change = {send.seq_begin: {"delay_level": last}}
+        about = (send.seq_begin, read.seq_begin)
+        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- lookalikes
 
 
@@ -854,6 +862,12 @@ def content_unknown(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
 
+def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, _read in _reads(trace):
+        change = {send.seq_begin: {"delay_level": -1}}
+        yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
 def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for before, row in _redelivered(trace):
         if row.started_us - (before.ended_us or 0) > 11 * MS:
@@ -910,6 +924,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused),
     Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
+    Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
 )
 """Each breaks the clause that it names."""
 
@@ -923,6 +938,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
+    Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
     Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
 )

@@ -300,6 +300,20 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
     @rule(
+        key=st.sampled_from((*KEYS, None)),
+        count=st.integers(1, 2),
+        level=st.sampled_from((1, 1, 2)),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def send_delayed(self, key: str | None, count: int, level: int, gap_ms: int) -> None:
+        """Messages that nobody may see before the time of their delay level: one second, or five."""
+        self.sent += count
+        args = {} if key is None else {"key": key}
+        self.do("send", client=PRODUCERS[0], topic=TOPIC, count=count, delay_level=level, **args)
+        self.wait(gap_ms)
+
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(
         keys=st.integers(1, 4),
         count=st.integers(2, 6),
         effort=st.sampled_from(("light", "steady", "heavy", "heavy")),

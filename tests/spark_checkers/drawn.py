@@ -99,6 +99,7 @@ def configs() -> st.SearchStrategy[Config]:
         dead_letter_bound_ms=st.sampled_from((5, 20)),
         delay_bound_ms=st.sampled_from((5, 20)),
         schedule_slack_ms=st.sampled_from((1, 10)),
+        delay_levels=st.sampled_from(("0s 1s", "1s")),
     )
 
 
@@ -268,6 +269,7 @@ class _History:
             "outcome": outcome,
             "code": self._pick((0, 0, 0, 10, 14, None)),
             **self._content(),
+            "delay_level": self._pick((None, None, None, None, None, 0, -1, 1, 2, 9)),
         }
         if outcome is Outcome.OK or self._pick(range(3)) == 0:
             fields["queue_offset"] = offset

@@ -53,7 +53,7 @@ class Storing:
             draft.topic, draft.queue_id = SCHEDULE_TOPIC, level - 1
         stored = self.append(now_ms, draft, out)
         if level > 0 and stored.queue_offset == self._parts.store.delayed_done.get(level, 0):
-            out.append(SetTimer((DELAY_TIMER, level), self._parts.config.delay_ms[level - 1]))
+            out.append(SetTimer((DELAY_TIMER, level), self.wait_ms(level)))
         return stored
 
     def append(self, now_ms: int, draft: Draft, out: list[Effect]) -> StoredMessage:
@@ -95,6 +95,10 @@ class Storing:
         text = draft.properties.get(PROPERTY_DELAY)
         return min(parse_int(text, PROPERTY_DELAY, 32), len(self._parts.config.delay_ms)) if text else 0
 
+    def wait_ms(self, level: int) -> int:
+        """How long a message of that level waits, from the time at which it was stored."""
+        return self._parts.config.delay_ms[level - 1]
+
     def start(self, now_ms: int, out: list[Effect]) -> None:
         """After a start: the levels that still hold messages go on."""
         for level in range(1, len(self._parts.config.delay_ms) + 1):
@@ -110,7 +114,7 @@ class Storing:
             waiting = store.queue(SCHEDULE_TOPIC, level - 1).get(place)
             if waiting is None:
                 return
-            left_ms = waiting.store_ms + self._parts.config.delay_ms[level - 1] - now_ms
+            left_ms = waiting.store_ms + self.wait_ms(level) - now_ms
             if left_ms > 0:
                 out.append(SetTimer((DELAY_TIMER, level), left_ms))
                 return

@@ -205,6 +205,18 @@ def bodies_of_ten_sends(wire: Any) -> Any:
     return [message.body for message in wire.messages("orders")]
 
 
+def delayed_message_before_its_time(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "2"})
+    wire.pass_ms(4_999)
+    return len(wire.messages("orders"))
+
+
+def delayed_message_after_a_restart(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "2"})
+    wire.boot()
+    return len(wire.messages("orders"))
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -213,6 +225,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "offsets-written-once": fetch_after_a_crash,
     "commit-race-loses-first": first_commits_of_two_queues,
     "dead-letter-lost": dead_letters,
+    "delay-of-the-level-below": delayed_message_before_its_time,
+    "restart-releases-what-waits": delayed_message_after_a_restart,
     "dead-letter-returns-as-new": messages_after_giving_up,
     "dead-letter-stored-twice": dead_letters,
     "dead-letter-waits-for-delay-level": dead_letters,
