@@ -76,7 +76,5 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.violated(evidence[:, 0], evidence[:, 1], certain=rows.certain(evidence[:, 1]))
 
 
-TWIN = Twin(
-    "SND-7", ("message_id", "origin_id", "outcome", "delay_level", "started_us", "ended_us"), kernel
-)
+TWIN = Twin("SND-7", ("message_id", "origin_id", "outcome", "delay_level", "started_us", "ended_us"), kernel)
 find = TWIN.find

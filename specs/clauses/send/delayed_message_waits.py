@@ -110,8 +110,8 @@ def explain(found: SeenTooSoon) -> str:
     sent, seen = found.sent, found.seen
     what = "read" if seen.kind is Kind.READ else "was given"
     return (
-        f"{who(seen)} {what} message {sent.message_id} at {at(seen)}, though {who(sent)} had sent it at {at(sent)} with "
-        f"delay level {sent.delay_level}, which is {ms(found.wait_us)}"
+        f"{who(seen)} {what} message {sent.message_id} at {at(seen)}, though {who(sent)} had sent it at {at(sent)} "
+        f"with delay level {sent.delay_level}, which is {ms(found.wait_us)}"
     )
 
 
