@@ -91,6 +91,15 @@ class Trace:
             if row.outcome is Outcome.OK and row.queue_offset is not None
         }
 
+    @cached_property
+    def first_calls(self) -> dict[tuple[str | None, str | None, int | None, int | None], Row]:
+        """The first delivery to anybody of each place, while no broker has crashed."""
+        found: dict[tuple[str | None, str | None, int | None, int | None], Row] = {}
+        if not any(row.broker for row in self.of(Kind.CRASH)):
+            for row in self.of(Kind.DELIVER):
+                found.setdefault((row.topic, row.broker, row.queue_id, row.queue_offset), row)
+        return found
+
     def locks(self, lane: Lane) -> list[Row]:
         """The lane's granted locks, as a pair of lists would be too much: by their ends."""
         found = [row for row in self.lanes[lane] if row.kind is Kind.LOCK and row.outcome is Outcome.OK]
@@ -263,6 +272,44 @@ def finished_comes_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if done and (before.seq_end or 0) < row.seq_begin and before.op_id != row.op_id:
                 again = trace.another(before, before, 1, attempt=2)
                 yield lambda a=again, b=before: trace.with_more([a], [b.seq_begin])  # type: ignore[misc]
+
+
+def another_message_there(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        call = trace.first_calls.get((read.topic, read.broker, read.queue_id, read.queue_offset))
+        if call is not None and send.message_id == read.message_id == call.message_id:
+            change = {call.seq_begin: {"message_id": f"{read.message_id}-other"}}
+            about = (call.seq_begin, read.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def hole_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    found: dict[Any, list[Row]] = {}
+    for row in trace.of(Kind.READ):
+        if not is_copy_topic(row.topic):
+            found.setdefault(row.queue, []).append(row)
+    died = {row.broker for row in trace.of(Kind.CRASH)}
+    for rows in found.values():
+        marker, *reads = rows
+        if marker.queue_offset is None and marker.outcome is Outcome.OK and marker.broker not in died:
+            for below, gone, above in zip(reads, reads[1:], reads[2:], strict=False):
+                about = (below.seq_begin, above.seq_begin)
+                yield lambda g=gone.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
+
+
+def sends_swapped(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    last: dict[Any, Row] = {}
+    for row in trace.sent.values():
+        before = last.get(row.queue)
+        usual = not row.delay_level and not is_copy_topic(row.topic)
+        if usual and before is not None and before.seq_end is not None and before.seq_end < row.seq_begin:
+            change = {
+                before.seq_begin: {"queue_offset": row.queue_offset},
+                row.seq_begin: {"queue_offset": before.queue_offset},
+            }
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+        if usual:
+            last[row.queue] = row
 
 
 def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -834,10 +881,16 @@ def unacknowledged_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """Only the last message of a queue: a hole between others would be no loss by a flush that came too late."""
+    last = {row.queue: row.queue_offset or 0 for row in trace.of(Kind.READ) if row.queue_offset is not None}
+    markers = {row.queue: row for row in trace.of(Kind.READ) if row.queue_offset is None}
     for send, read in _reads(trace):
-        yield lambda s=send, r=read: Trace(  # type: ignore[misc]
-            trace.changed({s.seq_begin: {"code": 10}}).rows, trace.info
-        ).without([r.seq_begin], [s.seq_begin])
+        marker = markers[read.queue]
+        if read.queue_offset == last[read.queue] and marker.value == last[read.queue] + 1:
+            change = {send.seq_begin: {"code": 10}, marker.seq_begin: {"value": read.queue_offset}}
+            yield lambda s=send, r=read, c=change: Trace(  # type: ignore[misc]
+                trace.changed(c).rows, trace.info
+            ).without([r.seq_begin], [s.seq_begin])
 
 
 def refused_then_stored(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -893,6 +946,9 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("overtake-suspended", "ORD-3", "the next message is delivered while one is suspended", overtake_suspended),
     Mutant("skip-at-handover", "ORD-4", "a new owner leaves its first message out", skip_at_handover),
     Mutant("below-the-start", "ORD-5", "a new owner begins one message too early", delivered_below_start),
+    Mutant("another-message-there", "ORD-7", "a group is given another message than the drain", another_message_there),
+    Mutant("hole-between", "ORD-8", "a message between two others is missing", hole_between),
+    Mutant("sends-swapped", "ORD-9", "a later send is given the smaller offset", sends_swapped),
     Mutant("finished-comes-again", "ORD-10", "a finished message is delivered again", finished_comes_again),
     Mutant("call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop),
     Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),

@@ -23,6 +23,42 @@ BREAKS: dict[str, tuple[str, ...]] = {
         3ms..9ms    alice  delivers  billing/orders/b0/3   offset=0 id=m0 success
         """,
     ),
+    "ORD-7": (
+        # the same offset was told to two producers
+        """
+        0ms..5ms    shop   sends     orders/b0/3   offset=17 id=m17 ok
+        1ms..6ms    till   sends     orders/b0/3   offset=17 id=m18 ok
+        """,
+        # a lane that was added after the crash, and the drain
+        """
+        0ms         b0     crashes   b0
+        1ms         alice  adds      billing/orders/b0/3   value=17
+        2ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        9ms         drain  reads     orders/b0/3           offset=17 id=m18 ok
+        """,
+    ),
+    "ORD-8": (
+        # a read of one message before the drain fills no hole
+        """
+        0ms         drain  reads  orders/b0/3   offset=18 id=m18 ok
+        90ms..99ms  drain  reads  orders/b0/3   value=20 ok
+        91ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+        92ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+        """,
+    ),
+    "ORD-9": (
+        # the same offset again
+        """
+        0ms..5ms    shop   sends  orders/b0/3   offset=17 id=m1 ok
+        6ms..9ms    shop   sends  orders/b0/3   offset=17 id=m2 ok
+        """,
+        # a send in between that was not answered
+        """
+        0ms..5ms    shop   sends  orders/b0/3   offset=18 id=m1 ok
+        6ms..9ms    shop   sends  orders/b0/3   id=m2 unknown
+        10ms..11ms  till   sends  orders/b0/3   offset=17 id=m3 ok
+        """,
+    ),
     "ORD-10": (
         # committed before the ROLLBACK, which takes back only what is not
         """
@@ -79,6 +115,59 @@ KEEPS: dict[str, tuple[str, ...]] = {
         """
         0ms         alice  adds      billing/orders/b0/3
         3ms..9ms    alice  delivers  billing/orders/b0/3   offset=4 id=m4 success
+        """,
+    ),
+    "ORD-7": (
+        # what is delayed lies elsewhere first
+        """
+        0ms..5ms    shop   sends     orders/b0/3           offset=17 id=m17 delay=1 ok
+        6ms         drain  reads     orders/b0/3           offset=17 id=m18 ok
+        """,
+        # sent before the crash, answered after it
+        """
+        0ms..9ms    shop   sends     orders/b0/3           offset=17 id=m17 ok
+        2ms         b0     crashes   b0
+        3ms..4ms    shop   sends     orders/b0/3           offset=17 id=m18 ok
+        """,
+        # what is sent to a retry topic may be put among the dead letters
+        """
+        0ms..5ms    shop   sends     %RETRY%billing/b0/0   offset=3 id=m17 ok
+        6ms         drain  reads     billing/%RETRY%billing/b0/0   offset=3 id=m18 ok
+        """,
+    ),
+    "ORD-8": (
+        # two drains at once
+        """
+        90ms..99ms  drain  reads  orders/b0/3   value=20 ok
+        91ms..98ms  again  reads  orders/b0/3   value=20 ok
+        92ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+        93ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+        """,
+        # it was not read to its end
+        """
+        90ms..99ms  drain  reads  orders/b0/3   value=20 refused
+        92ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+        93ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+        """,
+        # the broker had crashed
+        """
+        0ms         b0     crashes  b0
+        90ms..99ms  drain  reads  orders/b0/3   value=20 ok
+        92ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+        93ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+        """,
+    ),
+    "ORD-9": (
+        # the crash came while the second one was under way
+        """
+        0ms..5ms    shop   sends    orders/b0/3   offset=17 id=m1 ok
+        6ms..20ms   shop   sends    orders/b0/3   offset=17 id=m2 ok
+        7ms         b0     crashes  b0
+        """,
+        # a delayed one has its place among those that wait
+        """
+        0ms..5ms    shop   sends  orders/b0/3   offset=17 id=m1 ok
+        6ms..20ms   shop   sends  orders/b0/3   offset=0 id=m2 delay=3 ok
         """,
     ),
     "ORD-10": (

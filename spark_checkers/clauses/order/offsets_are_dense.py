@@ -1,0 +1,51 @@
+"""ORD-8 over columns: the offsets read under each marker, sorted, and the steps between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    named = rows.text("message_id") != NO_TEXT
+    read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
+    has_offset = rows.offset != NONE
+    markers = np.flatnonzero(read & ~has_offset & ~named)
+    found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
+    found = found[np.lexsort((rows.end[found], rows.queue[found]))]
+    queue = rows.queue[found]
+    for each in np.unique(rows.queue[markers]).tolist():
+        mine = markers[rows.queue[markers] == each]
+        low, high = np.searchsorted(queue, [each, each + 1])
+        for marker in mine[ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)].tolist():
+            if not _disturbed(rows, marker, mine):
+                _judge(rows, findings, marker, found[low:high])
+
+
+def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
+    """Did another drain of the queue overlap with this one, or had the broker crashed before it ended?"""
+    begin, end = rows.begin[marker], rows.end[marker]
+    overlaps = (rows.begin[markers] <= end) & (rows.end[markers] >= begin)
+    broker = rows.text("broker")[marker]
+    died = rows.context_of(marker).broker_died.get(rows.words("broker")[broker] if broker >= 0 else "", ())
+    return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
+
+
+def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints) -> None:
+    """reads: of the queue, by their ends. Of several at one offset the last counts."""
+    ends = rows.end[reads]
+    low, high = np.searchsorted(ends, [rows.begin[marker], rows.end[marker]])
+    reads = reads[low:high][::-1]
+    offsets, first = np.unique(rows.offset[reads], return_index=True)
+    place = reads[first]
+    findings.at_stake_times(marker, max(0, len(offsets) - 1))
+    holes = np.flatnonzero(np.diff(offsets) > 1)
+    findings.violated(place[holes], place[holes + 1], np.full(len(holes), marker))
+
+
+TWIN = Twin("ORD-8", ("message_id", "queue_offset", "outcome", "value"), kernel)
+find = TWIN.find

@@ -1,0 +1,97 @@
+"""ORD-7 over columns: who first named an offset, and who names another message there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints, dense
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """Queues of a broker that never crashed at once; the others one row after another."""
+    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    delay, told = rows.number("delay_level"), rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    sent = rows.are(Kind.SEND) & told & ~copies & ((delay == 0) | (delay == NONE))
+    seen = sent | rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & told)
+    where = np.flatnonzero(seen & (rows.offset != NONE) & (rows.text("message_id") != NO_TEXT))
+    if not len(where):
+        return
+    time = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
+    order = np.lexsort((time, rows.queue[where]))
+    where, time = where[order], time[order]
+    crashed = np.zeros(len(where), np.bool_)
+    _, firsts, queue = np.unique(rows.queue[where], return_index=True, return_inverse=True)
+    for number, first in enumerate(firsts.tolist()):
+        if _deaths(rows, int(where[first])):
+            mine = queue == number
+            crashed |= mine
+            _through_crashes(rows, findings, where[mine], time[mine])
+    _at_once(rows, findings, where[~crashed])
+
+
+def _at_once(rows: Rows, findings: Findings, where: Ints) -> None:
+    place, _ = dense(rows.queue[where], rows.offset[where]) if len(where) else (where, 0)
+    _, first = np.unique(place, return_index=True)
+    before = where[first][place] if len(where) else where
+    later = before != where
+    findings.at_stake(where[later])
+    message = rows.text("message_id")
+    wrong = later & (message[before] != message[where])
+    findings.violated(before[wrong], where[wrong])
+
+
+def _broker(rows: Rows, place: int) -> str:
+    code = int(rows.text("broker")[place])
+    return rows.words("broker")[code] if code != NO_TEXT else ""
+
+
+def _deaths(rows: Rows, place: int) -> bool:
+    return bool(rows.context_of(place).broker_died.get(_broker(rows, place)))
+
+
+def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) -> None:
+    """where: of one queue, in the order of their times."""
+    context, broker = rows.context_of(int(where[0])), _broker(rows, int(where[0]))
+    deaths = np.asarray(context.broker_died[broker])
+    added = _added(rows, int(rows.queue[where[0]]))
+    delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")
+    known: dict[int, int] = {}
+    for place, now in zip(where.tolist(), time.tolist(), strict=True):
+        if delivered[place]:
+            crashes = deaths[deaths <= now]
+            mine = added.get((int(rows.group[place]), int(rows.text("incarnation")[place])), ())
+            before = [seq for seq in mine if seq < now]
+            if len(crashes) and not (before and before[-1] > crashes[-1]):
+                continue
+        elif context.broker_died_between(broker, int(rows.begin[place]), now):
+            continue
+        offset = int(rows.offset[place])
+        first = known.get(offset)
+        if first is None or context.broker_died_between(broker, int(rows.begin[first]), now):
+            known[offset] = place
+            continue
+        findings.at_stake_times(place, 1)
+        if message[first] != message[place]:
+            findings.violation([first, place])
+
+
+def _added(rows: Rows, queue: int) -> Mapping[tuple[int, int], list[int]]:
+    """When each incarnation of a queue's lanes was added, by group and incarnation."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for place in np.flatnonzero(rows.are(Kind.ADD) & (rows.queue == queue)).tolist():
+        key = (int(rows.group[place]), int(rows.text("incarnation")[place]))
+        found.setdefault(key, []).append(int(rows.begin[place]))
+    return found
+
+
+TWIN = Twin(
+    "ORD-7",
+    ("incarnation", "message_id", "queue_offset", "outcome", "delay_level"),
+    kernel,
+)
+find = TWIN.find

@@ -1,0 +1,95 @@
+"""A send that was acknowledged before another began has the smaller offset, if both lie in one queue.
+
+Whoever sent them. Sends that overlap may lie either way round, and a send without an answer says nothing. Compared
+with the highest offset acknowledged before the send began; a crash of the broker since may have lost that one, and
+its offset may be given again. Left out are delayed messages (they lie elsewhere first) and sends to the topics of
+retries and dead letters (a broker may put them elsewhere).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import BROKER_LIVES, NOTHING, Context, Finding, Judge, at, is_copy_topic, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-9"
+TITLE = "acknowledged sends ascend"
+STATEMENT = (
+    "Within a broker epoch, a send acknowledged before another began has the smaller offset if both land in one queue, "
+    "whoever sent them."
+)
+PARTY = Party.BROKER
+KEY = Key.QUEUE
+PREMISE = (BROKER_LIVES,)
+SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
+KINDS = frozenset({Kind.SEND})
+
+
+def wants(row: Row) -> bool:
+    """Sends that were acknowledged with their place in this queue."""
+    if row.outcome is not Outcome.OK or row.queue_offset is None or row.seq_end is None:
+        return False
+    return not row.delay_level and not is_copy_topic(row.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Overtook(Finding):
+    earlier: Row
+    later: Row
+
+
+class QueueJudge(Judge):
+    """Remembers the highest offset acknowledged, and for each send under way what that was when it began."""
+
+    __slots__ = ("before", "highest")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.highest: Row | None = None
+        self.before: dict[int, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if self.highest is not None:
+            self.before[row.seq_begin] = self.highest
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        offset = row.queue_offset or 0
+        earlier, highest = self.before.pop(row.seq_begin, None), self.highest
+        lost = highest is None or self.context.broker_died_since(row.broker, highest)
+        if lost or offset > (highest.queue_offset or 0 if highest is not None else 0):
+            self.highest = row
+        if earlier is None or self.context.broker_died_since(row.broker, earlier):
+            return NOTHING
+        self.opportunities += 1
+        if offset > (earlier.queue_offset or 0):
+            return NOTHING
+        return (Overtook(earlier, row, certain=self.context.info.clock_bound_us == 0),)
+
+
+judge = QueueJudge
+
+
+def explain(found: Overtook) -> str:
+    earlier, later = found.earlier, found.later
+    return (
+        f"message {later.message_id}, which {who(later)} began to send at {at(later)}, was given offset "
+        f"{later.queue_offset} of {later.queue}, although message {earlier.message_id} (sent by {who(earlier)} at "
+        f"{at(earlier)}) had been acknowledged with offset {earlier.queue_offset} before"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    shop   sends  orders/b0/3   offset=18 id=m1 ok
+    6ms..9ms    till   sends  orders/b0/3   offset=17 id=m2 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    shop   sends  orders/b0/3   offset=18 id=m1 ok
+    4ms..9ms    till   sends  orders/b0/3   offset=17 id=m2 ok   # they overlap
+    10ms..11ms  shop   sends  orders/b0/4   offset=3 id=m3 ok
+    12ms        b0     crashes  b0                               # and loses what was not flushed
+    13ms..14ms  shop   sends  orders/b0/3   offset=18 id=m4 ok
+"""

@@ -1,0 +1,100 @@
+"""The offsets of a queue follow each other without a hole.
+
+Decided by a drain, which reads a queue to its end: between two messages that it found lies no offset without one.
+What lies before the first one found may have been removed long ago; whether something is missing behind the last
+one is for SND-1 to say. A drain that overlaps with another one of the same queue is not judged, nor is a queue whose
+broker had crashed before: the promise is one of an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from specs.clauses.base import BROKER_LIVES, DRAINED, NOTHING, Context, Finding, Judge, Premise, at
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-8"
+TITLE = "offsets are dense"
+STATEMENT = "Within a broker epoch, the offsets of a queue follow each other without a hole."
+PARTY = Party.BROKER
+KEY = Key.QUEUE
+PREMISE = (
+    DRAINED,
+    BROKER_LIVES,
+    Premise("kept", "nothing compacts the queue, and no retention meets a drain: no message is removed between others"),
+)
+SOURCES = ("docs/sources.md#store",)
+KINDS = frozenset({Kind.READ})
+
+
+@dataclass(frozen=True, slots=True)
+class Hole(Finding):
+    below: Row
+    above: Row
+    reading: Row
+
+
+class QueueJudge(Judge):
+    """Remembers what the drain under way has found."""
+
+    __slots__ = ("found", "readings", "void")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.readings: dict[int, Row] = {}  # under way, by their begin
+        self.void: set[int] = set()  # of these: they overlap
+        self.found: dict[int, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.queue_offset is None and row.message_id is None:
+            if self.readings:
+                self.void.update(self.readings)
+                self.void.add(row.seq_begin)
+            else:
+                self.found = {}
+            self.readings[row.seq_begin] = row
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.queue_offset is not None:
+            if self.readings and row.outcome is Outcome.OK:
+                self.found[row.queue_offset] = row
+            return NOTHING
+        if row.message_id is not None:
+            return NOTHING
+        del self.readings[row.seq_begin]
+        if row.seq_begin in self.void or row.outcome is not Outcome.OK or row.value is None:
+            self.void.discard(row.seq_begin)
+            return NOTHING
+        if (row.broker or "") in self.context.broker_died:
+            return NOTHING
+        found = self.found
+        self.opportunities += max(0, len(found) - 1)
+        return [Hole(found[low], found[high], row) for low, high in pairwise(sorted(found)) if high > low + 1]
+
+
+judge = QueueJudge
+
+
+def explain(found: Hole) -> str:
+    below, above, reading = found.below, found.above, found.reading
+    return (
+        f"when {reading.queue} was read up to {reading.value} at {at(reading)}, nothing lay between offsets "
+        f"{below.queue_offset} and {above.queue_offset}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    90ms..99ms  drain  reads  orders/b0/3   value=20 ok
+    91ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+    92ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    10ms        drain  reads  orders/b0/3   offset=15 id=m15 ok   # no drain
+    90ms..99ms  drain  reads  orders/b0/3   value=20 ok
+    91ms        drain  reads  orders/b0/3   offset=18 id=m18 ok   # the older ones were removed
+    92ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
+"""
