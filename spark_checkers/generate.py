@@ -436,7 +436,7 @@ class _Lane:
         rng = self.rng
         block = np.arange(len(offsets)) // MANUAL_BLOCK
         blocks = int(block[-1]) + 1 if len(offsets) else 0
-        rolls = rng.random(blocks) < (0.02 if rng.random() < 0.3 else 0.0)
+        rolls = rng.random(blocks) < (0.1 if rng.random() < 0.3 else 0.0)
         again = np.repeat(np.arange(blocks), 1 + rolls)
         sizes = np.bincount(block, minlength=blocks)[again]
         starts = np.repeat(again * MANUAL_BLOCK, sizes)
@@ -738,6 +738,8 @@ class Planting:
     def _wants(self, each: QueueTable) -> bool:
         if self._mutant.dead_letters:
             return each.number == -1
+        if self._mutant.by_hand:
+            return each.number % MANUAL_EVERY == 1
         # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
         return each.number >= self._queue and each.number % MANUAL_EVERY != 1
 

@@ -142,9 +142,10 @@ Site = Callable[[Trace], Iterator[Callable[[], Planted]]]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change. clause: what it breaks; None for a lookalike. topic: original queues, or dead-letter queues.
+    """A change. clause: what it breaks; None for a lookalike.
 
-    generated: whether generated histories have a place for it; recorded ones have.
+    generated: whether generated histories have a place for it; recorded ones have. dead_letters: planted into the
+    dead-letter queues. by_hand: into the lanes of a group in manual mode.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Mutant:
     sites: Site
     dead_letters: bool = False
     generated: bool = True
+    by_hand: bool = False
 
 
 def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
@@ -518,6 +520,101 @@ def given_up_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if same and kinds and counted and letter.outcome is Outcome.OK:
                 about = (first.seq_begin, letter.seq_begin)
                 yield lambda g=last.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
+
+
+def start_before_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A message that was finished comes in the place of the suspended one that follows it."""
+    for calls in trace.calls:
+        if any(row.outcome is Outcome.ROLLBACK for row in calls):
+            continue
+        for before, suspended, again in zip(calls, calls[1:], calls[2:], strict=False):
+            gone = before.queue_offset is not None and before.queue_offset + 1 == suspended.queue_offset
+            fine = acknowledges(before) and suspended.outcome in LISTENER_SUSPENDS and suspended.seq_end is not None
+            if gone and fine and again.queue_offset == suspended.queue_offset:
+                yield lambda b=before, s=suspended: trace.with_more(  # type: ignore[misc]
+                    [trace.another(b, s, 1)], [s.seq_begin]
+                )
+
+
+def throw_taken_for_success(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """The first of two neighbours ends with a throw, and nothing follows from it."""
+    for first, second in _neighbours(trace):
+        if not is_manual(first):
+            change = {first.seq_begin: {"outcome": Outcome.THREW, "suspend_ms": trace.info.config.suspend_ms}}
+            about = (first.seq_begin, second.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def rollback_counted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        for index, row in enumerate(calls):
+            again = calls[index + 1] if index + 1 < len(calls) else None
+            if row.outcome is not Outcome.ROLLBACK or not is_manual(row) or again is None or row.seq_end is None:
+                continue
+            if again.reconsume_times is not None and (again.queue_offset or 0) <= (row.queue_offset or 0):
+                change = {again.seq_begin: {"reconsume_times": again.reconsume_times + 1}}
+                about = (row.seq_begin, again.seq_begin)
+                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def counted_on(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """The old owner's last call suspends the message with which the new owner begins, as its first retry."""
+    by_lane: dict[Lane, list[list[Row]]] = {}
+    for calls in trace.calls:
+        if calls:
+            by_lane.setdefault(calls[0].lane, []).append(calls)
+    for works in by_lane.values():
+        for old, new in itertools.pairwise(sorted(works, key=lambda calls: calls[0].seq_begin)):
+            last, first = old[-1], new[0]
+            ended = last.seq_end is not None and last.seq_end < first.seq_begin and acknowledges(last)
+            follows = last.queue_offset is not None and last.queue_offset + 1 == first.queue_offset
+            if ended and follows and not is_manual(last) and first.reconsume_times == 0:
+                yield lambda b=last, a=first: _counted_on(trace, b, a)  # type: ignore[misc]
+
+
+def _counted_on(trace: Trace, last: Row, first: Row) -> Planted:
+    whose: dict[str, Any] = {name: getattr(last, name) for name in ("process", "client_id", "incarnation")}
+    tried = trace.another(first, last, 1, outcome=Outcome.SUSPEND, suspend_ms=trace.info.config.suspend_ms, **whose)
+    planted = trace.changed({first.seq_begin: {"reconsume_times": 1}})
+    return Trace(planted.rows, trace.info).with_more([tried], [first.seq_begin])
+
+
+def _given_up(trace: Trace) -> Iterator[tuple[Row, Row, Row]]:
+    """(the last delivery, its dead letter, the incarnation's next call): given up at the first try, in auto mode."""
+    for rows in trace.works:
+        rows = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
+        if any(is_manual(row) for row in rows):
+            continue
+        for last, letter, after in zip(rows, rows[1:], rows[2:], strict=False):
+            kinds = (last.kind, letter.kind, after.kind) == (Kind.DELIVER, Kind.DEAD_LETTER, Kind.DELIVER)
+            same = last.queue_offset == letter.queue_offset and letter.outcome is Outcome.OK
+            if kinds and same and letter.attempt in (None, 1) and (after.queue_offset or 0) > (last.queue_offset or 0):
+                yield last, letter, after
+
+
+def given_up_comes_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    if trace.info.config.batch != 1:
+        return
+    for last, letter, _after in _given_up(trace):
+        columns = {"outcome": Outcome.SUCCESS, "suspend_ms": None, "reconsume_times": (last.reconsume_times or 0) + 1}
+        yield lambda r=last, a=letter, c=columns: trace.with_more(  # type: ignore[misc]
+            [trace.another(r, a, 1, **c)], [a.seq_begin]
+        )
+
+
+def failed_dead_letter_skipped(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for _last, letter, after in _given_up(trace):
+        change = {letter.seq_begin: {"outcome": Outcome.REFUSED, "code": 1}}
+        about = (letter.seq_begin, after.seq_begin)
+        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def second_try_arrives(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for last, letter, _after in _given_up(trace):
+        failed = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
+        yield lambda r=last, a=letter, f=failed: Trace(  # type: ignore[misc]
+            trace.changed({a.seq_begin: {"attempt": 2}}).rows, trace.info
+        ).with_more([trace.another(a, r, 1, **f)], [a.seq_begin])
 
 
 def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
@@ -961,9 +1058,15 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
     Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),
     Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),
+    Mutant("start-before-suspended", "RTY-4", "a call starts before the suspended message", start_before_suspended),
     Mutant("given-up-too-soon", "RTY-5", "a message is given up one delivery too soon", given_up_too_soon),
+    Mutant("throw-as-success", "RTY-7", "the lane goes on after a throw", throw_taken_for_success),
+    Mutant("rollback-counted", "RTY-9", "a replayed message was counted", rollback_counted, by_hand=True),
+    Mutant("counted-on", "RTY-11", "a new owner counts from where the old one stopped", counted_on),
     Mutant("lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True),
     Mutant("dead-letter-twice", "DLQ-2", "a dead letter is there twice", dead_letter_twice, dead_letters=True),
+    Mutant("given-up-comes-back", "DLQ-3", "a given-up message is delivered again", given_up_comes_back),
+    Mutant("failed-letter-skipped", "DLQ-6", "a dead letter is refused, the lane goes on", failed_dead_letter_skipped),
     Mutant("slow-dead-letter", "DLQ-7", "a dead letter was stored late", slow_dead_letter, dead_letters=True),
     Mutant("commit-past-unfinished", "CMT-1", "a commit passes a running message", commit_past_unfinished),
     Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),
@@ -996,6 +1099,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
     Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
+    Mutant("second-try-arrives", None, "a dead letter is refused at first, and acknowledged then", second_try_arrives),
     Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
 )
 """Each looks like a defect and breaks nothing."""

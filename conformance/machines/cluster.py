@@ -71,6 +71,8 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
     "null": ("null", -1),
     "at once": ("suspend", 0),
     "slow": ("slow", 0),
+    "rolled back": ("rollback", 10),
+    "given up in vain": ("poison", 10),
 }
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
 MISCHIEF = ("", "", "", "", "frames", "clocks")
@@ -337,8 +339,13 @@ class ClusterMachine(RuleBasedStateMachine):
             self.sent += count
             for number in range(first, first + count):
                 self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
-            self.decide(first + 1, *TROUBLES[trouble], times=2)
+            self.decide(first + 1, *TROUBLES[trouble], times=1 if trouble == "rolled back" else 2)
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count)
+        if trouble == "given up in vain":
+            for who in (name for name in CONSUMERS if self.world.is_running(name)):
+                for broker in self.plan.topology.brokers:
+                    code = int(RequestCode.SEND_MESSAGE_V2)  # of a consumer: a dead letter
+                    self.do("drop_next", a=who, b=broker, code=code, answer=bool(keys % 2))
 
     def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
         """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""

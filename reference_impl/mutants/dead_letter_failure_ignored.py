@@ -12,7 +12,7 @@ from reference_impl.protocol.message import StoredMessage
 NAME = "dead-letter-failure-ignored"
 BUG = "B-41: the failure of a send-back is ignored, and the message is lost"
 SOURCE = "rocketmq-client-cpp #208 (255de3b, 2020); rocketmq-client-go #860 (4efd770, 2022)"
-KILLED_BY = "ORD-3"
+KILLED_BY = "DLQ-6"
 CONFIG = {"max_reconsume_times": 1}
 
 

@@ -11,7 +11,7 @@ from reference_impl.protocol.message import StoredMessage
 NAME = "rollback-forgotten"
 BUG = "B-33: a manual ROLLBACK does not put the messages back, and a later COMMIT passes them"
 SOURCE = "rocketmq-client-go, push_consumer.go"
-KILLED_BY = "ORD-3"
+KILLED_BY = "RTY-9"
 
 
 class Mutated(OrderlyConsumer):

@@ -11,7 +11,7 @@ from specs.vocabulary import CommitMode, Outcome
 NAME = "throw-taken-for-success"
 BUG = "B-37: the result's zero value is success, so an error is committed"
 SOURCE = "rocketmq-client-go, push_consumer.go"
-KILLED_BY = "ORD-3"
+KILLED_BY = "RTY-7"
 
 
 class Mutated(OrderlyConsumer):

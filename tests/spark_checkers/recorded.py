@@ -1,4 +1,4 @@
-"""A history recorded from the simulated reference: handovers, suspended messages, dead letters, a drain."""
+"""A history recorded from the simulated reference: handovers, suspended messages, rollbacks, dead letters, a drain."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
     ]
     once = [ListenerRule(outcome=Outcome.SUSPEND, number=number, delivery_max=1) for number in range(5, 600, 9)]
     always = [ListenerRule(outcome=Outcome.SUSPEND, number=number) for number in range(7, 600, 50)]
+    taken = [ListenerRule(manual=True, number=number) for number in range(28, 600, 90)]
+    rolled_back = [
+        ListenerRule(outcome=Outcome.ROLLBACK, manual=True, number=number, delivery_max=1)
+        for number in range(29, 600, 90)
+    ]
     plan = Plan(
         seed=3,
         topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)),
@@ -56,7 +61,7 @@ def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
             ClientPlan("shop", "producer", topics=("orders",)),
         ),
         actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
-        listener=(ListenerRule(duration_ms=15), *once, *always),
+        listener=(ListenerRule(duration_ms=15), *once, *always, *taken, *rolled_back),
         until_ms=20000,
         settle_ms=20000,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, ended_before, machine_kernel
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -11,12 +11,13 @@ from specs.vocabulary import Kind, Outcome
 class Calls:
     """The calls of one incarnation: the rows of the last one, and of all rows the one that ends last."""
 
-    __slots__ = ("given_up", "last_end", "op", "rows")
+    __slots__ = ("failed", "given_up", "last_end", "op", "rows")
 
     def __init__(self, op: int) -> None:
         self.op = op
         self.rows: list[Op] = []
         self.given_up: set[int] = set()  # offsets of the last call, given up since it ended
+        self.failed: dict[int, Op] = {}  # of the last call too: dead letters that were not acknowledged
         self.last_end: Op | None = None
 
 
@@ -45,6 +46,7 @@ class Lane(Machine):
         # Only the last row of a call that asks for nothing is ever looked at.
         calls.rows = [last]
         calls.given_up.clear()
+        calls.failed.clear()
         calls.last_end = last
         return True
 
@@ -68,6 +70,7 @@ class Lane(Machine):
             calls.op = op.op
             calls.rows = []
             calls.given_up.clear()
+            calls.failed.clear()
         calls.rows.append(op)
         if calls.last_end is None or op.end >= calls.last_end.end:
             calls.last_end = op
@@ -79,15 +82,24 @@ class Lane(Machine):
         elif asks_again(last) and op.offset > max(each.offset for each in calls.rows):
             owed = calls.rows
             if last.outcome is not Outcome.ROLLBACK:
-                owed = [each for each in owed if each.offset not in calls.given_up]
+                limit = self.config.max_reconsume_times
+                owed = [
+                    each
+                    for each in owed
+                    if each.offset not in calls.given_up
+                    and (each.offset in calls.failed or limit < 0 or NONE < each.reconsume < limit)
+                ]
             if owed:
-                self.found(owed[-1], op)
+                self.found(owed[-1], op, calls.failed.get(owed[-1].offset))
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.incarnation != NO_TEXT:
+        if op.kind is Kind.DEAD_LETTER and op.incarnation != NO_TEXT:
             calls = self.calls.get(op.incarnation)
             if calls is not None and op.offset >= 0 and ended_before(calls.rows[-1], op):
-                calls.given_up.add(op.offset)
+                if op.outcome is Outcome.OK:
+                    calls.given_up.add(op.offset)
+                else:
+                    calls.failed[op.offset] = op
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -10,6 +10,11 @@ from specs.vocabulary import Kind
 LEAST_MS, MOST_MS = 10, 30_000
 
 
+def wait_ms(op: Op, default_ms: int) -> int:
+    """The pause that the ended call asks for."""
+    return min(max(default_ms if op.suspend < 0 else op.suspend, LEAST_MS), MOST_MS)
+
+
 class Lane(Machine):
     """For each incarnation, the messages of its last suspended batch that have not come again."""
 
@@ -35,12 +40,8 @@ class Lane(Machine):
             before = batch.pop(op.offset, None) if batch else None
             if before is not None and before.ended < NEVER:
                 self.stakes += 1
-                if op.started <= before.ended + (self._wait_ms(before) - 1) * MS:
+                if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
                     self.found(before, op)
-
-    def _wait_ms(self, op: Op) -> int:
-        asked = self.config.suspend_ms if op.suspend < 0 else op.suspend
-        return min(max(asked, LEAST_MS), MOST_MS)
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.DELIVER and asks_again(op) and op.incarnation != NO_TEXT and op.offset >= 0:

@@ -2,7 +2,9 @@
 
 (a) An incarnation has one running call at a time. (b) After a call that asks for its batch again (SUSPEND, null, a
 throw, or a manual ROLLBACK) the next call may not start beyond that batch, unless every message of it was given
-up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well.
+up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well. A message whose retries were
+used up, and of whose dead letter there is no row at all, is not claimed: a client that is watched from outside gives
+messages up without telling, and whether they arrived is for DLQ-1 to say.
 Says nothing about which message of the batch comes first, nor about other lanes.
 """
 
@@ -23,6 +25,7 @@ from specs.clauses.base import (
     ended_before,
     who,
 )
+from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,22 +41,24 @@ KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
 @dataclass(frozen=True, slots=True)
 class Overtaken(Finding):
-    """owed: a message of the running call, or of the batch that was suspended."""
+    """owed: a message of the running call, or of the batch that was suspended. dead_letter: of it, when one failed."""
 
     owed: Row
     overtaking: Row
     running: bool
+    dead_letter: Row | None = None
 
 
 class _Calls:
     """The calls of one incarnation: the last one, and that of all which ends last."""
 
-    __slots__ = ("given_up", "last_end", "op", "rows")
+    __slots__ = ("failed", "given_up", "last_end", "op", "rows")
 
     def __init__(self) -> None:
         self.op = -1
         self.rows: list[Row] = []  # of the call that began last
         self.given_up: set[int] = set()  # its offsets that were given up since it ended
+        self.failed: dict[int, Row] = {}  # its dead letters since that were not acknowledged
         self.last_end: Row | None = None
 
 
@@ -89,6 +94,7 @@ class LaneJudge(Judge):
             calls.op = row.op_id
             calls.rows.clear()
             calls.given_up.clear()
+            calls.failed.clear()
         calls.rows.append(row)
         last = calls.last_end
         if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
@@ -107,14 +113,23 @@ class LaneJudge(Judge):
         if last.outcome is Outcome.ROLLBACK:
             owed = calls.rows
         else:
-            owed = [each for each in calls.rows if each.queue_offset not in calls.given_up]
-        return (Overtaken(owed[-1], row, running=False),) if owed else NOTHING
+            owed = [each for each in calls.rows if self._is_owed(calls, each)]
+        if not owed:
+            return NOTHING
+        return (Overtaken(owed[-1], row, running=False, dead_letter=calls.failed.get(owed[-1].queue_offset or 0)),)
+
+    def _is_owed(self, calls: _Calls, row: Row) -> bool:
+        offset = row.queue_offset
+        return offset not in calls.given_up and (offset in calls.failed or not may_be_given_up(row, self.config))
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and row.incarnation is not None:
+        if row.kind is Kind.DEAD_LETTER and row.incarnation is not None:
             calls = self.calls.get(row.incarnation)
             if calls is not None and row.queue_offset is not None and ended_before(calls.rows[-1], row):
-                calls.given_up.add(row.queue_offset)
+                if row.outcome is Outcome.OK:
+                    calls.given_up.add(row.queue_offset)
+                else:
+                    calls.failed[row.queue_offset] = row
         return NOTHING
 
 

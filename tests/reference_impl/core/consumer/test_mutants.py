@@ -241,6 +241,31 @@ def call_after_a_failed_dead_letter(make: Make) -> object:
     return b.offsets
 
 
+def calls_after_a_suspended_batch(make: Make) -> object:
+    b = with_messages(make, batch=3)
+    b.returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    return [row["queue_offset"] for row in b.of(Kind.DELIVER)[-1].rows]
+
+
+def counter_of_a_lane_that_came_back(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns(Outcome.SUSPEND, suspend_ms=30_000)
+    b.take_away()
+    b.advance(2_000)
+    b.members = ["c1"]
+    b.notify()
+    b.advance(20_000)
+    return b.of(Kind.DELIVER)[-1].rows[0]["reconsume_times"]
+
+
+def calls_after_a_dead_letter(make: Make) -> object:
+    b = with_messages(make, 1, max_reconsume_times=0)
+    b.returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    return len(b.calls)
+
+
 def commits_while_the_dead_letter_is_on_its_way(make: Make) -> object:
     b = with_messages(make, 1, max_reconsume_times=0)
     b.hold.add(SEND)
@@ -366,6 +391,9 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "committed-before-the-dead-letter": (commits_while_the_dead_letter_is_on_its_way, [], [1]),
     "offset-of-an-earlier-life": (commit_of_a_lane_that_came_back, 0, 1),
     "handover-persists-last": (order_of_a_handover, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "suspended-batch-back-in-part": (calls_after_a_suspended_batch, [0, 1, 2], [2]),
+    "counter-survives-the-lane": (counter_of_a_lane_that_came_back, 0, 1),
+    "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "newest-first": (first_of_three, [0], [2]),
     "not-fifo-at-first": (first_of_three, [0], [2]),
 }

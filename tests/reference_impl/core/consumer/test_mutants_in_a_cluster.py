@@ -174,6 +174,15 @@ def taken_away_while_suspended() -> Plan:
     return sorting_first(answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another()))
 
 
+def taken_away_and_given_back() -> Plan:
+    plan = answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another(), another_leaves())
+    return sorting_first(plan)
+
+
+def another_leaves() -> Action:
+    return Action(5_000, "stop", {"client": "b1"})
+
+
 def taken_away_during_a_long_call() -> Plan:
     return sorting_first(answering(ListenerRule(duration_ms=5_000, number=3), joined_by_another()))
 
@@ -205,6 +214,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "forced-unlock": taken_away_during_a_long_call,
     "dead-letter-failure-ignored": dead_letter_unanswered,
     "committed-before-the-dead-letter": dead_letter_unanswered,
+    "counter-survives-the-lane": taken_away_and_given_back,
 }
 
 OTHER_SEEDS = (2, 3, 4, 5, 6, 7)

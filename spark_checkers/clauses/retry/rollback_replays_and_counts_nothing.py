@@ -1,0 +1,92 @@
+"""RTY-9 over columns: lanes in which nothing was rolled back by hand are passed over."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+_AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
+
+
+class Work:
+    """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again."""
+
+    __slots__ = ("call", "replay", "rollback", "taken")
+
+    def __init__(self) -> None:
+        self.call = NONE
+        self.taken: dict[int, Op] = {}
+        self.rollback: Op | None = None
+        self.replay: dict[int, tuple[Op, Op]] = {}
+
+
+class Lane(Machine):
+    """Follows what is taken, in the lanes with a manual ROLLBACK."""
+
+    __slots__ = ("rolls", "works")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        self.rolls = any(what == END and op.outcome is Outcome.ROLLBACK and op.manual for what, op in lane.items)
+
+    def takes(self, stretch: Stretch) -> bool:
+        return not self.rolls
+
+    def begins(self, op: Op) -> None:
+        if not self.rolls:
+            return
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.kind is Kind.ADD:
+            self.works.pop(op.incarnation, None)
+        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT and op.offset >= 0:
+            work = self.works.setdefault(op.incarnation, Work())
+            if op.op != work.call:
+                work.call = op.op
+                if work.rollback is not None:
+                    self._replay(work, work.rollback, op)
+            put_back = work.replay.pop(op.offset, None)
+            if put_back is not None:
+                self._count(*put_back, op)
+
+    def _replay(self, work: Work, rollback: Op, op: Op) -> None:
+        self.stakes += 1
+        lowest = min(work.taken)
+        if op.offset > lowest and ended_before(rollback, op):
+            self.found(work.taken[lowest], rollback, op)
+        for offset, taken in work.taken.items():
+            work.replay[offset] = (taken, rollback)
+        work.taken.clear()
+        work.rollback = None
+
+    def _count(self, before: Op, rollback: Op, op: Op) -> None:
+        known = NONE not in (before.reconsume, op.reconsume)
+        if known and before.reconsume != op.reconsume and ended_before(rollback, op):
+            self.found(before, rollback, op)
+
+    def ends(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        if work is None:
+            return
+        if op.kind is Kind.DEAD_LETTER:
+            commits = op.outcome is Outcome.OK
+        elif op.kind is Kind.DELIVER:
+            commits = op.outcome is Outcome.COMMIT if op.manual else op.outcome in _AUTO_FINISHES
+        else:
+            return
+        if commits:
+            work.taken.clear()
+            work.rollback = None
+        elif op.kind is Kind.DELIVER and op.manual and op.op == work.call:
+            if op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK):
+                work.taken[op.offset] = op
+            if op.outcome is Outcome.ROLLBACK:
+                work.rollback = op
+
+
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+TWIN = Twin("RTY-9", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
+find = TWIN.find

@@ -1,0 +1,70 @@
+"""A message whose dead letter was refused, or not answered, is delivered again: the lane does not pass it.
+
+A send without an answer may have happened, so the message may come twice; skipping it would lose it. Judged when
+the incarnation's next call begins: it must not start beyond a message whose last dead letter was not acknowledged.
+Says nothing about an incarnation that makes no further call, and nothing once the lane was reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Finding, at, who
+from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+from specs.history.row import Row
+from specs.vocabulary import Key, Outcome, Party
+
+ID = "DLQ-6"
+TITLE = "a failed dead letter means redelivery"
+STATEMENT = "A message whose dead letter was not acknowledged is delivered again, never skipped."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#dead-letters",)
+REFINES = ("ORD-3",)
+KINDS = CALL_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped(Finding):
+    failed: Row
+    next: Row
+
+
+class LaneJudge(CallsJudge):
+    """Compares the start of each call with the dead letters that failed before it."""
+
+    __slots__ = ()
+
+    def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
+        if not calls.failed:
+            return NOTHING
+        self.opportunities += 1
+        lowest = min(calls.failed)
+        return (Skipped(calls.failed[lowest], row),) if (row.queue_offset or 0) > lowest else NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: Skipped) -> str:
+    failed, new = found.failed, found.next
+    ended = "was refused" if failed.outcome is Outcome.REFUSED else "was not answered"
+    return (
+        f"{who(new)} went on with offset {new.queue_offset} of {new.lane} at {at(new)}, although the dead letter of "
+        f"offset {failed.queue_offset}, sent at {at(failed)}, {ended}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 unknown
+    6ms..9ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config max_reconsume_times=0
+    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
+    6ms..7ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 attempt=1 refused
+    8ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 attempt=2 ok        # the second try arrived
+    10ms..11ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
+"""

@@ -1,0 +1,109 @@
+"""When a lane is assigned anew, to the same client or another, its messages count their retries from 0 again.
+
+The counter of an original message lives in the client's memory of one incarnation. So the first delivery of a
+message by an incarnation that was watched from its add carries 0, however often another incarnation had delivered
+it. At stake where another incarnation had suspended the message before. A copy in a retry topic carries its own
+counter. Says nothing once the lane was reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, asks_again, at, is_copy_topic, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "RTY-11"
+TITLE = "a lane assigned anew counts from 0"
+STATEMENT = "A message that another incarnation had retried counts from 0 when its lane is dropped and assigned anew."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+REFINES = ("RTY-3",)
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class CountedOn(Finding):
+    """before: a suspended delivery by another incarnation. add: where this one began."""
+
+    before: Row
+    add: Row
+    first: Row
+
+
+class _Incarnation:
+    __slots__ = ("add", "highest")
+
+    def __init__(self, add: Row | None) -> None:
+        self.add = add
+        self.highest = -1
+
+
+class LaneJudge(Judge):
+    """Remembers the messages of the lane's last suspended batch, and how far each incarnation is."""
+
+    __slots__ = ("incarnations", "op", "suspended")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.incarnations: dict[str, _Incarnation] = {}
+        self.suspended: dict[int, Row] = {}
+        self.op = -1  # the call that was suspended
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.RESET:
+            self.incarnations.clear()
+            self.suspended.clear()
+        elif row.incarnation is None:
+            return NOTHING
+        elif row.kind is Kind.ADD:
+            self.incarnations[row.incarnation] = _Incarnation(row)
+        elif row.queue_offset is not None and not is_copy_topic(row.topic):
+            mine = self.incarnations.get(row.incarnation)
+            if mine is None:
+                mine = self.incarnations[row.incarnation] = _Incarnation(None)
+            offset, is_first = row.queue_offset, row.queue_offset > mine.highest
+            mine.highest = max(mine.highest, offset)
+            before = self.suspended.get(offset)
+            if is_first and before is not None and mine.add is not None and row.reconsume_times is not None:
+                self.opportunities += 1
+                if row.reconsume_times != 0:
+                    return (CountedOn(before, mine.add, row),)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DELIVER and asks_again(row) and row.incarnation and row.queue_offset is not None:
+            if row.op_id != self.op:
+                self.op = row.op_id
+                self.suspended.clear()
+            self.suspended[row.queue_offset] = row
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: CountedOn) -> str:
+    before, first = found.before, found.first
+    return (
+        f"{who(first)} delivered offset {first.queue_offset} of {first.lane} at {at(first)} as retry "
+        f"{first.reconsume_times}, for the first time since it added the lane at {at(found.add)}; that "
+        f"{who(before)} had tried it before, as retry {before.reconsume_times}, does not count"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
+    10ms            bob    adds      billing/orders/b0/3   value=17
+    1010ms..1015ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=1 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=4 suspend
+    10ms            bob    adds      billing/orders/b0/3   value=17
+    1010ms..1015ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
+    2015ms..2020ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=1 success   # bob's own count
+"""

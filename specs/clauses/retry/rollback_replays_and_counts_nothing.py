@@ -1,0 +1,157 @@
+"""A manual ROLLBACK replays everything taken and not committed, and counts nothing.
+
+In manual mode a SUCCESS leaves its messages taken until a COMMIT. A ROLLBACK puts them all back, with its own batch:
+(a) the incarnation's next call starts at the lowest of them or before, and (b) each of them carries, when it comes
+again, the retry counter that it carried before. An auto call that acknowledges, or whose message is given up,
+commits all that was taken as well. After a message was given up in manual mode nothing is claimed of what was taken
+before it.
+Says nothing once the lane was reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    ended_before,
+    is_manual,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "RTY-9"
+TITLE = "a manual ROLLBACK replays all that was taken"
+STATEMENT = "A ROLLBACK in manual mode replays all that was taken and not committed, and counts no retry."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class NotReplayed(Finding):
+    """taken: the lowest message that had to come first, or the one whose counter moved (counted)."""
+
+    taken: Row
+    rollback: Row
+    next: Row
+    counted: bool
+
+
+class _Incarnation:
+    """taken: delivered, ended well or rolled back, not committed. replay: what a ROLLBACK put back, still to come."""
+
+    __slots__ = ("op", "replay", "rollback", "taken")
+
+    def __init__(self) -> None:
+        self.op = -1
+        self.taken: dict[int, Row] = {}
+        self.rollback: Row | None = None
+        self.replay: dict[int, tuple[Row, Row]] = {}
+
+
+class LaneJudge(Judge):
+    """Remembers what each incarnation has taken and not committed."""
+
+    __slots__ = ("incarnations",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.incarnations: dict[str, _Incarnation] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.RESET:
+            self.incarnations.clear()
+        elif row.incarnation is None:
+            return NOTHING
+        elif row.kind is Kind.ADD:
+            self.incarnations.pop(row.incarnation, None)
+        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
+            mine = self.incarnations.get(row.incarnation)
+            if mine is None:
+                mine = self.incarnations[row.incarnation] = _Incarnation()
+            return [*self._next_call(mine, row, row.queue_offset), *self._counter(mine, row, row.queue_offset)]
+        return NOTHING
+
+    def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
+        if row.op_id == mine.op:
+            return
+        mine.op = row.op_id
+        rollback = mine.rollback
+        if rollback is None:
+            return
+        self.opportunities += 1
+        lowest = min(mine.taken)
+        if offset > lowest and ended_before(rollback, row):
+            yield NotReplayed(mine.taken[lowest], rollback, row, counted=False)
+        mine.replay.update((each, (taken, rollback)) for each, taken in mine.taken.items())
+        mine.taken.clear()
+        mine.rollback = None
+
+    def _counter(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
+        put_back = mine.replay.pop(offset, None)
+        if put_back is None:
+            return
+        before, rollback = put_back
+        if before.reconsume_times is None or row.reconsume_times is None:
+            return
+        if row.reconsume_times != before.reconsume_times and ended_before(rollback, row):
+            yield NotReplayed(before, rollback, row, counted=True)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        mine = self.incarnations.get(row.incarnation or "")
+        if mine is None or row.queue_offset is None:
+            return NOTHING
+        if row.kind is Kind.DEAD_LETTER:
+            if row.outcome is Outcome.OK:  # in auto mode this commits, as an acknowledging call does
+                mine.taken.clear()
+                mine.rollback = None
+        elif acknowledges(row):
+            mine.taken.clear()
+            mine.rollback = None
+        elif is_manual(row) and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and row.op_id == mine.op:
+            mine.taken[row.queue_offset] = row
+            if row.outcome is Outcome.ROLLBACK:
+                mine.rollback = row
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: NotReplayed) -> str:
+    taken, new, rollback = found.taken, found.next, found.rollback
+    said = f"the ROLLBACK that ended at {(rollback.ended_us or 0) / 1_000_000:.3f} s"
+    if found.counted:
+        return (
+            f"{who(new)} delivered offset {new.queue_offset} of {new.lane} at {at(new)} as retry "
+            f"{new.reconsume_times}; it was retry {taken.reconsume_times} before {said}, which counts nothing"
+        )
+    return (
+        f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}, although {said} had put offset "
+        f"{taken.queue_offset} back, which was taken and not committed"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=16 id=m16 mode=manual success
+    6ms..9ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rollback
+    1010ms..1015ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=15 id=m15 mode=manual success
+    6ms..9ms        alice  delivers  billing/orders/b0/3   offset=16 id=m16 mode=manual commit
+    10ms..15ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rt=0 rollback
+    1016ms..1020ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rt=0 success   # 15 is committed
+"""

@@ -1,0 +1,92 @@
+"""A listener that throws, or returns nothing, has asked for its batch again, as if it had said SUSPEND.
+
+So the lane does not go on beyond such a batch (unless it was given up), and the batch does not come again before
+the suspend time has passed: what the listener had set before it threw, else the consumer's own. What follows from a
+SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are one. Its counter is RTY-3's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import MS, NO_RESET, NOTHING, ORDERLY, Finding, at, who
+from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.history.row import Row
+from specs.vocabulary import Key, Outcome, Party
+
+ID = "RTY-7"
+TITLE = "a throw or a null counts as SUSPEND"
+STATEMENT = "A listener call that throws or returns nothing counts as SUSPEND: its batch comes again, after the pause."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#orderly-loop",)
+REFINES = ("ORD-3", "RTY-1")
+KINDS = CALL_KINDS
+
+NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})
+
+
+@dataclass(frozen=True, slots=True)
+class NotSuspended(Finding):
+    """failed: a message of the call without a result. dead_letter: why it is certainly still owed, if it was tried.
+
+    early: it came again, but too soon; else the lane went on beyond it.
+    """
+
+    failed: Row
+    dead_letter: Row | None
+    next: Row
+    early: bool
+
+
+class LaneJudge(CallsJudge):
+    """Looks at what follows a call that had no result."""
+
+    __slots__ = ()
+
+    def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
+        if not calls.rows or calls.rows[-1].outcome not in NO_RESULT:
+            return NOTHING
+        self.opportunities += 1
+        offset = row.queue_offset or 0
+        if offset > max(each.queue_offset or 0 for each in calls.rows):
+            owed = calls.owed(self.config)
+            if not owed:
+                return NOTHING
+            return (NotSuspended(owed[-1], calls.failed.get(owed[-1].queue_offset or 0), row, early=False),)
+        before = next((each for each in calls.rows if each.queue_offset == offset), None)
+        if before is None or before.ended_us is None:
+            return NOTHING
+        promised = suspend_ms(before, self.config.suspend_ms)
+        if row.started_us > before.ended_us + (promised - 1) * MS:
+            return NOTHING
+        return (NotSuspended(before, None, row, early=True),)
+
+
+judge = LaneJudge
+
+
+def explain(found: NotSuspended) -> str:
+    failed, new = found.failed, found.next
+    how = "returned nothing" if failed.outcome is Outcome.NULL else "threw"
+    ended = f"at {(failed.ended_us or 0) / 1_000_000:.3f} s the listener {how} for offset {failed.queue_offset}"
+    said = f"{ended} of {failed.lane}, which counts as SUSPEND"
+    if found.early:
+        return f"{said}, but {who(new)} delivered it again at {at(new)} already"
+    return f"{said}, but {who(new)} went on with offset {new.queue_offset} at {at(new)}"
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 threw
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config max_reconsume_times=1
+    0ms..5ms        alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 null
+    1005ms..1010ms  alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 threw
+    1011ms..1012ms  alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok      # it was given up
+    1013ms..1014ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
+"""

@@ -1,0 +1,237 @@
+"""More of what the clauses of retries and dead letters refute, and of what they excuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from specs.clauses.catalogue import get
+from specs.history.text import parse_history
+from specs.verdicts.examine import examine, find_violations
+
+LANE = "billing/orders/b0/3"
+
+
+def found(clause_id: str, text: str) -> list[tuple[int, ...]]:
+    """The lines (from 1) that show each violation."""
+    info, rows = parse_history(text.replace("LANE", LANE))
+    place = {row.seq_begin: number for number, row in enumerate(rows, start=1)}
+    violations = find_violations(get(clause_id), rows, info)
+    return [tuple(place[row.seq_begin] for row in each.rows) for each in violations]
+
+
+REFUTED = {
+    "ORD-3: an exhausted message was passed after its dead letter failed": (
+        "ORD-3",
+        """
+        config max_reconsume_times=0
+        0ms..5ms    alice  delivers      LANE  offset=17 id=m17 rt=0 suspend
+        6ms..7ms    alice  dead-letters  LANE  offset=17 id=m17 rt=0 unknown
+        8ms..9ms    alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+        [(1, 2, 3)],
+    ),
+    "ORD-3: a message with retries left was passed": (
+        "ORD-3",
+        """
+        config max_reconsume_times=2
+        0ms..5ms    alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
+        8ms..9ms    alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+        [(1, 2)],
+    ),
+    "RTY-4: a call starts below the suspended batch": (
+        "RTY-4",
+        """
+        0ms..5ms       alice  delivers  LANE  offset=17 id=m17 suspend
+        1006ms..1007ms alice  delivers  LANE  offset=16 id=m16 success
+        """,
+        [(1, 2)],
+    ),
+    "RTY-7: a null comes again too soon": (
+        "RTY-7",
+        """
+        0ms..5ms  alice  delivers  LANE  offset=17 id=m17 null
+        6ms..7ms  alice  delivers  LANE  offset=17 id=m17 success
+        """,
+        [(1, 2)],
+    ),
+    "RTY-7: a throw in manual mode is passed": (
+        "RTY-7",
+        """
+        0ms..5ms  alice  delivers  LANE  offset=17 id=m17 mode=manual threw
+        6ms..7ms  alice  delivers  LANE  offset=18 id=m18 mode=manual success
+        """,
+        [(1, 2)],
+    ),
+    "RTY-9: the replay of a taken message was counted": (
+        "RTY-9",
+        """
+        0ms..5ms        alice  delivers  LANE  offset=16 id=m16 mode=manual rt=0 success
+        6ms..9ms        alice  delivers  LANE  offset=17 id=m17 mode=manual rt=0 rollback
+        1010ms..1015ms  alice  delivers  LANE  offset=16 id=m16 mode=manual rt=1 success
+        1016ms..1017ms  alice  delivers  LANE  offset=17 id=m17 mode=manual rt=1 success
+        """,
+        [(1, 2, 3), (2, 4)],
+    ),
+    "RTY-11: another client counts on": (
+        "RTY-11",
+        """
+        0ms..5ms        alice  delivers  LANE  offset=17 id=m17 rt=0 threw
+        10ms            alice  adds      LANE  value=17 inc=2
+        1010ms..1015ms  alice  delivers  LANE  offset=17 id=m17 rt=1 inc=2 success
+        """,
+        [(1, 2, 3)],
+    ),
+    "DLQ-3: it came back later, after others": (
+        "DLQ-3",
+        """
+        config max_reconsume_times=0
+        0ms..5ms    alice  delivers      LANE  offset=17 id=m17 rt=0 suspend
+        6ms..7ms    alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        8ms..9ms    alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        10ms..11ms  alice  delivers      LANE  offset=17 id=m17 rt=0 success
+        """,
+        [(2, 4)],
+    ),
+    "DLQ-6: refused, and passed by a batch": (
+        "DLQ-6",
+        """
+        config max_reconsume_times=0 batch=2
+        0ms..5ms    alice  delivers      LANE  offset=17 id=m17 rt=0 call=1 suspend
+        0ms..5ms    alice  delivers      LANE  offset=18 id=m18 rt=0 call=1 suspend
+        6ms..7ms    alice  dead-letters  LANE  offset=17 id=m17 rt=0 refused
+        8ms..9ms    alice  dead-letters  LANE  offset=18 id=m18 rt=0 ok
+        10ms..11ms  alice  delivers      LANE  offset=19 id=m19 rt=0 success
+        """,
+        [(3, 5)],
+    ),
+}
+
+EXCUSED = {
+    "ORD-3: nobody recorded dead letters, and the retries were used up": (
+        "ORD-3",
+        """
+        config max_reconsume_times=1
+        0ms..5ms        alice  delivers  LANE  offset=17 id=m17 rt=0 suspend
+        1005ms..1006ms  alice  delivers  LANE  offset=17 id=m17 rt=1 suspend
+        1010ms..1011ms  alice  delivers  LANE  offset=18 id=m18 rt=0 success
+        """,
+    ),
+    "RTY-4: a batch that was given up in part comes again as a whole": (
+        "RTY-4",
+        """
+        config max_reconsume_times=0 batch=2
+        0ms..5ms        alice  delivers      LANE  offset=17 id=m17 rt=0 call=1 suspend
+        0ms..5ms        alice  delivers      LANE  offset=18 id=m18 rt=0 call=1 suspend
+        6ms..7ms        alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        8ms..9ms        alice  dead-letters  LANE  offset=18 id=m18 rt=0 unknown
+        1009ms..1010ms  alice  delivers      LANE  offset=17 id=m17 rt=0 success
+        """,
+    ),
+    "RTY-4: the offset was reset": (
+        "RTY-4",
+        """
+        0ms..5ms       alice  delivers  LANE  offset=17 id=m17 suspend
+        6ms            ops    resets    LANE  value=3
+        1006ms..1007ms alice  delivers  LANE  offset=3 id=m3 success
+        """,
+    ),
+    "RTY-7: the listener set a time before it threw": (
+        "RTY-7",
+        """
+        0ms..5ms    alice  delivers  LANE  offset=17 id=m17 suspend=10 threw
+        15ms..17ms  alice  delivers  LANE  offset=17 id=m17 success
+        """,
+    ),
+    "RTY-9: in auto mode a ROLLBACK acknowledges": (
+        "RTY-9",
+        """
+        0ms..5ms  alice  delivers  LANE  offset=16 id=m16 mode=auto success
+        6ms..9ms  alice  delivers  LANE  offset=17 id=m17 mode=auto rollback
+        10ms..12ms  alice  delivers  LANE  offset=18 id=m18 mode=auto success
+        """,
+    ),
+    "RTY-9: an auto call commits what was taken": (
+        "RTY-9",
+        """
+        0ms..5ms        alice  delivers  LANE  offset=16 id=m16 mode=manual success
+        6ms..9ms        alice  delivers  LANE  offset=17 id=m17 mode=auto success
+        10ms..12ms      alice  delivers  LANE  offset=18 id=m18 mode=manual rollback
+        1013ms..1014ms  alice  delivers  LANE  offset=18 id=m18 mode=manual success
+        """,
+    ),
+    "RTY-9: giving up commits what was taken": (
+        "RTY-9",
+        """
+        config max_reconsume_times=0
+        0ms..5ms        alice  delivers      LANE  offset=16 id=m16 mode=manual rt=0 success
+        6ms..9ms        alice  delivers      LANE  offset=17 id=m17 mode=auto rt=0 suspend
+        10ms..11ms      alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        12ms..13ms      alice  delivers      LANE  offset=18 id=m18 mode=manual rt=0 rollback
+        1014ms..1015ms  alice  delivers      LANE  offset=18 id=m18 mode=manual rt=0 success
+        """,
+    ),
+    "RTY-11: a copy in the retry topic carries its own counter": (
+        "RTY-11",
+        """
+        0ms..5ms        alice  delivers  billing/%RETRY%billing/b0/0  offset=1 id=m17 rt=3 suspend
+        10ms            bob    adds      billing/%RETRY%billing/b0/0  value=1
+        1010ms..1015ms  bob    delivers  billing/%RETRY%billing/b0/0  offset=1 id=m17 rt=3 success
+        """,
+    ),
+    "RTY-11: the second delivery of the new incarnation counts its own": (
+        "RTY-11",
+        """
+        0ms             bob    adds      LANE  value=17
+        1ms..2ms        bob    delivers  LANE  offset=17 id=m17 rt=0 suspend
+        3ms..5ms        alice  delivers  LANE  offset=17 id=m17 rt=2 suspend
+        1010ms..1015ms  bob    delivers  LANE  offset=17 id=m17 rt=1 success
+        """,
+    ),
+    "DLQ-3: a manual ROLLBACK replays what was given up": (
+        "DLQ-3",
+        """
+        config max_reconsume_times=0
+        0ms..5ms        alice  delivers      LANE  offset=17 id=m17 mode=manual rt=0 suspend
+        6ms..7ms        alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        8ms..9ms        alice  delivers      LANE  offset=18 id=m18 mode=manual rt=0 rollback
+        1010ms..1011ms  alice  delivers      LANE  offset=17 id=m17 mode=manual rt=0 success
+        """,
+    ),
+    "DLQ-3: a batch of two comes again when one of them was not given up": (
+        "DLQ-3",
+        """
+        config max_reconsume_times=0 batch=2
+        6ms..7ms        alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        1010ms..1011ms  alice  delivers      LANE  offset=17 id=m17 rt=0 success
+        """,
+    ),
+    "DLQ-6: it comes again": (
+        "DLQ-6",
+        """
+        config max_reconsume_times=0
+        0ms..5ms        alice  delivers      LANE  offset=17 id=m17 rt=0 suspend
+        6ms..7ms        alice  dead-letters  LANE  offset=17 id=m17 rt=0 unknown
+        1007ms..1008ms  alice  delivers      LANE  offset=17 id=m17 rt=1 success
+        1009ms..1010ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("clause_id", "text", "lines"), REFUTED.values(), ids=list(REFUTED))
+def test_it_is_refuted_by_these_lines(clause_id: str, text: str, lines: list[tuple[int, ...]]) -> None:
+    assert found(clause_id, text) == lines
+
+
+@pytest.mark.parametrize(("clause_id", "text"), EXCUSED.values(), ids=list(EXCUSED))
+def test_it_is_excused(clause_id: str, text: str) -> None:
+    assert found(clause_id, text) == []
+
+
+def test_a_given_up_batch_that_nobody_recorded_is_no_opportunity_lost() -> None:
+    """The excuse of ORD-3 leaves it at stake, and DLQ-1 to say whether the message arrived."""
+    info, rows = parse_history(
+        EXCUSED["ORD-3: nobody recorded dead letters, and the retries were used up"][1].replace("LANE", LANE)
+    )
+    assert examine(rows, info).tallies["ORD-3"].opportunities == 2
