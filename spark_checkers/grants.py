@@ -118,6 +118,8 @@ class LastGrant:
         grant, unlock = self.grant, self.unlock
         if grant is None or not ended_before(grant, op) or self.machine.broker_died_since(grant):
             return ""
+        if self.machine.context.frames_twice <= self.machine.now:
+            return ""
         own = grant.client == op.client
         released = not own and unlock is not None and ended_before(unlock, op)
         ended = grant.ended if grant.ended < NEVER else 0

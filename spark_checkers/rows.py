@@ -54,9 +54,10 @@ class RunContext:
     client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(default_factory=dict)  # CRASH, LEAVE or JOIN
     paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     clock_stepped: int = NEVER  # seq of the first step of a wall clock
-    frames_twice: bool = False  # whether a fault of a link made two frames of one
+    frames_twice: int = NEVER  # seq of the first fault of a link that made two frames of one
     broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
+    left: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when a shutdown began, in µs
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -66,13 +67,16 @@ class RunContext:
         paused: dict[str, list[tuple[int, int]]] = {}
         broker_paused: dict[str, list[tuple[int, int]]] = {}
         deaths: dict[str, list[tuple[int, int]]] = {}
-        stepped, twice = NEVER, False
+        left: dict[str, list[tuple[int, int]]] = {}
+        stepped, twice = NEVER, NEVER
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
                 died.setdefault(row.broker, []).append(row.seq_begin)
                 deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
+                if row.kind is Kind.LEAVE:
+                    left.setdefault(row.client_id, []).append((row.seq_begin, row.started_us))
             elif row.kind is Kind.PAUSE and row.client_id:
                 until = NEVER if row.ended_us is None else row.ended_us
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
@@ -81,9 +85,9 @@ class RunContext:
                 broker_paused.setdefault(row.broker, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
-            elif row.kind is Kind.FAULT:
-                twice = twice or (row.detail or "").startswith(_FRAMES_TWICE)
-        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths)
+            elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
+                twice = min(twice, row.seq_begin)
+        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left)
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker crash at a seq in (after, until]?"""
@@ -105,6 +109,12 @@ class RunContext:
     def leaving_at(self, client: str, now: int) -> bool:
         """Has the client begun to shut down, and not joined again?"""
         return self._state(client, now, Kind.LEAVE, Kind.JOIN) is Kind.LEAVE
+
+    def left_us(self, client: str, now: int) -> int:
+        """When the shutdown began that the client is in, in µs; NEVER when it is in none."""
+        if not self.leaving_at(client, now):
+            return NEVER
+        return next(at for seq, at in reversed(self.left[client]) if seq <= now)
 
     def paused_since(self, client: str, at_us: int, now: int) -> bool:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""

@@ -471,6 +471,62 @@ def prolonged_by_a_refusal(trace: Trace) -> Iterator[Callable[[], Planted]]:
             )
 
 
+def pull_without_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        pull = next((row for row in rows if row.kind is Kind.PULL), None)
+        asked = [
+            row.seq_begin
+            for row in trace.lanes[add.lane]
+            if row.kind is Kind.LOCK and row.client_id == add.client_id and pull is not None
+        ]
+        gone = [seq for seq in asked if pull is not None and seq < pull.seq_begin]
+        if gone and pull is not None:
+            yield lambda g=gone, a=add, p=pull: trace.without(g, [a.seq_begin, p.seq_begin])  # type: ignore[misc]
+
+
+def renewals_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    config = trace.info.config
+    bound = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+    working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        late = next((row for row in rows if row.kind in working and row.started_us - add.started_us > bound), None)
+        if late is not None:
+            asked = [row.seq_begin for row in rows if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin]
+            about = (add.seq_begin, late.seq_begin)
+            yield lambda g=asked, a=about: trace.without(g, a)  # type: ignore[misc]
+
+
+def unlock_during_a_call(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    unsaid: dict[str, Any] = dict.fromkeys((*_MESSAGE, "reconsume_times", "commit_mode", "attempt", "suspend_ms"))
+    for calls in trace.calls:
+        for row in calls:
+            if row.seq_end is not None and row.outcome is Outcome.SUCCESS:
+                columns = {**unsaid, "kind": Kind.UNLOCK, "outcome": Outcome.SENT}
+                yield lambda r=row, c=columns: trace.with_more(  # type: ignore[misc]
+                    [trace.another(r, r, 1, at_end=False, **c)], [r.seq_begin]
+                )
+
+
+def lease_kept(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    config = trace.info.config
+    for lock in trace.of(Kind.LOCK):
+        late = _later(trace, lock, config.schedule_slack_ms * MS)
+        asked = 0 if late is None else (late.ended_us or late.started_us) - (lock.ended_us or 0)
+        if late is not None and asked < (config.broker_lease_ms // 2) * MS:
+            yield lambda a=lock, b=late: _kept(trace, a, b)  # type: ignore[misc]
+
+
+def _kept(trace: Trace, lock: Row, late: Row) -> Planted:
+    granted = _elsewhere(trace, lock, lock, STRANGER, Outcome.OK)
+    drop = _elsewhere(trace, lock, lock, STRANGER, Outcome.OK)
+    drop = drop._replace(
+        kind=Kind.DROP, seq_begin=granted.seq_begin + 2, seq_end=granted.seq_begin + 2, incarnation=f"{STRANGER}#1"
+    )
+    return trace.with_more([granted, drop, _elsewhere(trace, lock, late, ANOTHER, Outcome.REFUSED)])
+
+
 # ---------------------------------------------------------------- retries and dead letters
 
 
@@ -1054,6 +1110,10 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
     Mutant("unlock-in-vain", "LSE-6", "the owner gives a lane back, and the next one is refused", unlock_in_vain),
     Mutant("prolonged-lease", "LSE-7", "a refusal makes the owner's lease longer", prolonged_by_a_refusal),
+    Mutant("pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease),
+    Mutant("renewals-missing", "LSE-13", "a client at work does not renew", renewals_missing),
+    Mutant("unlock-during-call", "LSE-15", "a lane is given back while its call runs", unlock_during_a_call),
+    Mutant("lease-kept", "LSE-16", "a dropped lane is not given back", lease_kept),
     Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
     Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
     Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),

@@ -37,13 +37,8 @@ _ALL = (
     Bug(2, "Work went on under an expired or lost lock: one condition too few"),
     Bug(3, "The age of the lock was compared the wrong way round"),
     Bug(4, "The lock was released although messages were still in work"),
-    Bug(5, "The unlock was forgotten, the next owner waited for the expiry", "the client's form", ("LSE-16",)),
-    Bug(
-        6,
-        "No unlock at a shutdown, or at a rebalance (Go #994, #1220)",
-        "nothing unsafe follows",
-        ("LSE-16", "LSE-5"),
-    ),
+    Bug(5, "The unlock was forgotten, the next owner waited for the expiry"),
+    Bug(6, "No unlock at a shutdown, or at a rebalance (Go #994, #1220)"),
     Bug(
         7,
         "A lane that was just locked was not marked so, and stood idle for 20 s (issue 2621)",

@@ -668,6 +668,10 @@ class ClusterMachine(RuleBasedStateMachine):
             self.probe("probe_unlock", "e3", STRANGERS, queue)
             self.probe("probe_unlock", "e1", STRANGERS, queue)
             self.wait(5)
+            self.probe("probe_lock", "e2", STRANGERS, queue)
+            self.wait(5)
+            self.probe("probe_unlock", "e2", STRANGERS, queue)
+            self.wait(5)
 
     # ------------------------------------------------------------ end
 

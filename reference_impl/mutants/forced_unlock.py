@@ -9,7 +9,7 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 NAME = "forced-unlock"
 BUG = "B-77 c: a forced unlock overlaps with a listener that is slower than 20 s"
 SOURCE = "RebalancePushImpl since 5.2.0 (59e8f9b66e, issue 7644)"
-KILLED_BY = "LSE-2"
+KILLED_BY = "LSE-15"
 
 
 class Mutated(OrderlyConsumer):

@@ -11,7 +11,7 @@ from reference_impl.core.consumer.rebalance import Candidate
 NAME = "lane-added-without-lease"
 BUG = "B-11: the rebalance adds queues without asking the broker for them"
 SOURCE = "RebalanceImpl before commit 36ce0194f9 (2016)"
-KILLED_BY = "LSE-3"
+KILLED_BY = "LSE-11"
 
 
 class Mutated(OrderlyConsumer):

@@ -141,6 +141,8 @@ class LastGrant:
         grant, unlock = self.grant, self.unlock
         if grant is None or not ended_before(grant, row) or self.context.broker_died_since(row.broker, grant):
             return None
+        if self.context.frames_twice is not None:
+            return None  # a grant's request that came twice may have renewed the lease after its answer
         if grant.client_id == row.client_id:
             why = Free.OWN
         elif unlock is not None and ended_before(unlock, row):

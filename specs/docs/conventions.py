@@ -15,7 +15,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     "`queue_offset` its place among those that wait; it has no `key_seq`.",
     Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "
     "with a `code` other than 0 is an error answer and says nothing about the lane.",
-    Kind.UNLOCK: "One row for each lane; one way (`sent`) or answered (`ok`).",
+    Kind.UNLOCK: "One row for each lane; one way (`sent`) or answered (`ok`); `refused` when it could not be sent "
+    "at all.",
     Kind.PULL: "`queue_offset` is the offset that was asked for, `value` the next one that the broker named.",
     Kind.DELIVER: "A listener call: one row for each message, in ascending offsets, all with one `op_id`. Begins "
     "before the listener, ends with its result; `commit_mode` and (where the batch comes again) `suspend_ms` are set "

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from reference_impl.core.consumer.base import UNREACHABLE
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.offsets import Offsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
@@ -143,11 +144,12 @@ class Leases(Offsets):
     # ------------------------------------------------------------ giving back
 
     def unlock(self, broker: str, queues: Sequence[Queue]) -> None:
-        """Gives leases of one broker back, one way."""
+        """Gives leases of one broker back, one way. A broker without a known address is unreachable."""
         address = self.addresses.get(broker)
-        if address is None:
-            return
         op = self.begin(Kind.UNLOCK, self._who, [self.row_of(queue) for queue in queues])
+        if address is None:
+            self.end(op, Outcome.REFUSED, {"detail": UNREACHABLE})
+            return
         body = LockBatch(self.config.group, self.config.client_id, tuple(queues)).encode()
         self.oneway(address, Command(RequestCode.UNLOCK_BATCH_MQ, body=body, flag=FLAG_ONEWAY))
         self.end(op, Outcome.SENT, {})

@@ -86,7 +86,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
     findings.at_stake(np.asarray(letters[:1]))
     if len(letters) > 1:
         findings.violation(letters)
-    elif len(reads) > 1 and not rows.context_of(letters[0]).frames_twice:
+    elif len(reads) > 1 and rows.context_of(letters[0]).frames_twice == NEVER:
         findings.violation([letters[0], *reads])
 
 

@@ -13,7 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, MS, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.base import (
+    BROKER_LIVES,
+    FRAMES_ONCE,
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ms,
+)
 from specs.clauses.grants import Free, Grants, LastGrant, refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -23,7 +34,7 @@ TITLE = "expired means strictly older than the limit"
 STATEMENT = "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, FRAMES_ONCE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1", "LSE-4")

@@ -46,6 +46,72 @@ BROKEN: dict[str, tuple[str, str, int]] = {
         """,
         3,
     ),
+    "a grant of an earlier incarnation that was given back": (
+        "LSE-11",
+        """
+        0ms          alice  locks    {lane}   ok
+        10ms         alice  unlocks  {lane}   sent
+        20ms         alice  adds     {lane}   value=17 inc=2
+        30ms..40ms   alice  pulls    {lane}   offset=17 inc=2 ok
+        """,
+        2,
+    ),
+    "a lane that was refused is added and pulled": (
+        "LSE-11",
+        """
+        0ms         alice  locks  {lane}   refused
+        10ms        alice  adds   {lane}   value=17
+        20ms..      alice  pulls  {lane}   offset=17
+        """,
+        2,
+    ),
+    "a renewal that comes far too late": (
+        "LSE-13",
+        """
+        0ms      alice  adds   {lane}   value=17
+        20000ms  alice  locks  {lane}   incarnation=alice#1 ok
+        44001ms  alice  locks  {lane}   incarnation=alice#1 ok
+        """,
+        2,
+    ),
+    "a client that only pulls, and never renews": (
+        "LSE-13",
+        """
+        0ms               alice  adds   {lane}   value=17
+        10000ms..25000ms  alice  pulls  {lane}   offset=17 ok
+        25001ms..         alice  pulls  {lane}   offset=17
+        26001ms..         alice  pulls  {lane}   offset=17
+        """,
+        2,
+    ),
+    "a shutdown that cuts its call at once": (
+        "LSE-15",
+        """
+        0ms..500ms   alice  delivers  {lane}   offset=17 cut
+        490ms..600ms alice  leaves    billing
+        500ms        alice  unlocks   {lane}   incarnation=alice#1 sent
+        """,
+        2,
+    ),
+    "a call that never ends": (
+        "LSE-15",
+        """
+        0ms..    alice  delivers  {lane}   offset=17
+        500ms    alice  unlocks   {lane}   sent
+        """,
+        2,
+    ),
+    "a shutdown that keeps the lease": (
+        "LSE-16",
+        """
+        0ms            alice  locks   {lane}   ok
+        10ms..900ms    alice  leaves  billing
+        20ms           alice  drops   {lane}
+        30ms           bob    locks   {lane}   refused
+        1030ms         bob    locks   {lane}   refused
+        """,
+        3,
+    ),
 }
 
 SILENT: dict[str, tuple[str, str]] = {
@@ -121,6 +187,138 @@ SILENT: dict[str, tuple[str, str]] = {
         100ms    bob    locks    {lane}   refused
         150ms    alice  unlocks  {lane}   sent
         200ms    bob    locks    {lane}   ok
+        """,
+    ),
+    "a frame that came twice may have renewed the lease": (
+        "LSE-14",
+        """
+        0ms      alice    locks    {lane}   ok
+        5ms..9ms harness  suffers  -        detail='duplicate alice b0 30' ok
+        60500ms  bob      locks    {lane}   refused
+        """,
+    ),
+    "the answer comes after the add, and before the pull": (
+        "LSE-11",
+        """
+        0ms          alice  adds   {lane}   value=17
+        5ms..10ms    alice  locks  {lane}   ok
+        20ms..40ms   alice  pulls  {lane}   offset=17 ok
+        """,
+    ),
+    "a late refusal of an older request": (
+        "LSE-11",
+        """
+        0ms..50ms    alice  locks  {lane}   refused
+        10ms..20ms   alice  locks  {lane}   ok
+        60ms         alice  adds   {lane}   value=17
+        70ms..80ms   alice  pulls  {lane}   offset=17 ok
+        """,
+    ),
+    "who is not known to have added the lane": (
+        "LSE-11",
+        """
+        0ms..40ms   alice  pulls  {lane}   offset=17 ok
+        """,
+    ),
+    "a client that was paused": (
+        "LSE-13",
+        """
+        0ms               alice  adds    {lane}   value=17
+        1000ms..70000ms   alice  pauses  -
+        70001ms..         alice  pulls   {lane}   offset=17
+        """,
+    ),
+    "a client that shuts down": (
+        "LSE-13",
+        """
+        0ms              alice  adds      {lane}   value=17
+        1000ms..30000ms  alice  leaves    billing
+        29000ms          alice  commits   {lane}   value=17 sent
+        """,
+    ),
+    "a dropped lane": (
+        "LSE-13",
+        """
+        0ms               alice  adds      {lane}   value=17
+        1000ms            alice  drops     {lane}
+        26000ms           alice  commits   {lane}   value=17 sent
+        """,
+    ),
+    "a request that does not say of which incarnation": (
+        "LSE-13",
+        """
+        0ms      alice  adds      {lane}   value=17
+        20000ms  alice  locks     {lane}   ok
+        90000ms  alice  commits   {lane}   value=17 sent
+        """,
+    ),
+    "a process of the same name after a crash": (
+        "LSE-15",
+        """
+        0ms..    alice  delivers  {lane}   offset=17
+        100ms    alice  crashes   -
+        200ms    alice  joins     billing
+        300ms    alice  unlocks   {lane}   sent
+        """,
+    ),
+    "a call that was cut when the waiting time was over": (
+        "LSE-15",
+        """
+        0ms..5100ms    alice  delivers  {lane}   offset=17 cut
+        100ms..5200ms  alice  leaves    billing
+        5100ms         alice  unlocks   {lane}   incarnation=alice#1 sent
+        """,
+    ),
+    "another client's call": (
+        "LSE-15",
+        """
+        0ms..900ms  alice  delivers  {lane}   offset=17 success
+        500ms       bob    unlocks   {lane}   sent
+        """,
+    ),
+    "an unlock that got lost": (
+        "LSE-16",
+        """
+        0ms      alice  locks    {lane}   ok
+        10ms     alice  drops    {lane}
+        11ms     alice  unlocks  {lane}   sent
+        2000ms   bob    locks    {lane}   refused
+        """,
+    ),
+    "a dead letter is still on its way": (
+        "LSE-16",
+        """
+        0ms           alice  locks         {lane}   ok
+        10ms          alice  drops         {lane}
+        5ms..1900ms   alice  dead-letters  {lane}   offset=17 id=m17 ok
+        2000ms        bob    locks         {lane}   refused
+        """,
+    ),
+    "the owner wants the lane again": (
+        "LSE-16",
+        """
+        0ms           alice  locks  {lane}   ok
+        10ms          alice  drops  {lane}
+        500ms..       alice  locks  {lane}
+        2000ms        bob    locks  {lane}   refused
+        """,
+    ),
+    "an owner that crashed": (
+        "LSE-16",
+        """
+        0ms     alice  locks    {lane}   ok
+        10ms    alice  drops    {lane}
+        11ms    alice  crashes  -
+        2000ms  bob    locks    {lane}   refused
+        """,
+    ),
+    "somebody else was granted it": (
+        "LSE-16",
+        """
+        0ms     alice  locks  {lane}   ok
+        10ms    alice  drops  {lane}
+        20ms    carol  locks  {lane}   ok
+        2000ms  bob    locks  {lane}   refused
         """,
     ),
 }

@@ -212,6 +212,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "suspend-not-clamped": suspending_for_no_time,
     "dropped-lane-retried": taken_away_while_suspended,
     "forced-unlock": taken_away_during_a_long_call,
+    "unlock-while-listener-runs": taken_away_during_a_long_call,
     "dead-letter-failure-ignored": dead_letter_unanswered,
     "committed-before-the-dead-letter": dead_letter_unanswered,
     "counter-survives-the-lane": taken_away_and_given_back,

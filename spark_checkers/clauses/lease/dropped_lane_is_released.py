@@ -1,0 +1,97 @@
+"""LSE-16 over columns: lock and drop rows are few, and of a stretch only the last call may outlive a drop."""
+
+from __future__ import annotations
+
+from spark_checkers.grants import refuses
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+class Client:
+    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last."""
+
+    __slots__ = ("drop", "unlock", "work")
+
+    def __init__(self) -> None:
+        self.drop: Op | None = None
+        self.unlock: Op | None = None
+        self.work: Op | None = None
+
+
+class Lane(Machine):
+    """The last grant, and the clients of the lane."""
+
+    __slots__ = ("clients", "limit_us", "lock", "slack_us")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+        self.lock: Op | None = None
+        self.limit_us = self.config.broker_lease_ms * MS
+        self.slack_us = self.config.schedule_slack_ms * MS
+
+    def _works(self, op: Op) -> None:
+        client = self.clients.setdefault(op.client, Client())
+        if client.work is None or op.end >= client.work.end:
+            client.work = op
+
+    def takes(self, stretch: Stretch) -> bool:
+        self._works(stretch.last)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        client = self.clients.setdefault(op.client, Client())
+        if op.kind is Kind.DROP:
+            client.drop = op
+        elif op.kind in (Kind.ADD, Kind.LOCK):
+            client.drop = None
+        elif op.kind is Kind.UNLOCK:
+            client.unlock = op
+        else:
+            self._works(op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        granted = op.outcome is Outcome.OK
+        if granted or refuses(op):
+            drop = self._awaited(op)
+            self.stakes += drop is not None
+            if drop is not None and not granted and self._overdue(drop, op):
+                self.found(self.lock, drop, op, certain=self.one_clock)
+        if granted:
+            self.lock = op
+
+    def _awaited(self, op: Op) -> Op | None:
+        """The drop of the last owner, whose lease lives on if it was not given back."""
+        lock = self.lock
+        if lock is None or lock.client == op.client or op.ended >= NEVER:
+            return None
+        drop = self.clients[lock.client].drop
+        if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
+            return None
+        if op.ended - lock.started > self.limit_us or self.broker_died_since(lock):
+            return None
+        if self.client_died_since(lock.client, lock) or self.paused_since(lock.client, drop.started):
+            return None
+        return drop
+
+    def _overdue(self, drop: Op, op: Op) -> bool:
+        lock, owner = self.lock, self.clients[drop.client]
+        if lock is None or (owner.unlock is not None and owner.unlock.begin > lock.begin):
+            return False
+        since = drop.started
+        if owner.work is not None:
+            if not ended_before(owner.work, op):
+                return False
+            since = max(since, owner.work.ended if owner.work.ended < NEVER else 0)
+        return op.started - since >= self.slack_us
+
+
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER)
+TWIN = Twin("LSE-16", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
+find = TWIN.find

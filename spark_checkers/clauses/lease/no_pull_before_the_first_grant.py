@@ -1,0 +1,71 @@
+"""LSE-11 over columns: lock rows are few; of the pulls only the first one of each incarnation matters."""
+
+from __future__ import annotations
+
+from spark_checkers.grants import refuses
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+
+class Client:
+    """One client: the grant, refusal or own unlock that came last, and its incarnation (add: while not granted)."""
+
+    __slots__ = ("add", "last", "pulled", "work")
+
+    def __init__(self) -> None:
+        self.last: Op | None = None
+        self.add: Op | None = None
+        self.work = NO_TEXT
+        self.pulled = False
+
+
+class Lane(Machine):
+    """The clients of the lane."""
+
+    __slots__ = ("clients",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+
+    def _client(self, code: int) -> Client:
+        return self.clients.setdefault(code, Client())
+
+    def takes(self, stretch: Stretch) -> bool:
+        for op in self.inside:  # nothing but pulls begins there
+            self.begins(op)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.UNLOCK:
+            self._client(op.client).last = op
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            client = self._client(op.client)
+            client.work, client.pulled = op.incarnation, False
+            last = client.last
+            client.add = None if last and last.kind is Kind.LOCK and last.outcome is Outcome.OK else op
+        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
+            client = self._client(op.client)
+            if client.work == op.incarnation and not client.pulled:
+                client.pulled = True
+                self.stakes += 1
+                if client.add is not None:
+                    self.found(client.add, op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        client = self._client(op.client)
+        if op.outcome is Outcome.OK:
+            client.last, client.add = op, None
+        elif refuses(op) and (client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin):
+            client.last = op
+
+
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD)
+TWIN = Twin("LSE-11", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
+find = TWIN.find

@@ -1,0 +1,62 @@
+"""LSE-13 over columns: a stretch is taken whole when all of it lies within the bound since the last request."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import MS, NO_TEXT, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind
+
+
+class Lane(Machine):
+    """The last request of each client at work on the lane."""
+
+    __slots__ = ("bound_us", "last")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        config = self.config
+        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+        self.last: dict[int, Op] = {}
+
+    def takes(self, stretch: Stretch) -> bool:
+        if self._is_late(stretch.first, stretch.latest_us):
+            return False
+        return not any(self._is_late(op, op.started) for op in self.inside)
+
+    def _is_late(self, op: Op, at_us: int) -> bool:
+        last = self.last.get(op.client)
+        return last is not None and last.incarnation == op.incarnation and at_us - last.started > self.bound_us
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            if op.incarnation != NO_TEXT:
+                self.last[op.client] = op
+        elif op.kind is Kind.DROP:
+            self.last.pop(op.client, None)
+        else:
+            self._works(op)
+
+    def _works(self, op: Op) -> None:
+        last, late = self.last.get(op.client), self._is_late(op, op.started)
+        asks = op.kind is Kind.LOCK
+        if last is not None and (late or (asks and last.incarnation == op.incarnation)):
+            if self.leaving(op.client) or self.paused_since(op.client, last.started):
+                del self.last[op.client]
+            else:
+                self.stakes += 1
+                if late:
+                    del self.last[op.client]
+                    self.found(last, op)
+        if asks:
+            if op.incarnation != NO_TEXT:
+                self.last[op.client] = op
+            else:
+                self.last.pop(op.client, None)
+
+
+_KINDS = (Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.COMMIT)
+TWIN = Twin("LSE-13", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)))
+find = TWIN.find

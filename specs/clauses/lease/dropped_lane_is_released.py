@@ -1,0 +1,158 @@
+"""A client that drops a lane, or shuts down in good order, gives its lease back: nobody has to wait for the expiry.
+
+Found when somebody else is refused the lane though its last owner has dropped it, is long done with it, and has
+not even begun to give it back. "Long done": a call of the lane, and what follows it, may still run after the drop,
+and the release may come a timer's slack after both. An unlock that was begun is enough, since it may get lost on
+its way. Silent when the client crashed or was paused since, asks for the lane again, or its lease has run out
+anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody else
+was granted the lane since, for then it was lost and not dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ended_before,
+    ms,
+)
+from specs.clauses.grants import refuses
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LSE-16"
+TITLE = "a dropped lane is released"
+STATEMENT = "A client that drops a lane or shuts down gives the lease back: its successor never waits for the expiry."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, BROKER_LIVES, NOT_PAUSED)
+SOURCES = ("docs/sources.md#client-leases",)
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER})
+
+
+@dataclass(frozen=True, slots=True)
+class NotReleased(Finding):
+    lock: Row
+    drop: Row
+    refused: Row
+
+
+class _Client:
+    """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it."""
+
+    __slots__ = ("drop", "unlock", "work")
+
+    def __init__(self) -> None:
+        self.drop: Row | None = None
+        self.unlock: Row | None = None
+        self.work: Row | None = None
+
+
+class LaneJudge(Judge):
+    """Remembers the lane's last grant, and for each client whether it dropped the lane and gave it back."""
+
+    __slots__ = ("clients", "limit_us", "lock", "slack_us")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.clients: dict[str, _Client] = {}
+        self.lock: Row | None = None
+        self.limit_us = self.config.broker_lease_ms * MS
+        self.slack_us = self.config.schedule_slack_ms * MS
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.client_id is None:
+            return NOTHING
+        client = self.clients.get(row.client_id)
+        if client is None:
+            client = self.clients[row.client_id] = _Client()
+        match row.kind:
+            case Kind.DROP:
+                client.drop = row
+            case Kind.ADD | Kind.LOCK:
+                client.drop = None
+            case Kind.UNLOCK:
+                client.unlock = row
+            case _:
+                work = client.work
+                if work is None or row.seq_end is None or (work.seq_end is not None and row.seq_end >= work.seq_end):
+                    client.work = row
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.LOCK or row.client_id is None:
+            return NOTHING
+        if row.outcome is Outcome.OK:
+            drop = self._awaited(row)
+            self.opportunities += drop is not None
+            self.lock = row
+        elif refuses(row) and self.lock is not None and (drop := self._awaited(row)) is not None:
+            self.opportunities += 1
+            if self._is_overdue(drop, row):
+                return (NotReleased(self.lock, drop, row, certain=self.context.info.clock_bound_us == 0),)
+        return NOTHING
+
+    def _awaited(self, row: Row) -> Row | None:
+        """The last owner's drop, where its lease would live through the other's request if it were not given back."""
+        lock = self.lock
+        if lock is None or lock.client_id == row.client_id or row.ended_us is None:
+            return None
+        drop = self.clients[lock.client_id or ""].drop
+        if drop is None or not ended_before(lock, drop) or not ended_before(drop, row):
+            return None
+        context = self.context
+        if row.ended_us - lock.started_us > self.limit_us or context.broker_died_since(row.broker, lock):
+            return None
+        if context.client_died_since(lock.client_id, lock) or context.paused_since(lock.client_id, drop.started_us):
+            return None
+        return drop
+
+    def _is_overdue(self, drop: Row, row: Row) -> bool:
+        """Is the owner done with the lane for so long that it should have begun to give it back?"""
+        lock, owner = self.lock, self.clients[drop.client_id or ""]
+        if lock is None or (owner.unlock is not None and owner.unlock.seq_begin > lock.seq_begin):
+            return False
+        since_us = drop.started_us
+        if owner.work is not None:
+            if not ended_before(owner.work, row):
+                return False
+            since_us = max(since_us, owner.work.ended_us or 0)
+        return row.started_us - since_us >= self.slack_us
+
+
+judge = LaneJudge
+
+
+def explain(found: NotReleased) -> str:
+    lock, drop, refused = found.lock, found.drop, found.refused
+    later = ms(refused.started_us - drop.started_us)
+    return (
+        f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id}, who was "
+        f"granted it at {at(lock)}, had dropped it and not given it back"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms     alice  locks  billing/orders/b0/3   ok
+    10ms    alice  drops  billing/orders/b0/3
+    2000ms  bob    locks  billing/orders/b0/3   refused
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config closed_world=no
+    0ms         alice  locks     billing/orders/b0/3   ok
+    5ms..1500ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    10ms        alice  drops     billing/orders/b0/3
+    2000ms      bob    locks     billing/orders/b0/3   refused   # the call has just ended
+    2010ms      alice  unlocks   billing/orders/b0/3   sent
+"""

@@ -1,0 +1,94 @@
+"""A client gives no lease back while its listener call of the lane runs.
+
+Whoever comes next would start beside it (LSE-2). The exception is a shutdown whose waiting time has run out: then
+the call is left to itself, or cut. A call that a shutdown cut is over only for the client's book-keeping; an unlock
+of the same incarnation before the waiting time is over counts against it. What a dead process left open says
+nothing about the next process of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import MS, NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, ended_before, ms, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LSE-15"
+TITLE = "no unlock while a call runs"
+STATEMENT = (
+    "A client does not give a lane's lease back while its listener call runs, save in a shutdown whose waiting time "
+    "ran out."
+)
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (
+    ORDERLY,
+    Premise("waiting time", "a shutdown waits as long as the configuration says; after that it may unlock"),
+)
+SOURCES = ("docs/sources.md#client-leases",)
+KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER})
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockedTooSoon(Finding):
+    running: Row
+    unlock: Row
+
+
+class LaneJudge(Judge):
+    """Remembers, for each client, the call that may still run: of all its calls the one that ends last."""
+
+    __slots__ = ("calls", "wait_us")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.calls: dict[str, Row] = {}
+        self.wait_us = (self.config.shutdown_wait_ms - 1) * MS
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        client = row.client_id
+        if client is None:
+            return NOTHING
+        last = self.calls.get(client)
+        if row.kind is Kind.DELIVER:
+            if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
+                self.calls[client] = row
+            return NOTHING
+        if last is None:
+            return NOTHING
+        self.opportunities += 1
+        was_cut = last.outcome is Outcome.CUT and last.incarnation is not None and last.incarnation == row.incarnation
+        if ended_before(last, row) and not was_cut:
+            return NOTHING
+        leave = self.context.leaving.get(client)
+        if leave is not None and row.started_us - leave.started_us >= self.wait_us:
+            return NOTHING
+        if self.context.client_died_since(client, last):
+            return NOTHING
+        return (UnlockedTooSoon(last, row),)
+
+
+judge = LaneJudge
+
+
+def explain(found: UnlockedTooSoon) -> str:
+    running, unlock = found.running, found.unlock
+    return (
+        f"{who(unlock)} gave {unlock.lane} back at {at(unlock)}, {ms(unlock.started_us - running.started_us)} after it "
+        f"had begun offset {running.queue_offset}, whose listener call was still running"
+    )
+
+
+SHORTEST_VIOLATION = """
+    config closed_world=no
+    0ms..900ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    500ms       alice  unlocks   billing/orders/b0/3   sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config shutdown_wait_ms=5000 closed_world=no
+    0ms..9000ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    500ms..5600ms  alice  leaves    billing
+    5500ms         alice  unlocks   billing/orders/b0/3   sent   # it has waited long enough
+"""

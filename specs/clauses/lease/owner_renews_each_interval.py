@@ -1,0 +1,118 @@
+"""While a client works on a lane it asks for its lease again each lock interval.
+
+Measured from the last request (or from the ADD) to whatever the incarnation does next: it asks again, pulls,
+delivers or commits. It must have asked by the interval, the slack of a timer and the time that an answer may take
+(a client asks one broker after the other, and waits for each). It counts that it asks, not what it is answered.
+Silent where a request does not name its incarnation, after a pause of the client since, in a shutdown (some clients
+stop renewing first), and once the lane was dropped: then nothing is owed any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ms,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "LSE-13"
+TITLE = "the owner renews each interval"
+STATEMENT = "A client that works on a lane asks for its lease again each lock interval."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (
+    ORDERLY,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    Premise("at work", "the client is not shutting down, and has not dropped the lane"),
+)
+SOURCES = ("docs/sources.md#client-leases",)
+KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind.COMMIT})
+
+
+@dataclass(frozen=True, slots=True)
+class NotRenewed(Finding):
+    """last: the request, or the ADD, after which the client did not ask. later: what it did instead, or at last."""
+
+    last: Row
+    later: Row
+
+
+class LaneJudge(Judge):
+    """Remembers, for each client at work on the lane, when it last asked for the lease."""
+
+    __slots__ = ("bound_us", "last")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        config = self.config
+        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+        self.last: dict[str, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        client = row.client_id
+        if client is None:
+            return NOTHING
+        last = self.last.get(client)
+        if row.kind is Kind.ADD:
+            if row.incarnation is not None:
+                self.last[client] = row
+            return NOTHING
+        if row.kind is Kind.DROP:
+            self.last.pop(client, None)
+            return NOTHING
+        found: Iterable[Finding] = NOTHING
+        if last is not None and last.incarnation == row.incarnation:
+            is_late = row.started_us - last.started_us > self.bound_us
+            if is_late or row.kind is Kind.LOCK:
+                if client in self.context.leaving or self.context.paused_since(client, last.started_us):
+                    self.last.pop(client)
+                else:
+                    self.opportunities += 1
+                    if is_late:
+                        del self.last[client]
+                        found = (NotRenewed(last, row),)
+        if row.kind is Kind.LOCK:
+            if row.incarnation is not None:
+                self.last[client] = row
+            else:
+                self.last.pop(client, None)
+        return found
+
+
+judge = LaneJudge
+
+
+def explain(found: NotRenewed) -> str:
+    last, later = found.last, found.later
+    begun = "added it" if last.kind is Kind.ADD else "asked for its lease"
+    age = ms(later.started_us - last.started_us)
+    return (
+        f"{who(later)} was at work on {later.lane} at {at(later)} ({later.kind}), {age} after it had {begun}, and had "
+        "not asked for its lease since"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms      alice  adds     billing/orders/b0/3   value=17
+    24001ms  alice  commits  billing/orders/b0/3   value=17 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms               alice  adds     billing/orders/b0/3   value=17
+    20000ms..21000ms  alice  locks    billing/orders/b0/3   incarnation=alice#1 unknown
+    44000ms           alice  commits  billing/orders/b0/3   value=17 sent
+"""
