@@ -341,6 +341,34 @@ def name_of_the_client(make: Make) -> object:
     return b.of(Kind.LOCK)[0].fields["client_id"] if b.of(Kind.LOCK) else b.consumer.config.client_id
 
 
+def locks_in_a_minute(make: Make) -> object:
+    b = make().start()
+    before = len(b.of(Kind.LOCK))
+    b.advance(60_000)
+    return len(b.of(Kind.LOCK)) - before
+
+
+def unlocks_after_the_call(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.take_away()
+    b.advance(1_000)
+    return len(b.of(Kind.UNLOCK))
+
+
+def unlocks_of_a_shutdown(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.shut_down()
+    return len(b.of(Kind.UNLOCK))
+
+
+def unlocks_of_a_shutdown_during_a_call(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.shut_down()
+    return len(b.of(Kind.UNLOCK))
+
+
 SUSPENDED = next_call_after(Outcome.SUSPEND)
 
 SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
@@ -379,6 +407,10 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "loop-without-guard": (call_under_an_old_grant, [], [1]),
     "dropped-lane-retried": (calls_of_a_lane_that_was_dropped_while_suspended, [], [0]),
     "delayed-unlock": (last_of_a_lane_that_came_back, Kind.ADD, Kind.UNLOCK),
+    "renewal-forgotten": (locks_in_a_minute, 3, 0),
+    "handover-keeps-lease": (unlocks_after_the_call, 1, 0),
+    "shutdown-keeps-leases": (unlocks_of_a_shutdown, 1, 0),
+    "shutdown-waits-for-nobody": (unlocks_of_a_shutdown_during_a_call, 0, 1),
     "forced-unlock": (unlocks_while_a_long_call_runs, 0, 1),
     "shutdown-leaves-tasks": (calls_after_a_shutdown, [], [1]),
     "same-client-id": (name_of_the_client, "c1", "g@1"),

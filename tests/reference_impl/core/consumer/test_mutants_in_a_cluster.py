@@ -63,7 +63,7 @@ def busy() -> Plan:
         *(ListenerRule(duration_ms=1_500, number=number) for number in range(15, 300, 25)),
     ]
     return Plan(
-        seed=1,
+        seed=7,
         topology=Topology(("b0", "b1"), (TopicPlan("orders", 2),), ("billing",)),
         config=SHORT,
         clients=(ClientPlan("p1", "producer"), consumer("c1"), consumer("c2"), consumer("c3")),
@@ -76,7 +76,7 @@ def busy() -> Plan:
 def alone(*actions: Action, duration_ms: int) -> Plan:
     """One slow consumer of one queue with thirty messages, and a stranger with a raw connection."""
     return Plan(
-        seed=1,
+        seed=4,
         topology=Topology(("b0",), (TopicPlan("orders", 1),), ("billing",)),
         config=SHORT,
         clients=(ClientPlan("p1", "producer"), consumer("c1"), consumer("c2"), ClientPlan("e1", "prober")),
