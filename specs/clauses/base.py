@@ -67,9 +67,6 @@ BATCH_OF_ONE = Premise(
     "the consumer takes one message per listener call (configuration)",
     lambda info: info.config.batch == 1,
 )
-FRAMES_ONCE = Premise(
-    "frames come once", "no fault of a link made two frames of one; after such a fault it stops judging"
-)
 BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
 NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     BROKER_LIVES,
-    FRAMES_ONCE,
     MS,
+    NO_FRAME_TWICE,
     NO_WALL_CLOCK_STEP,
     NOTHING,
     Context,
@@ -34,7 +34,7 @@ TITLE = "expired means strictly older than the limit"
 STATEMENT = "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, FRAMES_ONCE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1", "LSE-4")

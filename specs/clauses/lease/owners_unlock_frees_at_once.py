@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, FRAMES_ONCE, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
+from specs.clauses.base import (
+    BROKER_LIVES,
+    NO_FRAME_TWICE,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ms,
+)
 from specs.clauses.grants import Free, LastGrant, refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -21,7 +31,7 @@ TITLE = "the owner's unlock frees at once"
 STATEMENT = "An unlock by the owner frees the lane at once, whatever the age of its lease."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, FRAMES_ONCE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-4",)

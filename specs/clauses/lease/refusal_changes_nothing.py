@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     BROKER_LIVES,
-    FRAMES_ONCE,
+    NO_FRAME_TWICE,
     NO_WALL_CLOCK_STEP,
     NOTHING,
     Context,
@@ -32,7 +32,7 @@ TITLE = "a refusal changes nothing"
 STATEMENT = "A refused request for a lane changes nothing about its owner's lease."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, FRAMES_ONCE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1", "LSE-4", "LSE-14")
