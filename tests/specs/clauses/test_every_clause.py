@@ -14,11 +14,17 @@ CLAUSES = pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: cl
 EVIDENCE_AT_MOST = 10
 
 THIS_SLICE: dict[str, tuple[int, ...]] = {
+    # order
     "ORD": (2, 3, 4, 5, 7, 8, 9, 10, 12, 13),
+    # lease
     "LSE": (1, 2, 3, 4, 6, 7, 8, 11, 13, 14, 15, 16),
+    # suspend and retry
     "RTY": (1, 3, 4, 5, 7, 9, 11),
+    # dead letters
     "DLQ": (1, 2, 3, 6, 7),
+    # commit
     "CMT": (1, 2, 3, 4, 5, 6, 7, 9, 13),
+    # send and store
     "SND": (1, 2, 3, 4, 7, 10),
 }
 
