@@ -27,7 +27,8 @@ test-all: setup lint types contracts ## the same with the long tests
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
 	@$(BIN)/python -m conformance.track_record
 
-bench: setup ## Spark checkers beside a plain scan: time, events per second, peak memory
+bench: setup ## what simulating and judging cost, and the Spark checkers beside a plain scan
+	@$(BIN)/python -m conformance.bench
 	@$(BIN)/python -m spark_checkers.bench
 
 lint: setup ## ruff

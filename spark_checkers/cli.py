@@ -53,8 +53,8 @@ def generate(
 ) -> int:
     """Write a valid history of any size, or one with a defect.
 
-    Every clause is at stake in it. It lies in the order in which it is judged fastest; the same seed writes the
-    same rows.
+    What orderly consumers do is at stake in it: `inorder check` says which clauses, and how often. It lies in the
+    order in which it is judged fastest; the same seed writes the same rows.
     """
     from spark_checkers import generate as generator
 

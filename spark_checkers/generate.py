@@ -359,6 +359,8 @@ class _Lane:
         self.add(Kind.ADD, added, value=start, **me)
         calls = self._calls(start, stop, added + 3 * MS, me)
         end = int(calls.end[-1]) + 20 if calls.size else added + 10 * MS
+        if calls.size and calls.given_up[-1]:
+            end += 3 * MS  # nobody leaves before the dead letter is acknowledged
         cut = NEVER
         if dies and calls.size > 10:
             died = int(rng.integers(calls.size // 2, calls.size))

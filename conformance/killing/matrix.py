@@ -123,7 +123,7 @@ def _results(names: Sequence[str], seed: int, examples: int, workers: int, keep:
         return
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_work, initargs=(os.getpid(),)
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=begin_work, initargs=(os.getpid(),)
     )
     try:
         futures = [pool.submit(kill, name, seed, examples=examples, keep=folders[name]) for name in names]
@@ -137,7 +137,7 @@ def _results(names: Sequence[str], seed: int, examples: int, workers: int, keep:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_work(parent: int) -> None:
+def begin_work(parent: int) -> None:
     """In a worker, first of all: it ends when we say so, and with us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

@@ -116,12 +116,14 @@ class Run:
 class Collector:
     """What all runs of a search found together.
 
-    wanted: which refuted clauses end the search. mutant: whose cores run. on_run: told of each run.
+    wanted: which refuted clauses end the search. mutant: whose cores run. on_run: told of each run. judge: what
+    is said of it.
     """
 
     wanted: Callable[[tuple[str, ...]], tuple[str, ...]]
     mutant: Mutant | None = None
     on_run: Callable[[Run], None] = lambda run: None
+    judge: Callable[[list[Row], RunInfo], Examination] = examine
     total: Examination = field(default_factory=Examination)
     runs: int = 0
     events: int = 0
@@ -685,7 +687,7 @@ class ClusterMachine(RuleBasedStateMachine):
         world.drain()
         rows = world.rows()
         info = runinfo_of(plan, self.collector.mutant)
-        found = self.collector.take(Run(info, plan, rows, examine(rows, info), world.events))
+        found = self.collector.take(Run(info, plan, rows, self.collector.judge(rows, info), world.events))
         if found:
             raise Refuted(found)
 

@@ -45,6 +45,14 @@ def test_a_generated_history_keeps_every_promise_and_puts_each_at_stake(tmp_path
     assert verdict.verdict is RunVerdict.UPHELD
 
 
+@pytest.mark.parametrize("seed", [85, 243])
+def test_an_owner_that_ends_by_giving_up_waits_for_the_answer(tmp_path: Path, seed: int) -> None:
+    """Its last commit covers the dead letter, and so comes after it."""
+    generate(tmp_path / "h", SMALL, seed)
+    history = open_history(tmp_path / "h")
+    assert examine(history.rows(), history.info).refuted() == ()
+
+
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         generate(tmp_path / name, SMALL, seed)

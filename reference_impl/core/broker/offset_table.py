@@ -26,11 +26,9 @@ class OffsetTable:
 
     def __init__(self, stored: Offsets) -> None:
         self._table: dict[OffsetKey, dict[int, int]] = {key: dict(queues) for key, queues in stored.items()}
-        self.changed = False
 
     def commit(self, now_ms: int, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._table.setdefault(OffsetKey(topic, group), {})[queue_id] = offset
-        self.changed = True
 
     def fetch(self, now_ms: int, group: str, topic: str, queue_id: int) -> int | None:
         """The stored offset, None when there is none (or a negative one, which counts as none)."""

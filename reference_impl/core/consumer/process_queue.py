@@ -54,7 +54,6 @@ class ProcessQueue:
         "queue",
         "row",
         "serial",
-        "start",
         "taken",
     )
 
@@ -73,7 +72,6 @@ class ProcessQueue:
         self.serial = serial
         self.incarnation = incarnation
         self.row = row
-        self.start = start
         self.corrected: int | None = None  # the offset that the broker's word, and no finished batch, moved us to
         self.next_offset = start  # where the next pull asks
         self.offset = NOTHING  # what is to be stored as consumed

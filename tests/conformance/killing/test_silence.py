@@ -1,0 +1,61 @@
+"""Nothing is said against the correct reference, however many plans it is driven with."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from conformance.killing import silence
+from conformance.killing.silence import AT_LEAST, listen, listen_long, table
+from conformance.machines import cluster
+from reference_impl.mutants import load
+
+Collector = cluster.Collector
+
+
+def test_some_plans_and_nothing_against_any_of_them() -> None:
+    """The small form of the long run below; the counts are those of all plans together."""
+    heard = listen_long(11, 40, workers=1)
+    assert heard.broken == []
+    assert heard.plans >= 40
+    assert heard.events > 4_000
+    assert heard.counts["LSE-1"].plans > 4
+
+
+def test_the_counts_do_not_depend_on_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share has a seed of its own, whoever listens to it."""
+    monkeypatch.setattr(silence, "SHARE", 3)
+    assert listen_long(5, 8, workers=1) == listen_long(5, 8, workers=2)
+
+
+def test_it_hears_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same plans on a broken broker: the seed, the clause and the reason are named."""
+    broken = load("expiry-ignored")
+    make: Callable[..., Collector] = cluster.Collector
+    monkeypatch.setattr(silence, "Collector", lambda wanted, on_run: make(wanted, broken, on_run))
+    heard = listen(3, 20)
+    assert any(reason.startswith("seed 3: LSE-1: ") for reason in heard.broken)
+    assert heard.counts["LSE-1"].against > 0
+
+
+def test_what_is_seldom_at_stake_is_named() -> None:
+    """And the table has a line for every clause."""
+    heard = listen(3, 5)
+    assert "DLQ-2" in heard.seldom(6)
+    paper = Console(width=80, record=True, file=io.StringIO())
+    paper.print(table(heard))
+    assert "DLQ-2" in paper.export_text()
+
+
+@pytest.mark.long
+def test_ten_thousand_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    """At least a million events, nothing refuted, possible or inadmissible, and every clause at stake often enough."""
+    heard = listen_long(1, 10_000)
+    with capsys.disabled():
+        Console(width=100).print(table(heard))
+    assert heard.broken == []
+    assert heard.seldom(AT_LEAST) == []
+    assert heard.events >= 1_000_000
