@@ -66,13 +66,21 @@ def _for_ever() -> str:
         pass
 
 
-def test_a_sample_is_killed_or_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Some at random places; the long form below takes them all."""
-    fates = judge_all(planted.sample(24, 5), 1)
+def test_the_tables_are_guarded(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lock table, the offset table and the listener's results: every change is killed, or explained."""
+    tables = ("lock_table", "offset_table", "results")
+    fates = judge_all([each for each in all_changes() if each.module.endswith(tables)], 1, examples=20)
     with capsys.disabled():
         print(f"\n{report(fates)}")  # noqa: T201  (the report is what this test is for)
     assert unexplained(fates) == []
-    assert sum(fate.killed for fate in fates) >= 12
+    assert sum(fate.killed for fate in fates) > 50
+
+
+def test_a_sample_lies_at_random_places() -> None:
+    """The same for the same seed, in the order of the source."""
+    assert planted.sample(9, 5) == planted.sample(9, 5) != planted.sample(9, 6)
+    places = [all_changes().index(each) for each in planted.sample(9, 5)]
+    assert places == sorted(places)
 
 
 def test_survivors_are_reported_with_their_reason() -> None:
