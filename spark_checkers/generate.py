@@ -248,13 +248,15 @@ def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pa
     words = [f"k{queue}-{number}" for number in range(KEYS)]
     offsets = np.where(stored & ~unknown, np.cumsum(stored) - 1, NONE)
     outcome = np.where(refused, 1, np.where(unknown, 2, 0))
+    shops = (np.arange(tries, dtype=np.int64) % 3 == 2).astype(np.int64), [f"shop-{queue}", f"till-{queue}"]
     sheet.add(
         Kind.SEND,
         begin,
         end,
         outcome=(outcome, [Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN]),
-        client_id=f"shop-{queue}",
-        process=f"shop-{queue}",
+        client_id=shops,
+        process=shops,
+        view=f"java-hash {sheet.common['broker']}/{sheet.common['queue_id']}",
         queue_offset=offsets,
         message_id=ids,
         sharding_key=(key, words),

@@ -29,6 +29,7 @@ KEY_COLUMNS: dict[Key, tuple[str, ...]] = {
     Key.GROUP: ("run", "group"),
     Key.GROUP_KEY: ("run", "group", "topic", "sharding_key"),
     Key.PRODUCER_KEY: ("run", "client_id", "topic", "sharding_key"),
+    Key.TOPIC_KEY: ("run", "topic", "sharding_key"),
     Key.RUN: ("run",),
 }
 _MUST_HAVE: dict[Key, tuple[str, ...]] = {
@@ -37,6 +38,7 @@ _MUST_HAVE: dict[Key, tuple[str, ...]] = {
     Key.GROUP: ("group",),
     Key.GROUP_KEY: ("group", "sharding_key"),
     Key.PRODUCER_KEY: ("sharding_key",),
+    Key.TOPIC_KEY: ("sharding_key",),
     Key.RUN: (),
 }
 

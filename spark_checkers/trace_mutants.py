@@ -314,6 +314,48 @@ def sends_swapped(trace: Trace) -> Iterator[Callable[[], Planted]]:
             last[row.queue] = row
 
 
+def _keyed(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """Two sends of one producer and key, chosen alike; the first was over before the second began."""
+    last: dict[Any, Row] = {}
+    for row in trace.sent.values():
+        if row.view is None or row.delay_level:
+            continue
+        choice = (row.client_id, row.topic, row.sharding_key, row.view)
+        before = last.get(choice)
+        if before is not None and before.seq_end is not None and before.seq_end < row.seq_begin:
+            yield before, row
+        last[choice] = row
+
+
+def _moved(trace: Trace, before: Row, row: Row, **columns: Any) -> Planted:
+    place = {"queue_id": (row.queue_id or 0) + 1, "queue_offset": 10_000_000 + row.seq_begin}
+    return trace.changed({row.seq_begin: {**place, **columns}}, (before.seq_begin, row.seq_begin))
+
+
+def key_strays(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for before, row in _keyed(trace):
+        yield lambda b=before, r=row: _moved(trace, b, r)  # type: ignore[misc]
+
+
+def producers_disagree(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for before, row in _keyed(trace):
+        yield lambda b=before, r=row: _moved(trace, b, r, client_id=STRANGER, process=STRANGER)  # type: ignore[misc]
+
+
+def queues_changed(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """The list of queues is another one for a moment, and the key has another queue in it."""
+    for send, read in _reads(trace):
+        if send.view is not None and send.message_id == read.message_id:
+            more: dict[str, Any] = {
+                "view": f"{send.view} z/9",
+                "broker": "z",
+                "queue_id": 9,
+                "queue_offset": 0,
+                "message_id": f"{send.message_id}-moved",
+            }
+            yield lambda s=send, m=more: trace.with_more([trace.another(s, s, 1, **m)], [s.seq_begin])  # type: ignore[misc]
+
+
 def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
         calls = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
@@ -1102,6 +1144,8 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("another-message-there", "ORD-7", "a group is given another message than the drain", another_message_there),
     Mutant("hole-between", "ORD-8", "a message between two others is missing", hole_between),
     Mutant("sends-swapped", "ORD-9", "a later send is given the smaller offset", sends_swapped),
+    Mutant("key-strays", "ORD-1", "a later message of a key lies in another queue", key_strays, generated=False),
+    Mutant("producers-disagree", "ORD-6", "another producer has another queue", producers_disagree, generated=False),
     Mutant("finished-comes-again", "ORD-10", "a finished message is delivered again", finished_comes_again),
     Mutant("call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop),
     Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),
@@ -1149,6 +1193,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
 
 LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("reset-between", None, "an operator reset the offset before the delivery that goes back", reset_between),
+    Mutant("queues-changed", None, "a key moves with the list of queues", queues_changed, generated=False),
     Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
     Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),

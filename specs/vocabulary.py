@@ -90,6 +90,7 @@ class Key(StrEnum):
     QUEUE = "queue"  # topic, broker, queue
     MESSAGE = "message"  # message id
     PRODUCER_KEY = "producer_key"  # client, topic, sharding key
+    TOPIC_KEY = "topic_key"  # topic, sharding key
     GROUP_KEY = "group_key"  # group, topic, sharding key
     GROUP = "group"
     RUN = "run"

@@ -60,6 +60,8 @@ from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue
 
 KEY_SEQ = "KEY_SEQ"
+SELECTOR = "java-hash"
+"""What `Producer.select` declares in the history: producers that say the same choose the same queue."""
 ROUTES = ("routes",)
 HEARTBEAT = ("heartbeat",)
 
@@ -152,6 +154,7 @@ class Producer:
         self.config = config
         self.routes: dict[str, TopicRoute] = {}
         self.queues: dict[str, list[Queue]] = {}
+        self.views: dict[str, str] = {}  # by topic: selector and queues, for the recorder
         self.addresses: dict[str, Address] = {}
         self.stopping = False
         self.stopped = False
@@ -288,6 +291,7 @@ class Producer:
     def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         self.routes[topic] = route
         self.queues[topic] = self.queues_of(topic, route)
+        self.views[topic] = " ".join([SELECTOR, *(f"{q.broker}/{q.queue_id}" for q in sorted(self.queues[topic]))])
         for broker in route.brokers:
             if broker.master is not None:
                 self.addresses[broker.broker] = broker.master
@@ -362,6 +366,7 @@ class Producer:
                 queue = self.select(message.sharding_key, queues)
             else:
                 queue = self.next_in_turn(queues, sending.last_broker)
+        by_key = queue is not None and message.sharding_key is not None
         fields: dict[str, Any] = {
             "client_id": self.config.client_id,
             "topic": message.topic,
@@ -373,6 +378,7 @@ class Producer:
             "attempt": sending.attempt,
             "body_hash": sending.body_hash,
             "tags": message.tags,
+            "view": self.views[message.topic] if by_key else None,
             "delay_level": message.delay_level,
         }
         sending.op = self._begin(Kind.SEND, fields)

@@ -108,6 +108,9 @@ AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a 
 SENT_IN_TURN = Premise(
     "sent in turn", "the producer numbers a key's messages and sends the next one after the last was acknowledged"
 )
+SAME_QUEUES = Premise(
+    "same queues", "the sends chose by the same selector from the same queues, as their `view` says"
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
 
 
@@ -339,6 +342,10 @@ def _producer_key(row: Row) -> KeyValue | None:
     return None if row.sharding_key is None else (row.run, row.client_id, row.topic, row.sharding_key)
 
 
+def _topic_key(row: Row) -> KeyValue | None:
+    return None if row.sharding_key is None else (row.run, row.topic, row.sharding_key)
+
+
 def _group_key(row: Row) -> KeyValue | None:
     if row.group is None or row.sharding_key is None:
         return None
@@ -358,6 +365,7 @@ _KEYS: dict[Key, Callable[[Row], KeyValue | None]] = {
     Key.QUEUE: _queue,
     Key.MESSAGE: _message,
     Key.PRODUCER_KEY: _producer_key,
+    Key.TOPIC_KEY: _topic_key,
     Key.GROUP_KEY: _group_key,
     Key.GROUP: _group,
     Key.RUN: _run,

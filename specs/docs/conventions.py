@@ -11,6 +11,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.SEND: "One send of one message. When `ok`: `queue_id` and `queue_offset` say where it lies. `attempt` counts "
     "the tries of one message id. Here as in DELIVER and READ, a row with `body_hash` shows the whole message: no "
     "`tags`, or no `sharding_key`, then means that it has none. "
+    "`view`, where a queue was chosen for the message's key: the selector's name and, in their order, the queues that "
+    "it chose from, as `java-hash b0/0 b0/1`. "
     "With a `delay_level` above 0 `queue_id` is the queue it is meant for and "
     "`queue_offset` its place among those that wait; it has no `key_seq`.",
     Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "

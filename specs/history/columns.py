@@ -69,7 +69,7 @@ COLUMNS: tuple[Column, ...] = (
     _text("tags", "The message's tags."),
     _whole("delay_level", "The delay level asked for."),
     _whole("value", "The operation's number: an offset committed, fetched or pulled to, a count."),
-    _text("view", "The operation's set: members seen, or how a commit travelled.", dictionary=False),
+    _text("view", "The operation's set: members, queues to choose from, or how a commit travelled.", dictionary=False),
     _text("detail", "Anything else, for people.", dictionary=False),
 )
 

@@ -256,9 +256,11 @@ class _History:
     def _send(self, queue: int) -> None:
         offset = max(0, self.sent[queue] - self._pick((0, 0, 0, 0, 0, 0, 1, 2)))
         outcome = self._pick((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN))
+        shop = self._pick(("shop", "shop", "shop", "till"))
         fields: dict[str, Any] = {
-            "client_id": "shop",
-            "process": "shop",
+            "client_id": shop,
+            "process": shop,
+            "view": self._pick(("java-hash b0/0 b0/1", "java-hash b0/0 b0/1", "java-hash b0/0", None)),
             "topic": "orders",
             "broker": "b0",
             "queue_id": queue,

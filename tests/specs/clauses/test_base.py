@@ -67,6 +67,7 @@ def test_keys() -> None:
         Key.QUEUE: ("r", "t", "b", 0),
         Key.MESSAGE: ("r", "o"),
         Key.PRODUCER_KEY: ("r", "c", "t", "k"),
+        Key.TOPIC_KEY: ("r", "t", "k"),
         Key.GROUP_KEY: ("r", "g", "t", "k"),
         Key.GROUP: ("r", "g"),
         Key.RUN: ("r",),

@@ -1,0 +1,28 @@
+"""ORD-6 over columns: every send against the first one of its key and view."""
+
+from __future__ import annotations
+
+from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import dense, first_of_each, positions
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    view, queue_id = rows.text("view"), rows.number("queue_id")
+    known = (view != NO_TEXT) & (queue_id != NONE) & (rows.client != NO_TEXT)
+    where = positions(rows.are(Kind.SEND) & known)
+    if not len(where):
+        return
+    columns = (rows.run, rows.text("topic"), rows.text("sharding_key"), view)
+    choice, count = dense(*(column[where] for column in columns))
+    first = where[first_of_each(choice, count)][choice]
+    others = rows.client[first] != rows.client[where]
+    findings.at_stake(where[others])
+    broker = rows.text("broker")
+    wrong = others & ((broker[first] != broker[where]) | (queue_id[first] != queue_id[where]))
+    findings.violated(first[wrong], where[wrong])
+
+
+TWIN = Twin("ORD-6", ("client_id", "sharding_key", "view"), kernel)
+find = TWIN.find

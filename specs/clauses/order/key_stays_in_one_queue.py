@@ -1,0 +1,93 @@
+"""The sends of one producer and key, each acknowledged before the next began, lie in one queue in their order.
+
+Compared are neighbours: a send, and the last one of the same producer, topic and key that was acknowledged before it
+began. Both say in `view` by which selector and from which queues they chose; where that differs, or is not known, the
+list of queues may have changed, and keys then move. The order within the queue is not compared across a crash of the
+broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import BROKER_LIVES, NOTHING, SAME_QUEUES, Context, Finding, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-1"
+TITLE = "a key stays in one queue"
+STATEMENT = (
+    "Sends of one producer and key, each acknowledged before the next began, under an unchanged queue list, lie in one "
+    "queue in the order of their sending."
+)
+PARTY = Party.PAIR
+KEY = Key.PRODUCER_KEY
+PREMISE = (SAME_QUEUES, BROKER_LIVES)
+SOURCES = ("docs/sources.md#send", "docs/sources.md#selector")
+KINDS = frozenset({Kind.SEND})
+
+
+def wants(row: Row) -> bool:
+    """Acknowledged sends that say from which queues they chose."""
+    if row.outcome is not Outcome.OK or row.seq_end is None or row.view is None or row.delay_level:
+        return False
+    return row.queue_id is not None and row.queue_offset is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Strayed(Finding):
+    earlier: Row
+    later: Row
+
+
+class KeyJudge(Judge):
+    """Remembers the last acknowledged send, and for each one under way which that was when it began."""
+
+    __slots__ = ("before", "last")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.last: Row | None = None
+        self.before: dict[int, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if self.last is not None:
+            self.before[row.seq_begin] = self.last
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        earlier, self.last = self.before.pop(row.seq_begin, None), row
+        if earlier is None or earlier.view != row.view:
+            return NOTHING
+        self.opportunities += 1
+        if (earlier.broker, earlier.queue_id) != (row.broker, row.queue_id):
+            return (Strayed(earlier, row),)
+        ascends = (row.queue_offset or 0) > (earlier.queue_offset or 0)
+        if ascends or self.context.broker_died_since(row.broker, earlier):
+            return NOTHING
+        return (Strayed(earlier, row),)
+
+
+judge = KeyJudge
+
+
+def explain(found: Strayed) -> str:
+    earlier, later = found.earlier, found.later
+    return (
+        f"{who(later)} sent message {later.message_id} of key {later.sharding_key} at {at(later)}, and it lies at "
+        f"offset {later.queue_offset} of {later.queue}, while message {earlier.message_id} of the same key, sent at "
+        f"{at(earlier)} and acknowledged before, lies at offset {earlier.queue_offset} of {earlier.queue}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
+    6ms..9ms    shop  sends  orders/b0/1   offset=4  id=m2 key=k1 view='java-hash b0/0 b0/1' ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
+    4ms..9ms    shop  sends  orders/b0/0   offset=16 id=m2 key=k1 view='java-hash b0/0 b0/1' ok   # they overlap
+    10ms..11ms  shop  sends  orders/b0/2   offset=4  id=m3 key=k1 view='java-hash b0/0 b0/1 b0/2' ok   # one queue more
+    12ms..13ms  till  sends  orders/b0/1   offset=9  id=m4 key=k1 view='random b0/0 b0/1 b0/2' ok
+"""

@@ -1,0 +1,82 @@
+"""Producers that choose by the same selector from the same queues choose the same queue for a key.
+
+A send says in `view` by which selector and from which queues it chose; every send of another producer with the same
+topic, key and view is compared with the first. It counts whether or not it was answered: what is promised is the
+choice. That one producer keeps to its choice is ORD-1. A history shows only the hashes that occur in it; the table
+`key_to_queue.json` holds the selector to the values that matter, the smallest hash among them, which has no positive
+twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, SAME_QUEUES, Context, Finding, Judge, at, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "ORD-6"
+TITLE = "producers agree on a key"
+STATEMENT = (
+    "Producers that declare the same selector map a key to the same queue while the list of queues is unchanged, for "
+    "every hash value."
+)
+PARTY = Party.PRODUCER
+KEY = Key.TOPIC_KEY
+PREMISE = (SAME_QUEUES,)
+SOURCES = ("docs/sources.md#selector",)
+KINDS = frozenset({Kind.SEND})
+
+
+def wants(row: Row) -> bool:
+    """Sends that say from which queues they chose, and which."""
+    return row.view is not None and row.queue_id is not None and row.client_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreed(Finding):
+    first: Row
+    second: Row
+
+
+class KeyJudge(Judge):
+    """Remembers, for each selector and list of queues, who first chose a queue for the key."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.first: dict[str | None, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        first = self.first.setdefault(row.view, row)
+        if first.client_id == row.client_id:
+            return NOTHING
+        self.opportunities += 1
+        if (first.broker, first.queue_id) == (row.broker, row.queue_id):
+            return NOTHING
+        return (Disagreed(first, row),)
+
+
+judge = KeyJudge
+
+
+def explain(found: Disagreed) -> str:
+    first, second = found.first, found.second
+    return (
+        f"{who(second)} chose {second.queue} for key {second.sharding_key} at {at(second)}, {who(first)} had chosen "
+        f"{first.queue} for it at {at(first)}, both by the same selector from the same queues ({second.view})"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
+    6ms..9ms    till  sends  orders/b0/1   offset=4  id=m2 key=k1 view='java-hash b0/0 b0/1' ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
+    6ms..9ms    till  sends  orders/b0/1   offset=4  id=m2 key=k1 view='sip-hash b0/0 b0/1' ok   # another selector
+    10ms..11ms  till  sends  orders/b0/1   offset=5  id=m3 key=k2 view='java-hash b0/0 b0/1' ok
+    12ms..13ms  till  sends  orders/b0/2   offset=9  id=m4 key=k1 view='java-hash b0/0 b0/1 b0/2' ok
+"""
