@@ -19,8 +19,9 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.machines.cluster import Collector, Refuted, Run, machine_for
+from conformance.machines.cluster import Collector, Refuted, Run
 from conformance.machines.drawing import INDEPENDENT
+from conformance.machines.side_by_side import machine_for
 from conformance.shrink import shrink
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.simulate import simulate, target_name
@@ -86,7 +87,7 @@ def conform_simulated(
     """
     bug = None if mutant is None else load(mutant)
     wanted = _wanted(bug, profile)
-    collector = Collector(wanted, bug)
+    collector = Collector(wanted, bug, config=profile.config)
 
     def on_run(run: Run) -> None:
         progress(min(collector.runs, examples), examples, f"{collector.events} events")

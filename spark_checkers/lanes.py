@@ -29,6 +29,7 @@ LANE_KINDS = frozenset(
         Kind.DROP,
         Kind.FETCH_OFFSET,
         Kind.DEAD_LETTER,
+        Kind.SEND_BACK,
         Kind.RESET,
     }
 )

@@ -145,7 +145,8 @@ class Mutant:
     """A change. clause: what it breaks; None for a lookalike.
 
     generated: whether generated histories have a place for it; recorded ones have. dead_letters: planted into the
-    dead-letter queues. by_hand: into the lanes of a group in manual mode.
+    dead-letter queues. by_hand: into the lanes of a group in manual mode. consumed: the mode and the model of the
+    histories that have a place for it.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Mutant:
     dead_letters: bool = False
     generated: bool = True
     by_hand: bool = False
+    consumed: tuple[str, str] = ("orderly", "clustering")
 
 
 def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
@@ -1131,6 +1133,103 @@ def corrected_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
 
+# ---------------------------------------------------------------- modes in which calls run side by side
+
+CONCURRENT = ("concurrent", "clustering")
+KEY_ORDERED = ("key_ordered", "clustering")
+BROADCASTING = ("concurrent", "broadcasting")
+
+
+def key_overlaps(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        last: dict[str | None, Row] = {}
+        for row in calls:
+            before = last.get(row.sharding_key)
+            last[row.sharding_key] = row
+            if row.sharding_key is not None and before is not None and before.outcome is Outcome.SUCCESS:
+                change = {before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}}
+                about = (before.seq_begin, row.seq_begin)
+                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def lease_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for add in trace.of(Kind.ADD):
+        yield lambda a=add: trace.with_more([_asks(trace, a, a.client_id)], [a.seq_begin])  # type: ignore[misc]
+
+
+def strangers_lease_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for add in trace.of(Kind.ADD):
+        yield lambda a=add: trace.with_more([_asks(trace, a, STRANGER)], [a.seq_begin])  # type: ignore[misc]
+
+
+def _asks(trace: Trace, add: Row, client: str | None) -> Row:
+    fields: dict[str, Any] = {"client_id": client, "incarnation": None, "value": None, "outcome": Outcome.REFUSED}
+    return trace.another(add, add, 1, kind=Kind.LOCK, **fields)
+
+
+def commit_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for row in trace.of(Kind.PERSIST):
+        commit = {"kind": Kind.COMMIT, "outcome": Outcome.SENT}
+        yield lambda r=row, c=commit: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin])  # type: ignore[misc]
+
+
+def own_file_not_read(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    written: dict[tuple[str | None, Lane], Row] = {}
+    for row in trace.of(Kind.PERSIST, Kind.ADD):
+        if row.kind is Kind.PERSIST:
+            written[row.process, row.lane] = row
+        elif (row.process, row.lane) in written and row.value:
+            change = {row.seq_begin: {"value": 0}}
+            about = (written[row.process, row.lane].seq_begin, row.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def copy_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for back, copy in _copies(trace):
+        if copy.reconsume_times == (back.reconsume_times or 0) + 1:
+            change = {back.seq_begin: {"delay_level": 99}}
+            about = (back.seq_begin, copy.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def copy_miscounted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for back, copy in _copies(trace):
+        change = {copy.seq_begin: {"reconsume_times": (copy.reconsume_times or 0) + 99}}
+        about = (back.seq_begin, copy.seq_begin)
+        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def copy_later_than_asked(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for back, copy in _copies(trace):
+        if (back.delay_level or 0) > 0:
+            change = {back.seq_begin: {"delay_level": 1}}
+            about = (back.seq_begin, copy.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def _copies(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """(a send-back, the first delivery of what came of it), for messages that were sent back once in all."""
+    backs: dict[tuple[str | None, str | None], list[Row]] = {}
+    for row in trace.of(Kind.SEND_BACK):
+        backs.setdefault((row.group, row.source_id), []).append(row)
+    for row in trace.of(Kind.DELIVER):
+        mine = backs.get((row.group, row.source_id), [])
+        if is_copy_topic(row.topic) and row.attempt == 1 and len(mine) == 1:
+            yield mine[0], row
+
+
+def commit_past_the_smallest(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for rows in trace.works:
+        calls = [row for row in rows if row.kind is Kind.DELIVER and acknowledges(row)]
+        for row in rows:
+            if row.kind is Kind.COMMIT and row.detail is None:
+                running = [c for c in calls if c.seq_begin < row.seq_begin < (c.seq_end or 0)]
+                if running:
+                    change = {row.seq_begin: {"value": (running[-1].queue_offset or 0) + 1}}
+                    about = (running[-1].seq_begin, row.seq_begin)
+                    yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
 def _mutants(*mutants: Mutant) -> dict[str, Mutant]:
     return {mutant.name: mutant for mutant in mutants}
 
@@ -1188,6 +1287,70 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
     Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
+    Mutant(
+        "key-overlaps",
+        "ORD-11",
+        "a call of a key begins while another one of it runs",
+        key_overlaps,
+        generated=False,
+        consumed=KEY_ORDERED,
+    ),
+    Mutant(
+        "lease-in-broadcasting",
+        "LSE-12",
+        "a broadcast client asks for a lease",
+        lease_in_broadcasting,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
+    Mutant(
+        "copy-too-soon",
+        "RTY-10",
+        "a message that was sent back comes before its level",
+        copy_too_soon,
+        generated=False,
+        consumed=CONCURRENT,
+    ),
+    Mutant(
+        "copy-miscounted",
+        "RTY-10",
+        "a message that was sent back comes with another counter",
+        copy_miscounted,
+        generated=False,
+        consumed=CONCURRENT,
+    ),
+    Mutant(
+        "commit-past-the-smallest",
+        "CMT-10",
+        "a commit passes a call that runs",
+        commit_past_the_smallest,
+        generated=False,
+        consumed=CONCURRENT,
+    ),
+    Mutant(
+        "commit-past-a-key",
+        "CMT-10",
+        "a commit passes a call that runs",
+        commit_past_the_smallest,
+        generated=False,
+        consumed=KEY_ORDERED,
+    ),
+    Mutant(
+        "commit-in-broadcasting",
+        "CMT-12",
+        "a broadcast client commits",
+        commit_in_broadcasting,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
+    Mutant(
+        "own-file-not-read",
+        "CMT-12",
+        "a broadcast client begins anew",
+        own_file_not_read,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
 )
 """Each breaks the clause that it names."""
 
@@ -1206,6 +1369,22 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
     Mutant("second-try-arrives", None, "a dead letter is refused at first, and acknowledged then", second_try_arrives),
     Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
+    Mutant(
+        "stranger-leases-in-broadcasting",
+        None,
+        "a stranger asks for a lease",
+        strangers_lease_in_broadcasting,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
+    Mutant(
+        "copy-later-than-asked",
+        None,
+        "a lower level was asked for",
+        copy_later_than_asked,
+        generated=False,
+        consumed=CONCURRENT,
+    ),
 )
 """Each looks like a defect and breaks nothing."""
 

@@ -384,8 +384,8 @@ def resumes(world: World, node: str) -> list[str]:
 def watch(world: World, words: Sequence[str]) -> list[str]:
     """What is told of consumers and producers from now on, with `on TOPIC` of that topic only.
 
-    At first it is `deliveries dead-letters sends`; there are also commits, fetches, pulls, locks, unlocks, adds, drops,
-    assigns and leaves.
+    At first it is `deliveries dead-letters sends send-backs`; there are also commits, fetches, pulls, locks, unlocks,
+    adds, drops, assigns, leaves, and the `writes` of broadcast consumers into their own files.
     """
     topic: str | None = None
     if len(words) > 2 and words[-2] == "on":

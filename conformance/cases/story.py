@@ -26,16 +26,20 @@ WATCHED: Mapping[str, tuple[Kind, ...]] = {
     "drops": (Kind.DROP,),
     "assigns": (Kind.ASSIGN,),
     "leaves": (Kind.LEAVE,),
+    "send-backs": (Kind.SEND_BACK,),
+    "writes": (Kind.PERSIST,),
 }
 """What `watch` can be told."""
 
-AT_FIRST = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.SEND})
+AT_FIRST = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.SEND, Kind.SEND_BACK})
 """What is told when a case does not say."""
 
 _TOLD: Mapping[Kind, tuple[str, ...]] = {
     Kind.SEND: ("queue_offset", "message_id", "sharding_key"),
     Kind.DELIVER: ("queue_offset", "message_id", "reconsume_times"),
     Kind.DEAD_LETTER: ("queue_offset", "message_id", "reconsume_times"),
+    Kind.SEND_BACK: ("queue_offset", "message_id", "reconsume_times", "delay_level"),
+    Kind.PERSIST: ("value",),
     Kind.COMMIT: ("value",),
     Kind.FETCH_OFFSET: ("value",),
     Kind.PULL: ("queue_offset", "value"),

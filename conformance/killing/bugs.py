@@ -54,7 +54,7 @@ _ALL = (
     ),
     Bug(10, "A refusal refreshed the client's own validity"),
     Bug(11, "Queues were added without a lock"),
-    Bug(12, "Broadcasting took locks as well (pre-Apache #331, issue 8772)", "needs broadcasting", ("LSE-12",)),
+    Bug(12, "Broadcasting took locks as well (pre-Apache #331, issue 8772)"),
     Bug(13, "Grants were lost where answers are gathered"),
     Bug(14, "A request without the lock was parked instead of refused (AutoMQ #828)", POP),
     Bug(
@@ -89,7 +89,11 @@ _ALL = (
     Bug(28, "An exhausted message circled through the retry topic for ever"),
     Bug(29, "A dead letter waited for its delay level"),
     Bug(30, "Orderly consumers gave up after 16 tries instead of never (pre-Apache #174)", "", ("RTY-8",)),
-    Bug(31, "A message went to the dead letters at its first failure", "the concurrent form", ("RTY-10",)),
+    Bug(
+        31,
+        "A message went to the dead letters at its first failure",
+        "the concurrent form: a consumer may ask for the dead letters at any time, by a level below 0",
+    ),
     Bug(32, "One delivery too many, or one too few"),
     Bug(33, "Suspended or rolled-back messages stayed among the taken ones, and a later commit passed them"),
     Bug(34, "COMMIT and ROLLBACK in auto mode did not commit", "a result that blocks the lane", ("LIV-1",)),

@@ -117,19 +117,25 @@ class Collector:
     """What all runs of a search found together.
 
     wanted: which refuted clauses end the search. mutant: whose cores run. on_run: told of each run. judge: what
-    is said of it.
+    is said of it. config: what every plan's configuration has to say.
     """
 
     wanted: Callable[[tuple[str, ...]], tuple[str, ...]]
     mutant: Mutant | None = None
     on_run: Callable[[Run], None] = lambda run: None
     judge: Callable[[list[Row], RunInfo], Examination] = examine
+    config: Mapping[str, Any] = field(default_factory=dict)
     total: Examination = field(default_factory=Examination)
     runs: int = 0
     events: int = 0
     broken: Run | None = None
     other: Run | None = None  # the first run with a violation of a clause that was not wanted
     widest: Run | None = None  # the run in which most clauses were at stake
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """Of every plan's configuration: what the profile says, and that without which a bug has no occasion."""
+        return {**self.config, **(self.mutant.config if self.mutant is not None else {})}
 
     def take(self, run: Run) -> tuple[str, ...]:
         """Add a run; the wanted clauses that it refutes."""
@@ -155,9 +161,11 @@ def _width(run: Run) -> tuple[bool, int]:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """See the module. Subclassed with a collector by `machine_for`."""
+    """See the module. Subclassed with a collector by `side_by_side.machine_for`."""
 
     collector: ClassVar[Collector]
+    short: ClassVar[Mapping[str, Any]] = SHORT
+    knows_manual: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -244,11 +252,11 @@ class ClusterMachine(RuleBasedStateMachine):
         mischief: str,
     ) -> None:
         self.mischief = mischief
-        numbers: dict[str, Any] = {**SHORT} if short else {}
+        manual = manual and self.knows_manual
+        numbers: dict[str, Any] = {**self.short} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
         mutant = self.collector.mutant
-        if mutant is not None:
-            numbers |= mutant.config  # without which the bug has no occasion
+        numbers |= self.collector.asked
         config = replace(Config(), **numbers)
         clients = [ClientPlan(name, "consumer", group, (TOPIC,)) for name, group in CONSUMERS.items()]
         clients += [ClientPlan(name, "producer", topics=(TOPIC,)) for name in PRODUCERS]
@@ -690,8 +698,3 @@ class ClusterMachine(RuleBasedStateMachine):
         found = self.collector.take(Run(info, plan, rows, self.collector.judge(rows, info), world.events))
         if found:
             raise Refuted(found)
-
-
-def machine_for(collector: Collector) -> type[ClusterMachine]:
-    """The machine, bound to a collector."""
-    return type("ClusterMachine", (ClusterMachine,), {"collector": collector})

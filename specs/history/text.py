@@ -75,6 +75,7 @@ _INCARNATION_KINDS = {
     Kind.COMMIT,
     Kind.DEAD_LETTER,
     Kind.PULL,
+    Kind.SEND_BACK,
 }
 _MAY_NAME_ONE = {Kind.FETCH_OFFSET, Kind.UNLOCK}
 """Kinds that belong to an incarnation only where the line says `inc=`."""

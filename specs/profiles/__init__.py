@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from specs.clauses.catalogue import all_ids
 from specs.errors import SpecError
+from specs.plan.config import CHOICES
 
 Status = Literal["claimed", "allowed", "not_applicable"]
 _STATUSES: tuple[Status, ...] = ("claimed", "allowed", "not_applicable")
@@ -30,6 +31,9 @@ WIRE_ANSWERS: Mapping[str, tuple[object, ...]] = {
 """What a profile's [wire] table may say: the answers that differ between versions (docs/sources.md#versions)."""
 
 
+_ENTRIES = ("extends", "title", "mode", "message_model", "clauses", "wire")
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One line of a profile. reason: why a deviation is allowed, or why the clause does not apply."""
@@ -41,12 +45,22 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile. wire: the answers that differ between versions, by the name of the wire rule."""
+    """A profile. wire: the answers that differ between versions, by the name of the wire rule.
+
+    mode, message_model: how the groups consume that it speaks about; a target that we build ourselves works so.
+    """
 
     name: str
     title: str
     claims: Mapping[str, Claim]
     wire: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = "orderly"
+    message_model: str = "clustering"
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """What it says of a plan's configuration."""
+        return {"mode": self.mode, "message_model": self.message_model}
 
     def claim(self, clause_id: str) -> Claim:
         """A clause that the profile does not name is not applicable."""
@@ -93,9 +107,9 @@ def _table(name: str, data: Mapping[str, Any], table: str) -> Mapping[str, Any]:
 
 
 def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Profile:
-    unknown = sorted(data.keys() - {"extends", "title", "clauses", "wire"})
+    unknown = sorted(data.keys() - set(_ENTRIES))
     if unknown:
-        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are extends, title, clauses, wire")
+        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are {', '.join(_ENTRIES)}")
     parent: Profile | None = None
     if "extends" in data:
         if not isinstance(data["extends"], str):
@@ -114,7 +128,13 @@ def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Pro
             allowed = " or ".join(str(each) for each in WIRE_ANSWERS[answer])
             raise SpecError(f"profile {name}: [wire] {answer} must be {allowed}, not {value!r}")
         wire[answer] = value
-    return Profile(name, str(data.get("title", name)), claims, wire)
+    ways = dict(parent.config) if parent else {}
+    for entry in ("mode", "message_model"):
+        if entry in data and data[entry] not in CHOICES[entry]:
+            raise SpecError(f"profile {name}: {entry} must be one of {', '.join(CHOICES[entry])}, not {data[entry]!r}")
+        if entry in data:
+            ways[entry] = data[entry]
+    return Profile(name, str(data.get("title", name)), claims, wire, **ways)
 
 
 def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
+from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, retry_topic
 
 MS = 1000
 CLIENTS = ("alice", "bob", "carol")
@@ -82,12 +82,19 @@ _FOCUS = {
     ),
     "retries": ("call", "again", "again", "again", "next", "dead", "dead", "add", "run"),
 }
+_SIDE_BY_SIDE = (
+    *("call", "next", "next", "again", "again", "run", "add", "add", "drop", "lock", "fetch", "dead", "send", "reset"),
+    *("commit", "commit", "commit", "back", "back", "back", "copy", "copy", "copy", "write", "write", "rare"),
+)
+"""Verbs for groups that do not consume in the orderly mode."""
 _RARE = ("crash", "broker-crash", "pause", "join", "leave", "step", "reset", "level")
 
 
 def configs() -> st.SearchStrategy[Config]:
     return st.builds(
         Config,
+        mode=st.sampled_from(("orderly", "orderly", "orderly", "concurrent", "key_ordered")),
+        message_model=st.sampled_from(("clustering", "clustering", "clustering", "broadcasting")),
         broker_lease_ms=st.sampled_from((50, 200)),
         client_lease_ms=st.sampled_from((30, 100)),
         persist_ms=st.sampled_from((5, 20)),
@@ -126,7 +133,9 @@ class _History:
         self.sent: dict[int, int] = {0: 0, 1: 0}
         self.turn: dict[tuple[str, int], int] = {}
         self.manual = draw(st.booleans())
-        self.focus = draw(st.sampled_from(tuple(_FOCUS)))
+        config = self.info.config
+        is_orderly = config.mode == "orderly" and config.message_model == "clustering"
+        self.verbs = _FOCUS[draw(st.sampled_from(tuple(_FOCUS)))] if is_orderly else _SIDE_BY_SIDE
         self.queues = draw(st.integers(1, 2))
         self.groups = draw(st.integers(1, 2))
         self.tidy = draw(st.booleans())  # calls of a lane don't overlap
@@ -149,7 +158,7 @@ class _History:
 
     def _step(self) -> None:
         self._gap()
-        verb = self._pick(_FOCUS[self.focus])
+        verb = self._pick(self.verbs)
         queue = self._pick(range(self.queues))
         group = GROUPS[self._pick(range(self.groups))]
         client = self._pick(CLIENTS[:2] if self.tidy else CLIENTS)
@@ -208,6 +217,13 @@ class _History:
                 self._add(Kind.PULL, {**me, "outcome": Outcome.OK, "value": self.next.get(place, 0) + 2})
             case "send":
                 self._send(queue)
+            case "back":
+                self._send_back(me, self.next.get(place, 0))
+            case "copy":
+                self._copy({**me, "topic": retry_topic(group), "queue_id": 0}, self.next.get(place, 0))
+            case "write":
+                value = max(0, self.next.get(place, 0) - self._pick((0, 0, 1)))
+                self._add(Kind.PERSIST, {**me, "value": value, "outcome": Outcome.OK}, length=0)
             case "reset":
                 if self._pick(range(6)) == 0:
                     self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
@@ -252,6 +268,30 @@ class _History:
         self.next[place] = at + size
         if end is not None:
             self.ended = max(self.ended, end)
+
+    def _send_back(self, me: dict[str, Any], at: int) -> None:
+        offset = max(0, at - self._pick((0, 1, 1, 2)))
+        outcome = self._pick((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN))
+        fields = {
+            "queue_offset": offset,
+            "message_id": f"m{offset % 3}",
+            "reconsume_times": self._pick((0, 0, 1, None)),
+            "delay_level": self._pick((1, 1, 2, 3, -1, None)),
+            "outcome": outcome,
+        }
+        self._add(Kind.SEND_BACK, {**me, **fields})
+
+    def _copy(self, me: dict[str, Any], at: int) -> None:
+        self.now += self._pick((0, 999, 1000, 1000, 2000)) * MS
+        fields = {
+            "queue_offset": at,
+            "message_id": f"m{at % 3}",
+            "origin_id": f"m{at % 3}",
+            "reconsume_times": self._pick((1, 1, 2, 0, None)),
+            "attempt": self._pick((1, 1, 1, 2, None)),
+            "outcome": Outcome.SUCCESS,
+        }
+        self._add(Kind.DELIVER, {**me, **fields})
 
     def _send(self, queue: int) -> None:
         offset = max(0, self.sent[queue] - self._pick((0, 0, 0, 0, 0, 0, 1, 2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,14 +26,16 @@ _CONFIG = Config(
     schedule_slack_ms=500,
 )
 
+_LEVELS = {"orderly": _CONFIG.delay_levels, "concurrent": "1s 1s 1s 2s", "key_ordered": "1s"}
+
 
 def _act(at_ms: int, do: str, **args: Any) -> Action:
     return Action(at_ms, do, args)
 
 
 @cache
-def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
-    """(its description, rows by seq_begin): about 4000 rows, all promises kept."""
+def recorded(mode: str = "orderly", message_model: str = "clustering") -> tuple[RunInfo, tuple[Row, ...]]:
+    """(its description, rows by seq_begin): about 4000 rows, all promises kept. mode, message_model: of the group."""
     actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
     actions += [
         _act(100 + 250 * turn, "send", client="shop", topic="orders", key=f"k{turn % 3}", count=10)
@@ -54,7 +57,7 @@ def recorded() -> tuple[RunInfo, tuple[Row, ...]]:
     plan = Plan(
         seed=3,
         topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)),
-        config=_CONFIG,
+        config=replace(_CONFIG, mode=mode, message_model=message_model, delay_levels=_LEVELS[mode]),
         clients=(
             ClientPlan("alice", "consumer", "billing", ("orders",)),
             ClientPlan("bob", "consumer", "billing", ("orders",)),

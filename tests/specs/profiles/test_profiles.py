@@ -17,8 +17,13 @@ def test_the_profiles_that_come_with_the_project() -> None:
     """As built and as documented for each line of versions, and the reference's."""
     assert names() == (
         "reference",
+        "reference-broadcast",
+        "reference-concurrent",
+        "reference-key-ordered",
         "rocketmq-4.9-orderly",
         "rocketmq-4.9-orderly-documented",
+        "rocketmq-5-broadcast",
+        "rocketmq-5-concurrent",
         "rocketmq-5-orderly",
         "rocketmq-5-orderly-documented",
     )
@@ -38,6 +43,13 @@ def test_a_profile_speaks_about_every_clause_and_every_answer(name: str) -> None
 def test_the_reference_claims_everything() -> None:
     """Our own code gets no excuse."""
     assert {claim.status for claim in load("reference").claims.values()} == {"claimed"}
+
+
+def test_a_profile_says_how_its_groups_consume() -> None:
+    """The mode is inherited like everything else; without a word it is the orderly one."""
+    assert load("rocketmq-4.9-orderly").config == {"mode": "orderly", "message_model": "clustering"}
+    assert load("reference-key-ordered").config == {"mode": "key_ordered", "message_model": "clustering"}
+    assert load("rocketmq-5-broadcast").config == {"mode": "concurrent", "message_model": "broadcasting"}
 
 
 def test_dead_letters_wait_in_4_9_only() -> None:
@@ -96,6 +108,8 @@ WRONG = {
     ),
     "unknown entry of a line": ('[clauses]\nLSE-1 = { status = "claimed", source = "x", because = "y" }', "because"),
     "unknown entry": ("claims = 3", "unknown entry claims"),
+    "unknown mode": ('mode = "wild"', "mode must be one of orderly, concurrent, key_ordered, not 'wild'"),
+    "unknown model": ("message_model = 3", "message_model must be one of clustering, broadcasting, not 3"),
     "unknown parent": ('extends = "nobody"', "there is no profile nobody"),
     "parent of the wrong type": ("extends = 3", "extends must be"),
     "unknown answer": ("[wire]\nweather = 1", "unknown answer weather"),

@@ -13,6 +13,8 @@ import pytest
 
 from reference_impl import mutants
 from reference_impl.core.broker import Broker
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.headers import SendBackHeader
 from specs.errors import UsageError
 
 LIMIT_MS = 60_000
@@ -217,6 +219,19 @@ def delayed_message_after_a_restart(wire: Any) -> Any:
     return len(wire.messages("orders"))
 
 
+def returned_at_once(wire: Any) -> Any:
+    wire.send()
+    header = SendBackHeader(0, "billing", 1)
+    assert wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, header).code == 0
+    return len(wire.messages("%RETRY%billing"))
+
+
+def returned_in_the_end(wire: Any) -> Any:
+    returned_at_once(wire)
+    wire.pass_ms(1_000)
+    return [message.reconsume_times for message in wire.messages("%RETRY%billing")]
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -256,6 +271,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "refused-though-stored": messages_sent_to_a_full_disk,
     "body-of-another": bodies_of_ten_sends,
     "gone-member-listed": members_after_a_disconnect,
+    "send-back-not-counted": returned_in_the_end,
+    "send-back-without-delay": returned_at_once,
 }
 EVERY_MUTANT = mutants.all_mutants() + mutants.all_mutants(mutants.MODEL)
 

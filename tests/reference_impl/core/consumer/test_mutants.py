@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.mutants import all_mutants, load
-from reference_impl.protocol.codes import RequestCode
+from reference_impl.core.consumer import ConsumerConfig, consumer_class
+from reference_impl.mutants import Mutant, all_mutants, load
+from reference_impl.protocol.codes import RequestCode, ResponseCode
 from specs.vocabulary import Kind, Outcome, Queue
 
 LANE = Queue("t", "b0", 0)
@@ -369,6 +369,58 @@ def unlocks_of_a_shutdown_during_a_call(make: Make) -> object:
     return len(b.of(Kind.UNLOCK))
 
 
+# ---------------------------------------------------------------- calls side by side
+
+BACK = RequestCode.CONSUMER_SEND_MSG_BACK
+
+
+def leases_asked_for(make: Make) -> object:
+    return len(make().start().requests(LOCK))
+
+
+def stored_at_the_broker(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.advance(10_000)
+    return b.stored
+
+
+def begins_where_it_was(make: Make) -> object:
+    b = make()
+    b.consumer.file[LANE] = 2
+    return [seen.fields["value"] for seen in b.start().of(Kind.ADD)]
+
+
+def stored_while_the_first_runs(make: Make) -> object:
+    b = with_messages(make, 2)
+    b.returns(at=1)
+    b.advance(10_000)
+    return b.stored[LANE]
+
+
+def stored_after_a_refused_send_back(make: Make) -> object:
+    b = with_messages(make, 2)
+    b.codes[BACK] = [ResponseCode.SYSTEM_ERROR]
+    b.returns(Outcome.SUSPEND)
+    b.returns()
+    b.advance(10_000)
+    return b.stored.get(LANE)
+
+
+def calls_of_one_key_at_once(make: Make) -> object:
+    b = make()
+    b.append(2, __SHARDINGKEY="k")
+    return len(b.start().calls)
+
+
+def offsets_after_a_failure(make: Make) -> object:
+    b = make()
+    b.append(2, __SHARDINGKEY="k")
+    b.start().returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    return b.offsets
+
+
 SUSPENDED = next_call_after(Outcome.SUSPEND)
 
 SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
@@ -428,6 +480,13 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "newest-first": (first_of_three, [0], [2]),
     "not-fifo-at-first": (first_of_three, [0], [2]),
+    "broadcast-takes-leases": (leases_asked_for, 0, 1),
+    "broadcast-commits-to-the-broker": (stored_at_the_broker, {}, {LANE: 1}),
+    "broadcast-forgets-its-file": (begins_where_it_was, [2], [0]),
+    "highest-finished-committed": (stored_while_the_first_runs, 0, 2),
+    "send-back-failure-ignored": (stored_after_a_refused_send_back, 0, 2),
+    "key-not-looked-at": (calls_of_one_key_at_once, 1, 2),
+    "key-goes-on-without-the-failed": (offsets_after_a_failure, [0], [1]),
 }
 
 
@@ -438,6 +497,14 @@ def test_every_consumer_mutant_has_a_scene() -> None:
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_the_mutant_differs_from_the_correct_consumer_there(bench: Make, name: str) -> None:
     scene, correct, mutated = SCENES[name]
-    assert scene(lambda **config: bench(OrderlyConsumer, **config)) == correct
-    mutant = load(name).consumer
-    assert scene(lambda **config: bench(mutant, **config)) == mutated
+    mutant = load(name)
+    mode = mode_of(mutant)
+    usual = consumer_class(ConsumerConfig("c", "g", {}, ("ns",), **mode))
+    assert scene(lambda **config: bench(usual, **mode, **config)) == correct
+    assert scene(lambda **config: bench(mutant.consumer, **mode, **config)) == mutated
+
+
+def mode_of(mutant: Mutant) -> dict[str, str]:
+    """What the mutant says of how its group consumes."""
+    mode = {"mode": mutant.config.get("mode", "orderly")}
+    return mode | {"message_model": mutant.config.get("message_model", "clustering").upper()}

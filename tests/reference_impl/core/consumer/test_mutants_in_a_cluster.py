@@ -197,7 +197,14 @@ def dead_letter_unanswered() -> Plan:
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
 
 
+def send_back_unanswered() -> Plan:
+    """The first send-back is lost on its way."""
+    lost = {"a": "c1", "b": "b0", "code": int(RequestCode.CONSUMER_SEND_MSG_BACK)}
+    return answering(ListenerRule(Outcome.SUSPEND, number=3, delivery_max=1), Action(100, "drop_next", lost))
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
+    "send-back-failure-ignored": send_back_unanswered,
     "guard-ignores-expiry": cut_off,
     "refused-lease-still-consumes": taken_over,
     "error-taken-for-not-found": second_query_lost,

@@ -1,0 +1,23 @@
+"""A broadcast consumer asks for a lease before it begins a lane, as an orderly one does.
+
+Shows at its first lane; the other members wait for a lease that nobody gives back.
+"""
+
+from collections.abc import Sequence
+
+from reference_impl.core.consumer import BroadcastConsumer
+from reference_impl.core.consumer.rebalance import Candidate, Rebalancing
+
+NAME = "broadcast-takes-leases"
+BUG = "B-12: a broadcast consumer needs leases too, so that only one member is given a queue's messages"
+SOURCE = "apache/rocketmq #331 of the old tracker (2014) and issue 8772 (2024)"
+KILLED_BY = "LSE-12"
+CONFIG = {"mode": "concurrent", "message_model": "broadcasting"}
+
+
+class Mutated(BroadcastConsumer):
+    def lock_before_add(self, now_ms: int, broker: str, candidates: Sequence[Candidate]) -> None:
+        Rebalancing.lock_before_add(self, now_ms, broker, candidates)
+
+
+consumer = Mutated

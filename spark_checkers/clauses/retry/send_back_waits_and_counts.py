@@ -1,0 +1,66 @@
+"""RTY-10 over columns: send-backs and copies in retry topics are few, so they are gone through one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import dense
+from spark_checkers.twin import Twin
+from specs.plan.config import Config
+from specs.vocabulary import RETRY_PREFIX, Kind
+
+_UNITS_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+def table_us(config: Config) -> list[int]:
+    """What each delay level means, level 1 first."""
+    return [int(word[:-1]) * _UNITS_US[word[-1]] for word in config.delay_levels.split()]
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """Every copy against the earliest due time of the send-backs that carry one retry less."""
+    back = rows.are(Kind.SEND_BACK) & (rows.number("delay_level") != NONE)
+    copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX) & (rows.number("attempt") == 1)
+    where = np.flatnonzero((back | copy) & (rows.number("reconsume_times") != NONE))
+    where = where[rows.begin[where] < rows.clock_stepped(where)]
+    if not len(where):
+        return
+    where = where[np.argsort(rows.begin[where], kind="stable")]
+    of, _ = dense(rows.run[where], rows.source[where], rows.group[where])
+    times, level = rows.number("reconsume_times"), rows.number("delay_level")
+    due: dict[tuple[int, int], tuple[int, int]] = {}  # (message, counter): (µs, the send-back)
+    last: dict[int, int] = {}
+    tables: dict[int, list[int]] = {}
+    for message, row in zip(of.tolist(), where.tolist(), strict=True):
+        counter = int(times[row])
+        if back[row]:
+            table = tables.setdefault(int(rows.run[row]), table_us(rows.config_of(row)))
+            waits = int(level[row]) > 0 and bool(table)
+            until = int(rows.started[row]) + (table[min(int(level[row]), len(table)) - 1] if waits else 0)
+            last[message] = row
+            known = due.get((message, counter))
+            if known is None or until < known[0]:
+                due[message, counter] = (until, row)
+        elif message in last and _of_its_group(rows, row):
+            findings.at_stake(np.asarray([row]))
+            known = due.get((message, counter - 1))
+            if known is None:
+                findings.violation([last[message], row])
+            elif rows.started[row] < known[0] - MS:
+                findings.violation([known[1], row], certain=bool(rows.certain(np.asarray([row]))[0]))
+
+
+def _of_its_group(rows: Rows, row: int) -> bool:
+    """Is this the retry topic of the row's own group?"""
+    group = int(rows.group[row])
+    name = rows.words("group")[group] if group != NO_TEXT else ""
+    return bool(rows.words("topic")[rows.text("topic")[row]] == RETRY_PREFIX + name)
+
+
+TWIN = Twin(
+    "RTY-10",
+    ("message_id", "origin_id", "reconsume_times", "attempt", "delay_level", "started_us"),
+    kernel,
+)
+find = TWIN.find

@@ -1,0 +1,59 @@
+"""Where calls of a lane run side by side, no commit passes the smallest offset that is unfinished.
+
+The same rule as in the orderly mode, for the modes in which messages end in any order: what is stored is not the
+end of what has just succeeded, but the smallest offset, at or after the incarnation's start, that nobody of the
+group has finished. A message is finished when its call ended well while the lane was not dropped, and when an
+acknowledged send-back (concurrent) or dead letter (key-ordered) took its place. A commit after a broker's
+correction (`detail=corrected`) or after a reset says nothing. That a commit may lie lower is no violation: it is
+sent now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, OUT_OF_ORDER, Finding
+from specs.clauses.commit import commit_never_passes_unfinished as general
+from specs.clauses.progress import PROGRESS_KINDS
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "CMT-10"
+TITLE = "no commit passes the smallest unfinished offset"
+STATEMENT = "In the concurrent and the key-ordered mode no commit passes the smallest unfinished offset."
+PARTY = Party.CLIENT
+KEY = Key.QUEUE
+PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)
+SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
+KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.SEND_BACK}
+REFINES = ("CMT-1",)
+
+
+class QueueJudge(general.QueueJudge):
+    """As the general judge; what was sent back is finished as well."""
+
+    __slots__ = ()
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.SEND_BACK:
+            self.progress.group(row).given_up(row)
+            return NOTHING
+        return super().ends(row)
+
+
+judge = QueueJudge
+explain = general.explain
+
+SHORTEST_VIOLATION = """
+    config mode=concurrent
+    0ms..9ms    alice  delivers    billing/orders/b0/3   offset=17 id=m17 success
+    5ms         alice  commits     billing/orders/b0/3   value=19 sent
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config mode=concurrent
+    0ms..1ms    alice  delivers    billing/orders/b0/3   offset=17 id=m17 suspend
+    0ms..9ms    alice  delivers    billing/orders/b0/3   offset=18 id=m18 success
+    0ms..2ms    alice  delivers    billing/orders/b0/3   offset=19 id=m19 success
+    3ms..4ms    alice  sends-back  billing/orders/b0/3   offset=17 id=m17 rt=0 delay=3 ok   # it comes as a copy
+    5ms         alice  commits     billing/orders/b0/3   value=18 sent                      # 19 is finished, 18 is not
+"""
