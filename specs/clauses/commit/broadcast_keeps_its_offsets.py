@@ -99,6 +99,6 @@ ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     3ms         alice    persists  billing/orders/b0/3   value=1
     4ms         bob      persists  billing/orders/b0/3   value=9     # as far as bob is
     5ms         alice    crashes   -
-    6ms         alice.2  adds      billing/orders/b0/3   value=1 process=alice
+    6ms         alice    adds      billing/orders/b0/3   value=1 inc=2    # started again
     7ms..8ms    mallory  commits   billing/orders/b0/3   value=7 ok  # who is no member
 """
