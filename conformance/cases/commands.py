@@ -331,7 +331,7 @@ def anything(world: World, code: int, client: str) -> list[str]:
 
 @says("CONSUMER starts in GROUP on WORDS")
 def starts(world: World, consumer: str, group: str, words: Sequence[str]) -> list[str]:
-    """An orderly consumer of the group, for the first time."""
+    """A consumer of the group, for the first time; an orderly one unless the configuration says otherwise."""
     world.perform("start", {"client": consumer})
     return []
 

@@ -94,6 +94,11 @@ OUT_OF_ORDER = Premise(
     "the group consumes concurrently, whether or not by key, in clustering (configuration)",
     lambda info: info.config.mode in ("concurrent", "key_ordered") and info.config.message_model == "clustering",
 )
+IN_PLACE = Premise(
+    "orderly or key-ordered",
+    "the group consumes in order, of each lane or of each key, and retries in place, in clustering (configuration)",
+    lambda info: info.config.mode in ("orderly", "key_ordered") and info.config.message_model == "clustering",
+)
 BROADCASTING = Premise(
     "broadcasting",
     "every member of the group consumes every queue (configuration)",

@@ -18,9 +18,9 @@ from specs.clauses.base import (
     AUTO_MODE,
     BATCH_OF_ONE,
     DEAD_LETTER_SENT,
+    IN_PLACE,
     NO_FRAME_TWICE,
     NOTHING,
-    ORDERLY,
     Context,
     Finding,
     Judge,
@@ -38,7 +38,7 @@ STATEMENT = "A message that one incarnation gives up reaches the dead letters ex
 PARTY = Party.PAIR
 KEY = Key.MESSAGE
 PREMISE = (
-    ORDERLY,
+    IN_PLACE,
     BATCH_OF_ONE,
     AUTO_MODE,
     DEAD_LETTER_SENT,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from specs.clauses.base import (
     AUTO_MODE,
     BATCH_OF_ONE,
+    IN_PLACE,
     NO_RESET,
     NOTHING,
-    ORDERLY,
     Context,
     Finding,
     Judge,
@@ -31,7 +31,7 @@ TITLE = "a given-up message is not delivered again"
 STATEMENT = "After its dead letter was acknowledged, a message is not delivered again by the same incarnation."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, BATCH_OF_ONE, AUTO_MODE, NO_RESET)
+PREMISE = (IN_PLACE, BATCH_OF_ONE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
+from specs.clauses.base import IN_PLACE, NOTHING, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -20,7 +20,7 @@ TITLE = "first deliveries follow the key"
 STATEMENT = "For each sharding key, first deliveries to a group follow the key's sequence."
 PARTY = Party.PAIR
 KEY = Key.GROUP_KEY
-PREMISE = (ORDERLY, SENT_IN_TURN)
+PREMISE = (IN_PLACE, SENT_IN_TURN)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 

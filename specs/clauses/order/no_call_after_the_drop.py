@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, at, ms, who
+from specs.clauses.base import NOTHING, Context, Finding, Judge, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -19,7 +19,7 @@ TITLE = "no call after the drop"
 STATEMENT = "After a drop, no call of that incarnation starts."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY,)
+PREMISE = ()
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.DROP})
 

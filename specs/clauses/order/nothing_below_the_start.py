@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.clauses.base import NO_RESET, NOTHING, Context, Finding, Judge, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -25,7 +25,7 @@ STATEMENT = (
 )
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET)
+PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
 

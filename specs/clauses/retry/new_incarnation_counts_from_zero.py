@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, asks_again, at, is_copy_topic, who
+from specs.clauses.base import IN_PLACE, NO_RESET, NOTHING, Context, Finding, Judge, asks_again, at, is_copy_topic, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -20,7 +20,7 @@ TITLE = "a lane assigned anew counts from 0"
 STATEMENT = "A message that another incarnation had retried counts from 0 when its lane is dropped and assigned anew."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET)
+PREMISE = (IN_PLACE, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("RTY-3",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import MS, NOTHING, ORDERLY, Context, Finding, Judge, asks_again, at, ms, who
+from specs.clauses.base import IN_PLACE, MS, NOTHING, Context, Finding, Judge, asks_again, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -20,7 +20,7 @@ TITLE = "no redelivery before the suspend time"
 STATEMENT = "An incarnation does not redeliver a suspended message before its suspend time (10..30000 ms) has passed."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY,)
+PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
 
