@@ -98,9 +98,12 @@ class SideBySideMachine(ClusterMachine):
         down_ms=st.sampled_from((1, 300, 1_500)),
     )
     def come_back(self, number: int, how: str, down_ms: int) -> None:
-        """A member goes, and a new process of it comes."""
+        """A member goes in the middle of its work, and a new process of it comes."""
         if self.members:
             who = self.pick(self.members, number)
+            if self.sent < 2 * MESSAGES_MAX:
+                self.load(len(KEYS), 2, "light", "default")
+                self.wait(30)
             if how == "stop":
                 self.do("stop", client=who)
             else:
