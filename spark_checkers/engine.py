@@ -378,6 +378,8 @@ class _Examiner:
     # ---- witnesses
 
     def _tally(self, clause: Clause) -> Tally:
+        if clause.unmet(self.history.info) is not None:
+            return Tally()  # the sieve does not ask about premises
         found = self.sums.get(clause.id, Sum())
         tally = Tally(found.opportunities, found.violations, found.possible)
         if found.best is not None:
