@@ -67,8 +67,8 @@ _ALL = (
     Bug(
         16,
         "One line of the lock table changed",
-        "the broker's name in the key, an expiry one millisecond early and an unlock at unregistering show in cases "
-        "only (`lease/`), where time is exact; an unlock that an expired owner is refused changes nothing",
+        "an unlock at unregistering shows in cases only (`lease/`); an unlock that an expired owner is refused changes "
+        "nothing",
     ),
     Bug(17, "The smallest hash gave a negative queue number (issue 2421)", "a matter of vectors", ("ORD-6",)),
     Bug(18, "Producers saw the queues in different orders (issue 1999, Go #795)", "", ("ORD-6", "ORD-1")),

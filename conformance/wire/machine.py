@@ -45,9 +45,14 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             """What a random walk may miss is asked for in every world, by clients that are drawn."""
             self.strangers_unlock(owner, stranger, third, queue)
             self.unlock(owner, 0, [queue])
+            self.batch_that_is_free_in_part(owner, 1, queue)
+            self.lanes_beside_a_lane(owner, 1, queue)
             self.retry_under_lock(owner)
             self.give_up(stranger, 0, 1, queue)
             self.ask_for_what_is_not_there(third, queue)
+            self.list_members(owner, 0)
+            self.join(third, 0)
+            self.disconnect(third)
             self.list_members(owner, 0)
             self.fetch_of_a_young_queue(owner, queue)
 
@@ -75,6 +80,23 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         @rule(who=WHO, group=GROUP, queues=FEW_QUEUES)
         def unlock(self, who: str, group: int, queues: list[int]) -> None:
             self.world.unlock(who, self._group(group), queues)
+
+        @rule(owner=WHO, turn=st.integers(1, 2), queue=QUEUE)
+        def batch_that_is_free_in_part(self, owner: str, turn: int, queue: int) -> None:
+            """One holds a lane, another asks for all of them."""
+            other = self._another(owner, turn)
+            self.world.unlock(other, self._group(0), list(range(QUEUES)))
+            self.world.lock(owner, self._group(0), [queue])
+            self.world.lock(other, self._group(0), list(range(QUEUES)))
+            self.world.unlock(other, self._group(0), list(range(QUEUES)))
+
+        @rule(owner=WHO, turn=st.integers(1, 2), queue=QUEUE)
+        def lanes_beside_a_lane(self, owner: str, turn: int, queue: int) -> None:
+            """Group, topic, broker and queue are each enough to make another lane."""
+            self.world.neighbours(owner, self._another(owner, turn), queue)
+
+        def _another(self, who: str, turn: int) -> str:
+            return CLIENTS[(CLIENTS.index(who) + turn) % len(CLIENTS)]
 
         @rule(owner=WHO, stranger=WHO, third=WHO, queue=QUEUE)
         def strangers_unlock(self, owner: str, stranger: str, third: str, queue: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import Answer, WireClient
@@ -121,6 +121,17 @@ class Session:
         return seen
 
 
+class Asked(NamedTuple):
+    """A lock request that was answered. free: what had to be granted. held: what another certainly held.
+
+    Without an answer nothing is known, and all three are empty.
+    """
+
+    granted: frozenset[Queue]
+    free: frozenset[Queue]
+    held: frozenset[Queue]
+
+
 class World:
     """The topics, groups and clients of one example, with the model beside them."""
 
@@ -187,31 +198,71 @@ class World:
     # ------------------------------------------------------------------ requests, each beside its rule
 
     def lock(self, who: str, group: str, queue_ids: list[int]) -> None:
+        self.lock_queues(who, group, [self.queue(queue_id) for queue_id in queue_ids])
+
+    def lock_queues(self, who: str, group: str, queues: list[Queue]) -> Asked:
+        """Ask for leases, of whatever topic and broker name."""
         check = self.session.check
         client = self.client(who)
-        answer, granted = client.lock(group, [self.queue(queue_id) for queue_id in queue_ids])
+        answer, granted = client.lock(group, queues)
         self._took(answer)
         if granted is not None:
-            asked = {self.queue(queue_id) for queue_id in queue_ids}
+            asked = set(queues)
             check("WIR-1", granted <= asked, f"{who} asked for {sorted(asked)} and was granted {sorted(granted)}")
         elif answer.code is not None:
             check("WIR-1", False, f"a lock request was answered with code {answer.code}: {answer.remark}")
-        for queue_id in queue_ids:
-            lane = self.lane(group, queue_id)
-            given = None if granted is None else self.queue(queue_id) in granted
+        free: set[Queue] = set()
+        held: set[Queue] = set()
+        for queue in queues:
+            lane = Lane(group, *queue)
+            given = None if granted is None else queue in granted
             if given is not None and self.locks.must_grant(lane, client.client_id, answer.begun_us):
                 check("WIR-2", given, f"{client.client_id} was refused {lane}, which was free, its own or expired")
+                free.add(queue)
             if given is not None and self.locks.must_refuse(lane, client.client_id, answer.ended_us):
                 check("WIR-3", not given, f"{client.client_id} was granted {lane}, which another holds")
+                held.add(queue)
             self.locks.lock(lane, client.client_id, answer.begun_us, answer.ended_us, given)
+        found = Asked(granted or frozenset(), frozenset(free), frozenset(held))
+        if free and held:
+            right = found.free <= found.granted and not found.granted & found.held
+            text = f"was granted {sorted(found.granted)} of {group}; free were {sorted(free)}, held {sorted(held)}"
+            check("WIR-23", right, f"{client.client_id} {text}")
+        return found
 
     def unlock(self, who: str, group: str, queue_ids: list[int]) -> None:
+        self.unlock_queues(who, group, [self.queue(queue_id) for queue_id in queue_ids])
+
+    def unlock_queues(self, who: str, group: str, queues: list[Queue]) -> None:
         client = self.client(who)
-        answer = self._took(client.unlock(group, [self.queue(queue_id) for queue_id in queue_ids]))
+        answer = self._took(client.unlock(group, queues))
         if answer.code is not None:
             self.session.check("WIR-4", answer.code == 0, f"an unlock was answered with code {answer.code}")
-        for queue_id in queue_ids:
-            self.locks.unlock(self.lane(group, queue_id), client.client_id, answer.code == 0)
+        for queue in queues:
+            self.locks.unlock(Lane(group, *queue), client.client_id, answer.code == 0)
+
+    def neighbours(self, who: str, other: str, queue_id: int) -> None:
+        """While one client holds a lane, another locks and frees the lanes that differ from it in one part."""
+        queue = self.queue(queue_id)
+        group, other_group = self.groups
+        asker = self.client(other).client_id
+        mine = Lane(group, *queue)
+        beside = (
+            (other_group, queue),
+            (group, queue._replace(topic=f"{self.name}-bills")),
+            (group, queue._replace(broker=f"{queue.broker}-beside")),
+            (group, queue._replace(queue_id=(queue_id + 1) % QUEUES)),
+        )
+        self.lock_queues(who, group, [queue])
+        for its_group, its_queue in beside:
+            asked = self.lock_queues(other, its_group, [its_queue])
+            if asked.free:
+                text = f"{asker} was refused {Lane(its_group, *its_queue)}, which nobody held, while {who} held {mine}"
+                self.session.check("WIR-24", bool(asked.granted), text)
+            self.unlock_queues(other, its_group, [its_queue])
+        asked = self.lock_queues(other, group, [queue])
+        if asked.held:
+            self.session.check("WIR-24", not asked.granted, f"{mine}, held by {who}, was freed with another lane")
 
     def send(self, who: str, queue_id: int) -> None:
         client = self.client(who)

@@ -13,7 +13,8 @@ from specs.vocabulary import Queue
 NAME = "batch-all-or-nothing"
 BUG = "B-16: a batch is granted as a whole or not at all"
 SOURCE = "RebalanceLockManager.tryLockBatch, the subset replaced by all or nothing"
-KILLED_BY = "LSE-4"
+KILLED_BY = "WIR-23"
+ORACLE = "model"
 
 
 class Table(LockTable):

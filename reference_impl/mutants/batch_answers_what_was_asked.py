@@ -12,7 +12,8 @@ from specs.vocabulary import Queue
 NAME = "batch-answers-what-was-asked"
 BUG = "B-16: the answer holds the requested set, not the granted one"
 SOURCE = "AdminBrokerProcessor.lockBatchMQ answering with requestBody.getMqSet"
-KILLED_BY = "LSE-1"
+KILLED_BY = "WIR-23"
+ORACLE = "model"
 
 
 class Table(LockTable):

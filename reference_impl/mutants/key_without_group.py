@@ -11,7 +11,8 @@ from reference_impl.core.broker.lock_table import Lease, LockTable
 NAME = "key-without-group"
 BUG = "B-16: the group is not part of the lock's key"
 SOURCE = "RebalanceLockManager without the outer level of mqLockTable"
-KILLED_BY = "LSE-4"
+KILLED_BY = "WIR-24"
+ORACLE = "model"
 
 
 class Table(LockTable):

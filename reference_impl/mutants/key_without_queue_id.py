@@ -12,7 +12,8 @@ from specs.vocabulary import Queue
 NAME = "key-without-queue-id"
 BUG = "B-16: the queue's number is not part of the lock's key"
 SOURCE = "RebalanceLockManager with a MessageQueue whose hashCode and equals leave queueId out"
-KILLED_BY = "LSE-4"
+KILLED_BY = "WIR-24"
+ORACLE = "model"
 
 
 class Table(LockTable):

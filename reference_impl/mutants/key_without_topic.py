@@ -13,7 +13,8 @@ from specs.vocabulary import Queue
 NAME = "key-without-topic"
 BUG = "B-16: the topic is not part of the lock's key"
 SOURCE = "RebalanceLockManager with a key that forgets MessageQueue.topic"
-KILLED_BY = "LSE-4"
+KILLED_BY = "WIR-24"
+ORACLE = "model"
 
 
 class Table(LockTable):

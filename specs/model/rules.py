@@ -159,6 +159,19 @@ _ALL = (
         "The maximum offset of a queue is the offset that its next message gets.",
         "docs/sources.md#store",
     ),
+    WireRule(
+        "WIR-23",
+        "a batch is granted in part",
+        "A lock request for several lanes, some of which another holds, is granted exactly the others.",
+        "docs/sources.md#lock-table",
+    ),
+    WireRule(
+        "WIR-24",
+        "lanes that differ in one part are two lanes",
+        "A lane is told by group, topic, broker name and queue: one that differs in one of them is locked and freed "
+        "for itself.",
+        "docs/sources.md#lock-table",
+    ),
 )
 
 RULES: dict[str, WireRule] = {rule.id: rule for rule in _ALL}

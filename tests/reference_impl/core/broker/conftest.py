@@ -120,9 +120,11 @@ class Wire:
     def topic(self, name: str = "orders", queues: int = 4) -> None:
         assert self.call(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(name, queues, queues)).code == 0
 
-    def lock(self, client: str, *queues: int, group: str = "billing", topic: str = "orders") -> list[int]:
+    def lock(
+        self, client: str, *queues: int, group: str = "billing", topic: str = "orders", broker: str = "b0"
+    ) -> list[int]:
         """The queue numbers granted."""
-        body = LockBatch(group, client, tuple(Queue(topic, "b0", q) for q in queues)).encode()
+        body = LockBatch(group, client, tuple(Queue(topic, broker, q) for q in queues)).encode()
         answer = self.call(RequestCode.LOCK_BATCH_MQ, body=body)
         assert answer.code == 0
         return sorted(queue.queue_id for queue in decode_lock_answer(answer.body))

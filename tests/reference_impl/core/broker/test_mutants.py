@@ -164,6 +164,11 @@ def another_topic_is_asked_for(wire: Any) -> Any:
     return wire.lock("bob", 0, topic="bills")
 
 
+def another_brokers_queue_is_asked_for(wire: Any) -> Any:
+    wire.lock("alice", 0)
+    return wire.lock("bob", 0, broker="b1")
+
+
 def old_owner_asks_after_a_takeover(wire: Any) -> Any:
     wire.lock("alice", 0)
     wire.pass_ms(LIMIT_MS + 1)
@@ -250,6 +255,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "expired-at-the-limit": stranger_asks_at_the_limit,
     "expired-not-freed": stranger_asks_after_the_limit,
     "expiry-ignored": stranger_asks,
+    "key-without-broker-name": another_brokers_queue_is_asked_for,
     "key-without-group": another_group_asks,
     "key-without-queue-id": another_queue_is_asked_for,
     "lease-freed-at-disconnect": owner_disconnects,
