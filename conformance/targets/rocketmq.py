@@ -13,7 +13,10 @@ from specs.plan.config import Config
 
 
 def _profile(version: str) -> str:
-    return "rocketmq-4.9-orderly" if version.startswith("4.") else "rocketmq-5-orderly"
+    """The profile of a release, as built."""
+    if version.startswith("4."):
+        return "rocketmq-4.9-orderly"
+    return "rocketmq-5.0-orderly" if version.startswith(("5.0.", "5.1.")) else "rocketmq-5.2-orderly"
 
 
 def _parties(broker: str) -> dict[str, str]:

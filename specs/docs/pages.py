@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from textwrap import dedent
 
 from specs.clauses.base import Clause, Promise
@@ -13,7 +13,7 @@ from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
 from specs.history.text import VERBS, parse_history
 from specs.model.rules import RULES
-from specs.profiles import load, names
+from specs.profiles import Profile, load, names
 from specs.verdicts.examine import examine
 
 GENERATED = "<!-- Written by `python -m specs.docs`; a test says when it is stale. -->\n"
@@ -40,33 +40,43 @@ def clauses_page() -> str:
         "[history](history.md) and in the clauses themselves.",
         "",
         _table(
-            ("clause", "promise", "kept by", *(name for name, _ in profiles)),
+            ("clause", "promise", "kept by"),
+            ((f"[{clause.id}](#{_anchor(clause)})", clause.statement, clause.party.value) for clause in clauses),
+        ),
+        "## Who promises what",
+        "",
+        "A deviation that a [profile](profiles.md) *allows* is found and reported, and does not fail a run.",
+        "",
+        _table(
+            ("clause", *(name for name, _ in profiles)),
             (
                 (
                     f"[{clause.id}](#{_anchor(clause)})",
-                    clause.statement,
-                    clause.party.value,
                     *(signs[profile.claim(clause.id).status] for _, profile in profiles),
                 )
                 for clause in clauses
             ),
         ),
-        "A deviation that a profile *allows* is found and reported, and does not fail a run.",
-        "",
         *(_clause_section(clause) for clause in clauses),
         "## Deviations that profiles allow, and what they leave out",
         "",
         _table(
-            ("profile", "clause", "status", "reason"),
-            (
-                (name, clause_id, claim.status.replace("_", " "), claim.reason)
-                for name, profile in profiles
-                for clause_id, claim in profile.claims.items()
-                if claim.status != "claimed"
-            ),
+            ("profile", "clauses", "status", "reason"),
+            ((name, *line) for name, profile in profiles for line in _deviations(profile, clauses)),
         ),
     ]
     return "\n".join(parts)
+
+
+def _deviations(profile: Profile, clauses: Iterable[Promise]) -> Iterator[tuple[str, str, str]]:
+    """(the clauses, the status, the reason) of what is not claimed; clauses that share a reason share a line."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for clause in clauses:
+        claim = profile.claim(clause.id)
+        if claim.status != "claimed":
+            alike.setdefault((claim.status.replace("_", " "), claim.reason), []).append(clause.id)
+    for (status, reason), ids in alike.items():
+        yield ", ".join(ids), status, reason
 
 
 def _anchor(clause: Promise) -> str:

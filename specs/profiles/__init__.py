@@ -1,11 +1,14 @@
 """Profiles: which clauses a product promises in which mode and version, each line with its source.
 
-A profile is a TOML file; those of this folder are known by name, others by path. Detection is apart from policy:
-clauses find every anomaly, profiles say what counts.
+A profile is a TOML file; those of this folder are known by name, others by path. It starts with the lines of the
+profile that it `extends`; a line of `[families]` speaks for all clauses of a family, and a line of `[clauses]` for
+one, whatever its family's line says (docs/profiles.md). Detection is apart from policy: clauses find every anomaly,
+profiles say what counts.
 """
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from specs.clauses.base import Promise
 from specs.clauses.catalogue import all_ids
 from specs.errors import SpecError
 from specs.plan.config import CHOICES
@@ -29,9 +33,12 @@ WIRE_ANSWERS: Mapping[str, tuple[object, ...]] = {
     "dead_letter_waits_for_delay_level": (True, False),
 }
 """What a profile's [wire] table may say: the answers that differ between versions (docs/sources.md#versions)."""
-
-
-_ENTRIES = ("extends", "title", "mode", "message_model", "clauses", "wire")
+ANY = "any"
+"""In place of a [wire] answer: the profile does not say; what the profile it extends says is taken back."""
+KNOWN = ("extends", "title", "mode", "message_model", "families", "clauses", "wire")
+"""The entries of a profile."""
+AT_ODDS: tuple[tuple[str, str, object], ...] = (("DLQ-7", "dead_letter_waits_for_delay_level", True),)
+"""Which clause can't be claimed beside which [wire] answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +114,17 @@ def _table(name: str, data: Mapping[str, Any], table: str) -> Mapping[str, Any]:
 
 
 def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Profile:
-    unknown = sorted(data.keys() - set(_ENTRIES))
+    unknown = sorted(data.keys() - set(KNOWN))
     if unknown:
-        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are {', '.join(_ENTRIES)}")
+        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are {', '.join(KNOWN)}")
     parent: Profile | None = None
     if "extends" in data:
         if not isinstance(data["extends"], str):
             raise SpecError(f"profile {name}: extends must be the name of a profile, or a path")
         parent = _load(data["extends"], family)
     claims: dict[str, Claim] = dict(parent.claims) if parent else {}
+    for prefix, line in _table(name, data, "families").items():
+        claims.update(_family(name, prefix, line))
     for clause_id, line in _table(name, data, "clauses").items():
         claims[clause_id] = _claim(name, clause_id, line)
     wire = dict(parent.wire) if parent else {}
@@ -124,10 +133,16 @@ def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Pro
             raise SpecError(
                 f"profile {name}: [wire] names the unknown answer {answer}; known: {', '.join(WIRE_ANSWERS)}"
             )
+        if value == ANY:
+            wire.pop(answer, None)
+            continue
         if not _is_one_of(value, WIRE_ANSWERS[answer]):
             allowed = " or ".join(str(each) for each in WIRE_ANSWERS[answer])
             raise SpecError(f"profile {name}: [wire] {answer} must be {allowed}, not {value!r}")
         wire[answer] = value
+    for clause_id, answer, value in AT_ODDS:
+        if clause_id in claims and claims[clause_id].status == "claimed" and wire.get(answer) == value:
+            raise SpecError(f"profile {name} contradicts itself: it claims {clause_id}, and [wire] says {answer}")
     ways = dict(parent.config) if parent else {}
     for entry in ("mode", "message_model"):
         if entry in data and data[entry] not in CHOICES[entry]:
@@ -141,10 +156,24 @@ def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
     return any(type(value) is type(each) and value == each for each in allowed)  # 1 is not true
 
 
+def _family(name: str, prefix: str, line: Any) -> dict[str, Claim]:
+    """The line of a family, for each of its clauses."""
+    if prefix not in Promise.FAMILIES:
+        known = ", ".join(Promise.FAMILIES)
+        raise SpecError(f"profile {name} names the unknown family {prefix}; known are {known}")
+    claim = _line(f"profile {name}, {prefix}", line)
+    return {clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")}
+
+
 def _claim(name: str, clause_id: str, line: Any) -> Claim:
-    where = f"profile {name}, {clause_id}"
     if clause_id not in all_ids():
-        raise SpecError(f"profile {name} names the unknown clause {clause_id}")
+        close = difflib.get_close_matches(clause_id, sorted(all_ids()), n=1)
+        hint = f"; did you mean {close[0]}?" if close else "; `inorder list clauses` shows all"
+        raise SpecError(f"profile {name} names the unknown clause {clause_id}{hint}")
+    return _line(f"profile {name}, {clause_id}", line)
+
+
+def _line(where: str, line: Any) -> Claim:
     if not isinstance(line, dict) or line.get("status") not in _STATUSES:
         raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")
     unknown = sorted(line.keys() - {"status", "source", "reason"})
