@@ -25,6 +25,8 @@ MS = 1000
 ROOM = 8
 _MESSAGE = ("queue_offset", "message_id", "origin_id", "sharding_key", "key_seq", "body_hash", "tags")
 """The columns that say which message a delivery is about."""
+_OWNER = ("client_id", "process", "incarnation")
+"""The columns that say whose delivery it is."""
 STRANGER = "stranger"
 ANOTHER = "another-stranger"
 
@@ -356,6 +358,32 @@ def queues_changed(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 "message_id": f"{send.message_id}-moved",
             }
             yield lambda s=send, m=more: trace.with_more([trace.another(s, s, 1, **m)], [s.seq_begin])  # type: ignore[misc]
+
+
+def handover_without_report(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """The old owner reports nothing, and the new one begins with the first of what the old one had finished."""
+    for rows in trace.works:
+        drop = next((row for row in rows if row.kind is Kind.DROP), None)
+        lane = trace.lanes[rows[0].lane]
+        if drop is None:
+            continue
+        calls = [row for row in rows if row.kind is Kind.DELIVER and row.seq_begin < drop.seq_begin]
+        done = [row for row in calls if row.outcome is Outcome.SUCCESS and not is_manual(row)]
+        unlock = next((r for r in lane if r.kind is Kind.UNLOCK and r.seq_begin > drop.seq_begin), None)
+        add = next((row for row in lane if row.kind is Kind.ADD and row.seq_begin > drop.seq_begin), None)
+        if len(done) < 2 or unlock is None or unlock.client_id != drop.client_id or add is None:
+            continue
+        theirs = [row for row in lane if row.incarnation == add.incarnation and row.seq_begin > add.seq_begin]
+        first = next((row for row in theirs if row.kind is Kind.DELIVER), None)
+        early = (done[0].queue_offset or 0) < (calls[-1].queue_offset or 0) and done[0].seq_begin != calls[-1].seq_begin
+        if first is None or not early or unlock.seq_begin > add.seq_begin:
+            continue
+        commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
+        again = trace.another(done[0], first, 1, **{name: getattr(first, name) for name in _OWNER})
+        again = again._replace(seq_begin=first.seq_begin - 2, seq_end=first.seq_begin - 1)
+        yield lambda g=commits, a=again, d=drop: Trace(  # type: ignore[misc]
+            trace.without(g, ()).rows, trace.info
+        ).with_more([a], [d.seq_begin])
 
 
 def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1246,6 +1274,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("key-strays", "ORD-1", "a later message of a key lies in another queue", key_strays, generated=False),
     Mutant("producers-disagree", "ORD-6", "another producer has another queue", producers_disagree, generated=False),
     Mutant("finished-comes-again", "ORD-10", "a finished message is delivered again", finished_comes_again),
+    Mutant("handover-without-report", "ORD-14", "an old owner reports nothing at all", handover_without_report),
     Mutant("call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop),
     Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),
     Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),

@@ -79,7 +79,9 @@ _FOCUS = {
         "drop",
         "dead",
         "pull",
+        "handover",
     ),
+    "handovers": ("handover", "handover", "run", "commit", "add", "rare"),
     "retries": ("call", "again", "again", "again", "next", "dead", "dead", "add", "run"),
 }
 _SIDE_BY_SIDE = (
@@ -227,8 +229,38 @@ class _History:
             case "reset":
                 if self._pick(range(6)) == 0:
                     self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
+            case "handover":
+                self._handover(client, queue, lane, who)
             case _:
                 self._rare(client, lane, me)
+
+    def _handover(self, client: str, queue: int, lane: dict[str, Any], who: dict[str, Any]) -> None:
+        """A client works on the lane and leaves it, more or less in good order; another one follows, or the same."""
+        group = lane["group"]
+        turn = self.turn[(client, queue)] = self.turn[(client, queue)] + 1
+        me = {**lane, **who, "incarnation": f"{client}#{turn}"}
+        place = (client, group, queue)
+        first = self.next.get(place, 0)
+        if self._pick(range(8)):
+            self._add(Kind.ADD, {**me, "value": first}, length=0)
+        for _ in range(self.draw(st.integers(1, 4))):
+            self._call(self._pick(("next", "next", "next", "again")), me, place, plain=self._pick((True, True, False)))
+            if self._pick(range(3)) == 0:
+                value = self._pick((first, first + 1, self.next[place]))
+                detail = "corrected" if self._pick(range(8)) == 0 else None
+                self._add(Kind.COMMIT, {**me, "value": value, "outcome": Outcome.SENT, "detail": detail}, length=0)
+        self.now = max(self.now, self.ended)
+        if self._pick(range(8)):
+            self._add(Kind.DROP, me, length=0)
+        outcome = self._pick((Outcome.SENT, Outcome.SENT, Outcome.OK, Outcome.UNKNOWN))
+        self._add(Kind.UNLOCK, {**lane, **who, "outcome": outcome}, length=0)
+        other = self._pick(CLIENTS[:2])
+        turn = self.turn[(other, queue)] = self.turn.setdefault((other, queue), 1) + 1
+        heir = {**lane, "client_id": other, "process": other, "incarnation": f"{other}#{turn}"}
+        self.next[(other, group, queue)] = first + self._pick((0, 0, 1, 2))
+        if self._pick(range(4)):
+            self._add(Kind.ADD, {**heir, "value": self.next[(other, group, queue)]}, length=0)
+        self._call("next", heir, (other, group, queue), plain=True)
 
     def _call(self, verb: str, me: dict[str, Any], place: tuple[str, str, int], plain: bool = False) -> None:
         if self.tidy:

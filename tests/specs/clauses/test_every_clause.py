@@ -15,7 +15,7 @@ EVIDENCE_AT_MOST = 10
 
 THIS_SLICE: dict[str, tuple[int, ...]] = {
     # order
-    "ORD": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
+    "ORD": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
     # lease
     "LSE": (1, 2, 3, 4, 6, 7, 8, 11, 12, 13, 14, 15, 16),
     # suspend and retry

@@ -91,7 +91,87 @@ BREAKS: dict[str, tuple[str, ...]] = {
         """,
     ),
 }
+BREAKS["ORD-14"] = (
+    # reported, but not what was finished since; the new owner has an ADD, and its own unlock ends the lease
+    """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    3ms         alice  commits   billing/orders/b0/3   value=18 sent
+    4ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+    6ms..15ms   alice  delivers  billing/orders/b0/3   offset=19 id=m19 success
+    10ms        alice  drops     billing/orders/b0/3
+    16ms..17ms  alice  unlocks   billing/orders/b0/3   ok
+    20ms        bob    adds      billing/orders/b0/3   value=18
+    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success
+    """,
+    # committed by the listener in manual mode
+    """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+    3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
+    5ms..6ms    alice  delivers  billing/orders/b0/3   offset=19 id=m19 mode=manual success
+    10ms        alice  drops     billing/orders/b0/3
+    11ms        alice  unlocks   billing/orders/b0/3   sent
+    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual success
+    """,
+)
 KEEPS: dict[str, tuple[str, ...]] = {
+    "ORD-14": (
+        # the last batch comes again
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        10ms        alice  drops     billing/orders/b0/3
+        11ms        alice  unlocks   billing/orders/b0/3   sent
+        20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+        """,
+        # not committed in manual mode
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+        3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual success
+        10ms        alice  drops     billing/orders/b0/3
+        11ms        alice  unlocks   billing/orders/b0/3   sent
+        20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
+        """,
+        # it ended after the drop
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..8ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        2ms         alice  drops     billing/orders/b0/3
+        3ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+        11ms        alice  unlocks   billing/orders/b0/3   sent
+        20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+        """,
+        # an operator went back
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+        10ms        alice  drops     billing/orders/b0/3
+        11ms        alice  unlocks   billing/orders/b0/3   sent
+        12ms        ops    resets    billing/orders/b0/3   value=17
+        20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+        """,
+        # the lease was not given back: the owner could not reach the broker
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+        10ms        alice  drops     billing/orders/b0/3
+        60s..61s    bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+        """,
+        # a broker's correction
+        """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+        9ms         alice  commits   billing/orders/b0/3   value=12 detail=corrected sent
+        10ms        alice  drops     billing/orders/b0/3
+        11ms        alice  unlocks   billing/orders/b0/3   sent
+        20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+        """,
+    ),
     "ORD-5": (
         # an operator went back
         """

@@ -318,6 +318,13 @@ def order_of_a_handover(make: Make) -> object:
     return [seen.kind for seen in b.seen if seen.kind in (Kind.COMMIT, Kind.UNLOCK)][-2:]
 
 
+def commits_at_a_handover(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.take_away()
+    return b.commits()
+
+
 def calls_after_a_shutdown(make: Make) -> object:
     b = with_messages(make)
     b.shut_down()
@@ -478,6 +485,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "suspended-batch-back-in-part": (calls_after_a_suspended_batch, [0, 1, 2], [2]),
     "counter-survives-the-lane": (counter_of_a_lane_that_came_back, 0, 1),
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
+    "handover-reports-nothing": (commits_at_a_handover, [1], []),
     "newest-first": (first_of_three, [0], [2]),
     "not-fifo-at-first": (first_of_three, [0], [2]),
     "broadcast-takes-leases": (leases_asked_for, 0, 1),

@@ -1,0 +1,147 @@
+"""ORD-14 over columns: a stretch of calls in auto mode is remembered as one, and opened only to show a message."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+_DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
+
+
+class Work:
+    """One incarnation. finished: deliveries that it is done with, single ones or stretches, the latest last."""
+
+    __slots__ = ("add", "drop", "finished", "frozen", "last", "left", "taken", "told")
+
+    def __init__(self, add: Op | None, left: Left | None) -> None:
+        self.add = add
+        self.left = left
+        self.finished: list[Op | Stretch] = []
+        self.taken: dict[int, Op] = {}
+        self.told = -1  # below it everything is reported
+        self.last: Op | None = None
+        self.drop: Op | None = None
+        self.frozen = False  # what it does from now on comes too late, or says nothing
+
+
+class Left(NamedTuple):
+    """A lane that was left in good order."""
+
+    work: Work
+    drop: Op
+    unlock: Op
+
+
+class Lane(Machine):
+    """What each incarnation has finished and not reported, and who left the lane last."""
+
+    __slots__ = ("dropped", "left", "works")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        self.dropped: dict[int, Work] = {}
+        self.left: Left | None = None
+
+    def takes(self, stretch: Stretch) -> bool:
+        first = stretch.first
+        work = self.works.get(first.incarnation)
+        if work is None or work.left is not None or work.drop is not None or work.frozen or work.taken:
+            return False
+        if first.manual or stretch.rows != stretch.calls or (work.last is not None and work.last.op == first.op):
+            return False
+        work.finished.append(stretch)
+        work.last = stretch.last
+        return True
+
+    def begins(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
+        if op.kind is Kind.RESET:
+            self.works.clear()
+            self.dropped.clear()
+            self.left = None
+        elif op.kind is Kind.UNLOCK:
+            self._unlocked(op)
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self._begun(op.incarnation, op)
+        elif op.kind is Kind.DROP and work is not None:
+            work.drop = op
+            self.dropped[op.client] = work
+        elif op.kind is Kind.COMMIT and work is not None and op.value != NONE:
+            self._reported(work, op)
+        elif op.kind is Kind.DELIVER and op.offset != NONE:
+            self._delivered(work or self._begun(op.incarnation, None), op)
+
+    def _begun(self, name: int, add: Op | None) -> Work:
+        work = self.works[name] = Work(add, self.left)
+        if self.left is not None:
+            self.left.work.frozen = True
+        self.left = None
+        return work
+
+    def _unlocked(self, op: Op) -> None:
+        work = self.dropped.pop(op.client, None)
+        if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
+            return
+        if work.add is not None and not work.frozen:
+            self.left = Left(work, work.drop, op)
+
+    def _reported(self, work: Work, op: Op) -> None:
+        if op.corrected:
+            work.frozen = True
+            work.finished.clear()
+        elif op.value > work.told and not work.frozen:
+            work.told = op.value
+            work.finished = [
+                each
+                for each in work.finished
+                if (each.stop - 1 if isinstance(each, Stretch) else each.offset) >= op.value
+            ]
+
+    def _delivered(self, work: Work, op: Op) -> None:
+        left, work.left = work.left, None
+        if left is not None:
+            self.stakes += 1
+            old = left.work
+            done = self._done_with(old, op.offset)
+            if done is not None and old.last is not None and op.offset < old.last.offset:
+                self.found(old.add, done, old.last, left.drop, left.unlock, op, certain=self.one_clock)
+        if not work.frozen and (work.last is None or work.last.op != op.op):
+            work.last = op
+
+    def _done_with(self, work: Work, offset: int) -> Op | None:
+        """The latest delivery that finished the offset, unless it was reported."""
+        if offset < work.told:
+            return None
+        for each in reversed(work.finished):
+            if isinstance(each, Stretch):
+                if each.first.offset <= offset < each.stop:
+                    ops = self.lane.digest.expand(each)
+                    return next(op for phase, op in ops if phase == BEGIN and op.offset == offset)
+            elif each.offset == offset:
+                return each
+        return None
+
+    def ends(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
+        if op.kind is not Kind.DELIVER or work is None or op.offset == NONE or work.drop is not None or work.frozen:
+            return
+        if op.outcome is Outcome.COMMIT or (op.outcome in _DONE and not op.manual):
+            work.finished.append(op)
+            work.finished.extend(work.taken.values())
+            work.taken.clear()
+        elif op.manual and op.outcome is Outcome.SUCCESS:
+            work.taken[op.offset] = op
+        elif op.manual and op.outcome is Outcome.ROLLBACK:
+            work.taken.clear()
+
+
+_KINDS = (Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET)
+TWIN = Twin("ORD-14", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
+find = TWIN.find

@@ -1,0 +1,210 @@
+"""A clean handover redelivers at most the last batch.
+
+Clean: the old owner dropped the lane in good order and gave its lease back (an unlock that was answered or handed to
+the network). The next incarnation of the lane then begins no earlier than with the old owner's last call: whatever
+that one had finished in calls before the last, it had to report. The new owner's first delivery shows when it has
+not: it is a message that the old owner had finished, in a call before its last one and before its drop, and above
+every offset that it had reported when the new owner began. A report that was made and got lost on its way is nobody's
+fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
+follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
+Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A reset clears what is
+remembered, and an old owner that met a broker's correction (a commit marked `corrected`) is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    is_manual,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "ORD-14"
+TITLE = "a handover redelivers the last batch at most"
+STATEMENT = "A clean handover redelivers at most the last batch, unless a report of the consumed offset was lost."
+PARTY = Party.PAIR
+KEY = Key.LANE
+PREMISE = (ORDERLY, NO_RESET)
+SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
+KINDS = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class RedeliveredMore(Finding):
+    """done: the old owner's delivery of the message. last: its last call."""
+
+    add: Row
+    done: Row
+    last: Row
+    drop: Row
+    unlock: Row
+    again: Row
+
+
+class _Work:
+    """One incarnation. finished: what it has finished and not reported, by offset."""
+
+    __slots__ = ("add", "delivered", "drop", "finished", "last", "left", "taken", "told", "void")
+
+    def __init__(self, add: Row | None, left: _Left | None) -> None:
+        self.add = add
+        self.left = left  # by whom the lane was left before
+        self.delivered = False
+        self.finished: dict[int, Row] = {}
+        self.taken: dict[int, Row] = {}  # ended well in manual mode, not committed
+        self.told = -1  # the highest offset reported
+        self.last: Row | None = None  # the first row of its last call
+        self.drop: Row | None = None
+        self.void = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A lane that was left in good order."""
+
+    work: _Work
+    drop: Row
+    unlock: Row
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, what it has finished and not reported, and who left the lane last."""
+
+    __slots__ = ("dropped", "left", "works")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.works: dict[str, _Work] = {}
+        self.dropped: dict[str | None, _Work] = {}  # by client: the lease is still to be given back
+        self.left: _Left | None = None
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.RESET:
+                self.works.clear()
+                self.dropped.clear()
+                self.left = None
+            case Kind.UNLOCK:
+                self._unlocked(row)
+            case Kind.ADD if row.incarnation is not None:
+                self._begun(row.incarnation, row)
+            case Kind.DROP if row.incarnation in self.works:
+                work = self.works[row.incarnation]
+                work.drop = row
+                self.dropped[row.client_id] = work
+            case Kind.COMMIT if row.incarnation in self.works and row.value is not None:
+                self._reported(self.works[row.incarnation], row, row.value)
+            case Kind.DELIVER if row.incarnation is not None and row.queue_offset is not None:
+                work = self.works.get(row.incarnation) or self._begun(row.incarnation, None)
+                return self._delivered(work, row, row.queue_offset)
+            case _:
+                pass
+        return NOTHING
+
+    def _begun(self, name: str, add: Row | None) -> _Work:
+        work = self.works[name] = _Work(add, self.left)
+        if self.left is not None:
+            old = self.left.work  # what it does from now on comes too late
+            old.finished = {offset: row for offset, row in old.finished.items() if offset >= old.told}
+            old.void = True
+        self.left = None
+        return work
+
+    def _unlocked(self, row: Row) -> None:
+        work = self.dropped.pop(row.client_id, None)
+        if work is None or work.drop is None or row.outcome not in (Outcome.OK, Outcome.SENT):
+            return
+        if work.add is not None and not work.void:
+            self.left = _Left(work, work.drop, row)
+
+    def _reported(self, work: _Work, row: Row, value: int) -> None:
+        if row.detail == "corrected":
+            work.void = True
+            work.finished.clear()
+        elif value > work.told and not work.void:
+            work.told = value
+            if work.finished and min(work.finished) < value:
+                work.finished = {offset: done for offset, done in work.finished.items() if offset >= value}
+
+    def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
+        found: Iterable[Finding] = NOTHING
+        left, work.left = work.left, None
+        if left is not None:
+            self.opportunities += 1
+            found = self._first_delivery(left, row, offset)
+        if not work.void and (work.last is None or work.last.op_id != row.op_id):
+            work.last = row
+        return found
+
+    def _first_delivery(self, left: _Left, row: Row, offset: int) -> Iterable[Finding]:
+        old = left.work
+        done, last, add = old.finished.get(offset), old.last, old.add
+        if done is None or last is None or add is None or offset >= (last.queue_offset or 0):
+            return NOTHING
+        certain = self.context.info.clock_bound_us == 0
+        return (RedeliveredMore(add, done, last, left.drop, left.unlock, row, certain=certain),)
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        offset = row.queue_offset
+        if row.kind is not Kind.DELIVER or row.incarnation not in self.works or offset is None:
+            return NOTHING
+        work = self.works[row.incarnation]
+        if work.drop is not None or work.void:
+            return NOTHING
+        if acknowledges(row):
+            work.finished[offset] = row
+            work.finished.update(work.taken)
+            work.taken.clear()
+        elif is_manual(row) and row.outcome is Outcome.SUCCESS:
+            work.taken[offset] = row
+        elif is_manual(row) and row.outcome is Outcome.ROLLBACK:
+            work.taken.clear()
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: RedeliveredMore) -> str:
+    done, last, again = found.done, found.last, found.again
+    return (
+        f"{who(again)} began {again.lane} with offset {again.queue_offset} at {at(again)}, although {who(done)} had "
+        f"finished it in a call of {at(done)} and dropped the lane in good order at {at(found.drop)}; all that may "
+        f"come again is its last call, of offset {last.queue_offset}, but it had not reported that far"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+    10ms        alice  drops     billing/orders/b0/3
+    11ms        alice  unlocks   billing/orders/b0/3   sent
+    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms         alice  adds      billing/orders/b0/3   value=17
+    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
+    9ms         alice  commits   billing/orders/b0/3   value=18 sent   # and it gets lost
+    10ms        alice  drops     billing/orders/b0/3
+    11ms        alice  unlocks   billing/orders/b0/3   sent
+    20ms        bob    adds      billing/orders/b0/3   value=17
+    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
+    26ms..29ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success
+    30ms        bob    crashes   -
+    60s         carol  adds      billing/orders/b0/3   value=17
+    60s..61s    carol  delivers  billing/orders/b0/3   offset=17 id=m17 success   # no clean handover
+"""
