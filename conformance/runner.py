@@ -104,6 +104,7 @@ def conform_simulated(
     facts.faults = [fault for fault in facts.faults if fault[1]]
     info = replace(run.info, seed=seed, profile=profile.name)
     verdict = conclude(collector.total, info, profile, floor=floor, tool=_tool())
+    verdict = replace(verdict, coverage=collector.coverage)
     return Result(verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events)
 
 

@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from hypothesis import event, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from conformance.machines.abstraction import LaneState, lane_states
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.sim.cluster import Cluster
@@ -29,6 +31,7 @@ from specs.plan.config import Config
 from specs.plan.plan import NAME_SERVER, Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import Coverage
 from specs.vocabulary import Outcome
 
 TOPIC = "orders"
@@ -128,6 +131,8 @@ class Collector:
     total: Examination = field(default_factory=Examination)
     runs: int = 0
     events: int = 0
+    states: set[LaneState] = field(default_factory=set)  # abstract ones that some run reached
+    growth: list[int] = field(default_factory=list)  # how many they were after each run
     broken: Run | None = None
     other: Run | None = None  # the first run with a violation of a clause that was not wanted
     widest: Run | None = None  # the run in which most clauses were at stake
@@ -136,6 +141,13 @@ class Collector:
     def asked(self) -> Mapping[str, Any]:
         """Of every plan's configuration: what the profile says, and that without which a bug has no occasion."""
         return {**self.config, **(self.mutant.config if self.mutant is not None else {})}
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was reached; the number still grows when the last tenth of the runs added to it."""
+        before = self.growth[-1 - max(1, len(self.growth) // 10)] if len(self.growth) > 1 else 0
+        reached = self.growth[-1] if self.growth else 0
+        return Coverage(states=reached, runs=len(self.growth), new_at_the_end=reached - before)
 
     def take(self, run: Run) -> tuple[str, ...]:
         """Add a run; the wanted clauses that it refutes."""
@@ -176,6 +188,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.sent = 0
         self.is_manual = False
         self.mischief = ""
+        self.states: set[LaneState] = set()
 
     # ------------------------------------------------------------ the plan, as it is written
 
@@ -201,6 +214,7 @@ class ClusterMachine(RuleBasedStateMachine):
         """Time passes: at least a millisecond, so that what was just done comes before what follows."""
         with self.breaking():
             self.world.run_until(self.world.now_ms + max(1, ms))
+            self.states.update(lane_states(self.world))
 
     @contextmanager
     def breaking(self) -> Iterator[None]:
@@ -691,6 +705,12 @@ class ClusterMachine(RuleBasedStateMachine):
             return
         world, self.cluster = self.cluster, None
         plan = replace(self.plan, actions=tuple(self.actions), listener=tuple(self.decisions), until_ms=world.now_ms)
+        fresh = self.states - self.collector.states
+        self.collector.states |= fresh
+        self.collector.growth.append(len(self.collector.states))
+        target(float(len(fresh)), label="new abstract states")
+        for lease, flight in sorted({(state.lease, state.flight) for state in fresh}):
+            event(f"new: lease {lease}, {flight}")
         world.settle(plan.settle_ms)
         world.drain()
         rows = world.rows()

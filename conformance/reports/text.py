@@ -117,6 +117,15 @@ def check_lines(checks: Sequence[CheckView]) -> list[Text]:
     ]
 
 
+def coverage_lines(verdict: VerdictView) -> list[Text]:
+    """How much of what a cluster can meet the search has seen, and whether more runs would see more."""
+    coverage = verdict.coverage
+    if coverage is None:
+        return []
+    grows = f"{coverage.new_at_the_end} of them new in the last tenth" if coverage.new_at_the_end else "none new lately"
+    return [Text(f"reached: {coverage.states} abstract states in {coverage.runs} runs, {grows}", style="dim")]
+
+
 def _told(check: CheckView) -> str:
     return f"{check.id} {check.title}: {check.detail}" if check.detail else f"{check.id} {check.title}"
 
@@ -142,6 +151,7 @@ def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> 
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
+    parts += coverage_lines(verdict)
     parts.append(closing_line(verdict))
     return Group(*parts)
 

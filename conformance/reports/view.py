@@ -19,7 +19,7 @@ from specs.clauses.base import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
-from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, RunVerdict, Verdict
+from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, Coverage, RunVerdict, Verdict
 
 VERDICT_FILE = "verdict.json"
 _SHOWN_AS = "shown as "
@@ -88,6 +88,7 @@ class VerdictView:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     events: int | None = None
+    coverage: Coverage | None = None
 
     @property
     def exit_code(self) -> int:
@@ -138,6 +139,7 @@ def parse(
             raw=data,
             folder=folder,
             events=events,
+            coverage=Coverage(**data["coverage"]) if data.get("coverage") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HistoryError(f"{where} can't be read as a verdict: {type(error).__name__} {error}") from error

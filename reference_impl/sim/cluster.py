@@ -307,6 +307,10 @@ class Cluster:
     def is_paused(self, name: str) -> bool:
         return self._nodes[name].paused
 
+    def faults_between(self, a: str, b: str) -> list[str]:
+        """The kinds of the faults that the link between two nodes has now."""
+        return self._network.faults_between(a, b)
+
     def has_started(self, name: str) -> bool:
         return self._nodes[name].life > 0
 

@@ -336,6 +336,10 @@ class Network:
         elif kind == "hold":
             self._timeline.after(HOLD_MAX_MS, self._held_too_long, pair, fault)
 
+    def faults_between(self, a: str, b: str) -> list[str]:
+        """The kinds of the faults of the link, in the order in which they began."""
+        return [fault.kind for fault in self._links.get(pair_of(a, b), ())]
+
     def heal(self, a: str, b: str) -> None:
         """End all faults of the link."""
         pair = pair_of(a, b)

@@ -74,6 +74,8 @@ def verdict_schema() -> dict[str, Any]:
                 "met": {"type": "array", "items": check},
                 "clauses": {"type": "array", "items": clause},
                 "tool": {"type": "object", "additionalProperties": _TEXT},
-            }
+                "coverage": _object({"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT}),
+            },
+            ("coverage",),
         ),
     }

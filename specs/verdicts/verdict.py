@@ -89,7 +89,21 @@ def row_to_json(row: Row) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of a search: distinct abstract states in all runs, and how many of them the last tenth of the runs added."""
+
+    states: int
+    runs: int
+    new_at_the_end: int
+
+    def to_json(self) -> dict[str, int]:
+        return {"states": self.states, "runs": self.runs, "new_at_the_end": self.new_at_the_end}
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
+    """coverage: of a search by a machine; None for any other run."""
+
     verdict: RunVerdict
     info: RunInfo
     profile: str
@@ -98,6 +112,7 @@ class Verdict:
     faults: tuple[tuple[str, bool], ...] = ()
     cut: tuple[str, ...] = ()
     tool: Mapping[str, str] = field(default_factory=dict)
+    coverage: Coverage | None = None
 
     @property
     def exit_code(self) -> int:
@@ -122,6 +137,7 @@ class Verdict:
             "met": [{"id": c.id, "title": c.title, "ok": c.ok, "detail": c.detail} for c in self.met],
             "clauses": [judged.to_json() for judged in self.clauses],
             "tool": dict(self.tool),
+            **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
         }
 
 
