@@ -19,9 +19,9 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.machines.drawing import INDEPENDENT
+from conformance.reports.schemas import PROGRAM_SCHEMA
 from reference_impl.mutants import Mutant
 
-PROGRAM_SCHEMA = "inorder/program/v1"
 STEPS = 30
 SHRINK_RUNS = 300
 

@@ -18,7 +18,8 @@ LIST_SCHEMA = "inorder/list/v1"
 CASE_SCHEMA = "inorder/case/v1"
 MATRIX_SCHEMA = "inorder/mutants/v1"
 SHRINK_SCHEMA = "inorder/shrink/v1"
-NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA)
+PROGRAM_SCHEMA = "inorder/program/v1"
+NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA, PROGRAM_SCHEMA)
 
 
 @cache
@@ -34,6 +35,8 @@ def schema(name: str) -> dict[str, Any]:
         return matrix_schema()
     if name == SHRINK_SCHEMA:
         return shrink_schema()
+    if name == PROGRAM_SCHEMA:
+        return program_schema()
     raise SpecError(f"there is no schema of the name {name}")
 
 
@@ -54,6 +57,36 @@ def list_schema() -> dict[str, Any]:
                     "type": "object",
                     "anyOf": [{"required": ["name"]}, {"required": ["id"]}, {"required": ["verdict", "schema"]}],
                 },
+            },
+        },
+    }
+
+
+def program_schema() -> dict[str, Any]:
+    """What a machine wrote down, and what `replay` prints of it; draft 2020-12."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": PROGRAM_SCHEMA,
+        "title": "A program: the steps of a machine, in its words",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["schema", "machine", "mutant", "steps"],
+        "properties": {
+            "schema": {"const": PROGRAM_SCHEMA},
+            "machine": {"type": "string"},
+            "mutant": {"type": ["string", "null"], "description": "Whose cores ran; null for the reference."},
+            "steps": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["do", "args"],
+                    "properties": {"do": {"type": "string"}, "args": {"type": "object"}},
+                },
+            },
+            "disagreement": {
+                "type": ["string", "null"],
+                "description": "What was seen and what was allowed; null where system and model agree.",
             },
         },
     }
