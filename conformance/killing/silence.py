@@ -23,10 +23,13 @@ from conformance.cli.people import console
 from conformance.killing.matrix import begin_work
 from conformance.machines.cluster import Collector, Run
 from conformance.runner import run_machine
+from specs import profiles
 from specs.clauses.catalogue import all_clauses
 
 SHARE = 100
 """Plans of one task: a seed of its own, so that the result does not depend on the number of workers."""
+PROFILES = (*["reference"] * 7, "reference-concurrent", "reference-key-ordered", "reference-broadcast")
+"""One share after the other is of the next of these: how the groups of its plans consume."""
 AT_LEAST = 100
 """Of 10,000 plans, each clause must be at stake in so many."""
 
@@ -66,22 +69,26 @@ class Silence:
         return [clause for clause, count in self.counts.items() if count.plans < at_least]
 
 
-def listen(seed: int, plans: int) -> Silence:
-    """Some plans of one seed."""
+def listen(seed: int, plans: int, profile: str = PROFILES[0]) -> Silence:
+    """Some plans of one seed, and what is said of the clauses that the profile claims."""
     heard = Silence(counts={clause.id: Count() for clause in all_clauses()})
+    asked = profiles.load(profile)
+    claimed = {clause.id for clause in all_clauses() if asked.claim(clause.id).status == "claimed"}
 
     def take(run: Run) -> None:
         heard.plans += 1
         heard.events += run.events
         examination = run.examination
         for clause, tally in examination.tallies.items():
+            if clause not in claimed:
+                continue
             against = tally.violations + tally.possible
             heard.counts[clause].add(Count(int(tally.opportunities > 0), tally.opportunities, against))
             if against:
-                heard.broken.append(f"seed {seed}: {clause}: {tally.explanation}")
-        heard.broken += [f"seed {seed}: inadmissible: {reason}" for reason in examination.facts.broken]
+                heard.broken.append(f"{profile}, seed {seed}: {clause}: {tally.explanation}")
+        heard.broken += [f"{profile}, seed {seed}: inadmissible: {reason}" for reason in examination.facts.broken]
 
-    run_machine(Collector(lambda refuted: (), on_run=take), seed, plans)
+    run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
     return heard
 
 
@@ -89,7 +96,10 @@ def listen_long(
     seed: int, plans: int, workers: int = 2, told: Callable[[Silence], None] = lambda so_far: None
 ) -> Silence:
     """Plans of many seeds, `SHARE` of each, beginning with `seed`."""
-    shares = [(seed + number, min(SHARE, plans - done)) for number, done in enumerate(range(0, plans, SHARE))]
+    shares = [
+        (seed + number, min(SHARE, plans - done), PROFILES[number % len(PROFILES)])
+        for number, done in enumerate(range(0, plans, SHARE))
+    ]
     total = Silence()
     for heard in _all(shares, workers):
         total.add(heard)
@@ -98,14 +108,14 @@ def listen_long(
     return total
 
 
-def _all(shares: Sequence[tuple[int, int]], workers: int) -> Iterable[Silence]:
+def _all(shares: Sequence[tuple[int, int, str]], workers: int) -> Iterable[Silence]:
     if workers == 1 or len(shares) == 1:
-        for seed, plans in shares:
-            yield listen(seed, plans)
+        for share in shares:
+            yield listen(*share)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_work, initargs=(os.getpid(),)) as pool:
-        futures = [pool.submit(listen, seed, plans) for seed, plans in shares]
+        futures = [pool.submit(listen, *share) for share in shares]
         try:
             for future in as_completed(futures):
                 yield future.result()

@@ -25,6 +25,17 @@ def test_some_plans_and_nothing_against_any_of_them() -> None:
     assert heard.counts["LSE-1"].plans > 4
 
 
+def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One share after the other is of the next mode; each is held against what it claims."""
+    monkeypatch.setattr(silence, "SHARE", 6)
+    monkeypatch.setattr(silence, "PROFILES", silence.PROFILES[-3:])
+    heard = listen_long(2, 18, workers=1)
+    assert heard.broken == []
+    assert heard.counts["LSE-12"].plans > 0
+    assert heard.counts["ORD-11"].plans > 0
+    assert heard.counts["RTY-10"].plans > 0
+
+
 def test_the_counts_do_not_depend_on_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share has a seed of its own, whoever listens to it."""
     monkeypatch.setattr(silence, "SHARE", 3)
@@ -35,9 +46,9 @@ def test_it_hears_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same plans on a broken broker: the seed, the clause and the reason are named."""
     broken = load("expiry-ignored")
     make: Callable[..., Collector] = cluster.Collector
-    monkeypatch.setattr(silence, "Collector", lambda wanted, on_run: make(wanted, broken, on_run))
+    monkeypatch.setattr(silence, "Collector", lambda wanted, on_run, config: make(wanted, broken, on_run))
     heard = listen(3, 20)
-    assert any(reason.startswith("seed 3: LSE-1: ") for reason in heard.broken)
+    assert any(reason.startswith("reference, seed 3: LSE-1: ") for reason in heard.broken)
     assert heard.counts["LSE-1"].against > 0
 
 
