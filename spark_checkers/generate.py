@@ -288,6 +288,7 @@ class DeadLetters:
     message_id: list[str] = field(default_factory=list)
     stored: list[int] = field(default_factory=list)
     body: list[int] = field(default_factory=list)
+    key: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -440,7 +441,7 @@ class _Lane:
         rng = self.rng
         block = np.arange(len(offsets)) // MANUAL_BLOCK
         blocks = int(block[-1]) + 1 if len(offsets) else 0
-        rolls = rng.random(blocks) < (0.1 if rng.random() < 0.3 else 0.0)
+        rolls = rng.random(blocks) < (0.05 if rng.random() < 0.7 else 0.0)
         again = np.repeat(np.arange(blocks), 1 + rolls)
         sizes = np.bincount(block, minlength=blocks)[again]
         starts = np.repeat(again * MANUAL_BLOCK, sizes)
@@ -514,6 +515,7 @@ class _Lane:
         self.dead.message_id.extend(columns["message_id"].to_pylist())
         self.dead.stored.extend((end - 50).tolist())
         self.dead.body.extend(self.messages.body[calls.offset[lost]].tolist())
+        self.dead.key.extend(self.messages.key_words[key] for key in self.messages.key[calls.offset[lost]].tolist())
 
     def _pulls(self, calls: _Calls, cut: int, me: Mapping[str, Any], start: int) -> tuple[int, int]:
         """A pull for every 32 messages, every fourth with a commit; returns (end, value) of the last commit."""
@@ -688,6 +690,8 @@ def _dead_letter_queues(
             "message_id": message_ids(f"{broker}D", np.arange(len(mine), dtype=np.int64)),
             "origin_id": pa.array([dead.message_id[place] for place in mine], pa.string()),
             "body_hash": body[mine],
+            "sharding_key": (np.arange(len(mine), dtype=np.int64), [dead.key[place] for place in mine]),
+            "view": TOPIC,
         }
         _drain(sheet, now, stored[mine], columns, len(mine))
         yield QueueTable(-1, broker, sheet.table(run, stride, (count + index) * ROOM))
@@ -718,7 +722,7 @@ class Planting:
     """Plants one change into one queue of a generated history, and lets the file be cut there."""
 
     def __init__(self, mutant: Mutant, info: RunInfo, queue: int, edge: str = "none") -> None:
-        self._mutant = mutant
+        self.mutant = mutant
         self._info = info
         self._queue = queue  # or a later one
         self._edge = edge
@@ -729,7 +733,7 @@ class Planting:
             return each.table, Cuts()
         rows = list(rows_of_table(each.table))
         try:
-            planted = plant(self._mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
+            planted = plant(self.mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
         except UsageError:
             return each.table, Cuts()  # the next queue may have a place
         self.about = planted.about
@@ -740,9 +744,9 @@ class Planting:
         return table, Cuts(groups=(cut,)) if self._edge == "group" else Cuts()
 
     def _wants(self, each: QueueTable) -> bool:
-        if self._mutant.dead_letters:
+        if self.mutant.dead_letters:
             return each.number == -1
-        if self._mutant.by_hand:
+        if self.mutant.by_hand:
             return each.number % MANUAL_EVERY == 1
         # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
         return each.number >= self._queue and each.number % MANUAL_EVERY != 1
@@ -778,6 +782,8 @@ def generate(
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
     info = run_info(seed, events)
+    if isinstance(change, Planting):
+        info = change.mutant.under(info)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
     writer = HistoryWriter(folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group)

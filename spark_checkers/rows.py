@@ -38,7 +38,7 @@ MS = 1000
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 LEVELS: tuple[Level, ...] = tuple(Level)
-_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT)
+_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD)
 _FRAMES_TWICE = "duplicate "
 
 
@@ -58,6 +58,7 @@ class RunContext:
     broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
     left: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when a shutdown began, in µs
+    lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -68,6 +69,7 @@ class RunContext:
         broker_paused: dict[str, list[tuple[int, int]]] = {}
         deaths: dict[str, list[tuple[int, int]]] = {}
         left: dict[str, list[tuple[int, int]]] = {}
+        lanes: dict[str, dict[Any, int]] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
@@ -87,7 +89,14 @@ class RunContext:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
                 twice = min(twice, row.seq_begin)
-        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left)
+            elif row.kind is Kind.ADD and row.client_id:
+                lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
+        first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
+        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first)
+
+    def has_threads(self, client: str, now: int) -> bool:
+        """Has the client at least twice as many threads as it had added lanes up to `now`?"""
+        return 2 * bisect_right(self.lanes.get(client, ()), now) <= self.info.config.threads
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker crash at a seq in (after, until]?"""

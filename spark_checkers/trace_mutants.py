@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -148,7 +148,7 @@ class Mutant:
 
     generated: whether generated histories have a place for it; recorded ones have. dead_letters: planted into the
     dead-letter queues. by_hand: into the lanes of a group in manual mode. consumed: the mode and the model of the
-    histories that have a place for it.
+    histories that have a place for it. config: what the run's configuration is said to have been.
     """
 
     name: str
@@ -159,6 +159,11 @@ class Mutant:
     generated: bool = True
     by_hand: bool = False
     consumed: tuple[str, str] = ("orderly", "clustering")
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def under(self, info: RunInfo) -> RunInfo:
+        """The run's description as the changed history has it."""
+        return replace(info, config=replace(info.config, **self.config)) if self.config else info
 
 
 def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
@@ -737,6 +742,62 @@ def failed_dead_letter_skipped(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
 
+def _grant(trace: Trace, like: Row, answered_us: int, until_us: int) -> Row | None:
+    """The last grant of a row's client that was answered by then, if it is fresh until then and nothing undid it."""
+    lane = [row for row in trace.lanes[like.lane] if row.client_id == like.client_id]
+    found = [row for row in trace.locks(like.lane) if row.client_id == like.client_id]
+    found = [row for row in found if row.ended_us is not None and row.ended_us <= answered_us]
+    if not found or found[-1].started_us + trace.info.config.client_lease_ms * MS < until_us:
+        return None
+    undone = (row for row in lane if row.kind is Kind.UNLOCK or row.outcome is Outcome.REFUSED)
+    return (
+        found[-1] if all(row.started_us > until_us or row.seq_begin < found[-1].seq_begin for row in undone) else None
+    )
+
+
+def _until_drop(rows: Sequence[Row]) -> float:
+    """When an incarnation was dropped."""
+    return next((row.seq_begin for row in rows if row.kind is Kind.DROP), float("inf"))
+
+
+def suspended_for_ever(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """No call follows a suspended one until the lease is renewed, long after."""
+    config = trace.info.config
+    for rows in trace.works:
+        calls = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
+        for row in calls:
+            used_up = 0 <= config.max_reconsume_times <= (row.reconsume_times or 0)
+            if row.outcome not in LISTENER_SUSPENDS or row.suspend_ms is None or used_up or row.ended_us is None:
+                continue
+            due_us = row.ended_us + row.suspend_ms * MS
+            until_us = due_us + config.schedule_slack_ms * MS
+            lock = _grant(trace, row, due_us - MS, until_us + MS)
+            later = [r for r in trace.locks(row.lane) if r.client_id == row.client_id and r.started_us > until_us]
+            if lock is not None and later and later[0].seq_begin < _until_drop(rows):
+                gone = [r.seq_begin for r in calls if row.seq_begin < r.seq_begin < later[0].seq_begin]
+                about = (row.seq_begin, later[0].seq_begin)
+                yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+
+
+def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """No call follows a dead letter for longer than the bound, though (as is said now) the messages were there."""
+    works = {(rows[0].lane, rows[0].incarnation): rows for rows in trace.works}
+    for last, letter, _after in _given_up(trace):
+        rows = works[letter.lane, letter.incarnation]
+        until_us = (letter.ended_us or 0) + trace.info.config.schedule_slack_ms * MS
+        calls = [r for r in rows if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.seq_begin > letter.seq_begin]
+        late = next((r for r in calls if r.kind is Kind.DELIVER and r.started_us > until_us), None)
+        answered = [r for r in rows if r.kind is Kind.PULL and r.seq_end is not None and r.outcome is Outcome.OK]
+        pulls = [r for r in answered if r.value is not None and (r.seq_end or 0) < (letter.seq_end or 0)]
+        lock = _grant(trace, letter, (letter.ended_us or 0) - MS, until_us)
+        if late is None or not pulls or lock is None or not last.reconsume_times:
+            continue
+        change = {pulls[-1].seq_begin: {"value": (late.queue_offset or 0) + 1}}
+        gone = [r.seq_begin for r in calls if r.seq_begin < late.seq_begin]
+        about = (letter.seq_begin, late.seq_begin)
+        yield lambda c=change, g=gone, a=about: Trace(trace.changed(c).rows, trace.info).without(g, a)  # type: ignore[misc]
+
+
 def second_try_arrives(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for last, letter, _after in _given_up(trace):
         failed = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
@@ -785,6 +846,56 @@ def dead_letter_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
             ],
             [r.seq_begin],
         )
+
+
+def changed_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for _marker, row in _dead_reads(trace):
+        if row.body_hash is not None:
+            change = {row.seq_begin: {"body_hash": row.body_hash + 1}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def another_origin(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for _marker, row in _dead_reads(trace):
+        if row.body_hash is not None:
+            change = {row.seq_begin: {"view": f"{trace.info.run}-topic"}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def dead_letters_reversed(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """All of them, so that those of one lane are among them."""
+    queues: dict[Any, list[Row]] = {}
+    for _marker, row in _dead_reads(trace):
+        queues.setdefault(row.queue, []).append(row)
+    kept = ("message_id", "origin_id", "sharding_key", "body_hash", "tags", "reconsume_times", "wall_us", "view")
+    for rows in queues.values():
+        if len(rows) > 3:
+            there = reversed([{name: getattr(row, name) for name in kept} for row in rows])
+            changes = {row.seq_begin: columns for row, columns in zip(rows, there, strict=True)}
+            about = (rows[0].seq_begin, rows[-1].seq_begin)
+            yield lambda c=changes, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def copy_in_its_own_topic(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """Before the end of the queue is read, a copy of a given-up message lies there."""
+    last: dict[Any, Row] = {}
+    for row in trace.of(Kind.READ):
+        if row.queue_offset is not None and not is_copy_topic(row.topic):
+            last[row.queue] = row
+    for _last, letter, _after in _given_up(trace):
+        read = last.get(letter.queue)
+        if read is not None and read.seq_begin > (letter.seq_end or 0):
+            columns = {"message_id": f"{letter.message_id}-copy", "origin_id": letter.message_id, "body_hash": None}
+            place = {"queue_offset": (read.queue_offset or 0) + 1, "key_seq": None}
+            yield lambda r=read, c={**columns, **place}: trace.with_more(  # type: ignore[misc]
+                [trace.another(r, r, 1, **c)], [r.seq_begin]
+            )
+
+
+def given_up_without_limit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for _last, letter, after in _given_up(trace):
+        about = (letter.seq_begin, after.seq_begin)
+        yield lambda a=about: Planted(trace.rows, a)  # type: ignore[misc]
 
 
 def slow_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1289,17 +1400,24 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
     Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
     Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),
+    Mutant("suspended-for-ever", "RTY-2", "a suspended message never comes again", suspended_for_ever),
     Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),
     Mutant("start-before-suspended", "RTY-4", "a call starts before the suspended message", start_before_suspended),
     Mutant("given-up-too-soon", "RTY-5", "a message is given up one delivery too soon", given_up_too_soon),
     Mutant("throw-as-success", "RTY-7", "the lane goes on after a throw", throw_taken_for_success),
+    Mutant("no-limit", "RTY-8", "the run had no limit", given_up_without_limit, config={"max_reconsume_times": -1}),
     Mutant("rollback-counted", "RTY-9", "a replayed message was counted", rollback_counted, by_hand=True),
     Mutant("counted-on", "RTY-11", "a new owner counts from where the old one stopped", counted_on),
     Mutant("lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True),
     Mutant("dead-letter-twice", "DLQ-2", "a dead letter is there twice", dead_letter_twice, dead_letters=True),
     Mutant("given-up-comes-back", "DLQ-3", "a given-up message is delivered again", given_up_comes_back),
+    Mutant("dead-letters-reversed", "DLQ-4", "dead letters lie the other way round", dead_letters_reversed, True),
+    Mutant("changed-dead-letter", "DLQ-5", "a dead letter has another body", changed_dead_letter, dead_letters=True),
+    Mutant("another-origin", "DLQ-5", "a dead letter names another topic", another_origin, dead_letters=True),
     Mutant("failed-letter-skipped", "DLQ-6", "a dead letter is refused, the lane goes on", failed_dead_letter_skipped),
     Mutant("slow-dead-letter", "DLQ-7", "a dead letter was stored late", slow_dead_letter, dead_letters=True),
+    Mutant("copy-in-its-topic", "DLQ-8", "a copy of a given-up message lies in its topic", copy_in_its_own_topic),
+    Mutant("lane-stands-still", "DLQ-9", "the lane waits after a message was given up", lane_stands_still),
     Mutant("commit-past-unfinished", "CMT-1", "a commit passes a running message", commit_past_unfinished),
     Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),
     Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),

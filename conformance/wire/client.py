@@ -363,6 +363,7 @@ def read_fields(message: StoredMessage) -> dict[str, Any]:
         "tags": message.tags,
         "delay_level": int(delay) if delay and delay.lstrip("-").isdigit() else None,
         "wall_us": message.store_ms * 1000,
+        "view": message.properties.get(PROPERTY_RETRY_TOPIC) if copy else None,
     }
 
 

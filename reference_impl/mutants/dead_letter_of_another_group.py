@@ -10,7 +10,7 @@ from reference_impl.core.broker.log import Draft
 NAME = "dead-letter-of-another-group"
 BUG = "B-45: a dead letter lands elsewhere"
 SOURCE = "RocketMQ issues 10405, 10408 and 10624 (2026, open): there on another broker"
-KILLED_BY = "DLQ-1"
+KILLED_BY = "DLQ-8"
 INNER_PRODUCER = "CLIENT_INNER_PRODUCER"
 
 

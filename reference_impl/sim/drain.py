@@ -2,7 +2,8 @@
 
 One marker row for each queue (kind READ, no offset, value = the offset up to which it was read) that begins before
 the first read and ends after the last, and one row for each message found. `wall_us` of a message's row is when
-the broker stored it. Rows of a retry or dead-letter topic carry the group that it belongs to.
+the broker stored it. Rows of a retry or dead-letter topic carry the group that it belongs to, and as `view` the
+topic that the copy names as its origin's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reference_impl.core.io import Closed, Effect, Opened, Received, Send
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
-from reference_impl.protocol.message import StoredMessage, decode_all
+from reference_impl.protocol.message import PROPERTY_RETRY_TOPIC, StoredMessage, decode_all
 from specs.history.journal import MemoryRecorder
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome, dead_letter_topic
 
@@ -93,4 +94,5 @@ def _found(message: StoredMessage, broker: Broker) -> dict[str, Any]:
         "body_hash": zlib.crc32(message.body),
         "tags": message.tags,
         "wall_us": message.store_ms * 1000,
+        "view": message.properties.get(PROPERTY_RETRY_TOPIC) if group_of(message.topic) is not None else None,
     }

@@ -149,7 +149,8 @@ class Finding:
 
 @dataclass(slots=True)
 class Context:
-    """What all judges may know of the run so far: deaths, departures, pauses, clock steps, frames that come twice.
+    """What all judges may know of the run so far: deaths, departures, pauses, clock steps, frames that come twice,
+    and which lanes each client has begun to work on.
 
     Kept by the engine, in the total order, before the judges see the same event.
     """
@@ -164,6 +165,7 @@ class Context:
     clock_stepped: Row | None = None
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
+    lanes: dict[str, set[KeyValue]] = field(default_factory=dict)  # of a client: every lane that it ever added
 
     @property
     def config(self) -> Config:
@@ -189,8 +191,14 @@ class Context:
                 self.clock_stepped = row
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
                 self.frames_twice = row
+            case Kind.ADD if row.client_id:
+                self.lanes.setdefault(row.client_id, set()).add(row.lane)
             case _:
                 pass
+
+    def has_threads(self, client_id: str | None) -> bool:
+        """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
+        return 2 * len(self.lanes.get(client_id or "", ())) <= self.config.threads
 
     def broker_died_since(self, broker: str | None, row: Row) -> bool:
         """Did the broker crash at or after the begin of `row`?"""
@@ -208,6 +216,7 @@ class Context:
             known.clear()
         self.broker_paused.clear()
         self.broker_deaths.clear()
+        self.lanes.clear()
         self.clock_stepped = self.frames_twice = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:
@@ -221,7 +230,7 @@ class Context:
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
 
-CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
+CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD})
 
 
 class Judge:

@@ -396,15 +396,18 @@ class _History:
             found = [(f"m{queue}-{offset}", None) for offset in range(self.sent[queue] + 1)]
         else:
             for number, (its, message) in enumerate(self.dead):
-                if its == group:
+                if its == group or self._pick(range(12)) == 0:
                     found.extend([(f"d{number}", message)] * self._pick((0, 1, 1, 1, 2)))
         begin, self.now = self.now, self.now + MS
         for offset, (message, origin) in enumerate(found):
             if self._pick(range(8)) == 0:
                 continue
+            if origin is not None and self._pick(range(6)) == 0:
+                message, origin = origin, None
             fields = {
                 **where,
                 **who,
+                "view": self._pick((None, "orders", "orders", "bills")) if group is not None else None,
                 "queue_offset": offset + self._pick((0, 0, 0, 0, 0, 1)),
                 "message_id": None if self._pick(range(20)) == 0 else message,
                 "origin_id": origin,

@@ -23,7 +23,8 @@ SMALL = 8_000
 GENERATED = [name for name, mutant in {**DEFECTS, **LOOKALIKES}.items() if mutant.generated]
 AT_STAKE = {
     *("ORD-2", "ORD-3", "ORD-4", "ORD-5", "ORD-7", "ORD-8", "ORD-9", "ORD-10", "ORD-12"),
-    *("LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-8", "RTY-1", "RTY-3", "RTY-5", "DLQ-1", "DLQ-2", "DLQ-7"),
+    *("LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-8", "RTY-1", "RTY-2", "RTY-3", "RTY-4", "RTY-5", "RTY-7", "RTY-9"),
+    *("DLQ-1", "DLQ-2", "DLQ-3", "DLQ-4", "DLQ-5", "DLQ-7", "DLQ-8", "DLQ-9"),
     *("CMT-1", "CMT-2", "CMT-4", "CMT-5", "SND-1", "SND-2"),
 }
 """What every generated history puts at stake; the size, the seed and a planted defect may add to it."""

@@ -73,6 +73,7 @@ def test_both_judges_agree_on_a_recorded_history(consumed: tuple[str, str]) -> N
 def test_a_defect_of_a_recorded_history_breaks_the_clause_that_it_names(mutant: Mutant) -> None:
     info, rows = recorded(*mutant.consumed)
     changed = plant(mutant, spread(rows), info, seed=1).rows
+    info = mutant.under(info)
     found = by_twins(changed, info, all_twins())
     assert found == by_python(changed, info, all_clauses())
     assert found[mutant.clause or ""][1]

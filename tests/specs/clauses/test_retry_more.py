@@ -105,9 +105,137 @@ REFUTED = {
         """,
         [(3, 5)],
     ),
+    "RTY-2: it never comes again, and the lane is dropped in the end": (
+        "RTY-2",
+        """
+        0ms         alice  adds      LANE  value=17
+        1ms..2ms    alice  locks     LANE  ok
+        10ms..20ms  alice  delivers  LANE  offset=17 id=m17 suspend=100 threw
+        2000ms      alice  drops     LANE
+        """,
+        [(1, 2, 3, 4)],
+    ),
+    "RTY-2: not after a dead letter that failed": (
+        "RTY-2",
+        """
+        config max_reconsume_times=0
+        0ms             alice  adds          LANE  value=17
+        1ms..2ms        alice  locks         LANE  ok
+        10ms..20ms      alice  delivers      LANE  offset=17 id=m17 rt=0 suspend=100 suspend
+        21ms..3021ms    alice  dead-letters  LANE  offset=17 id=m17 rt=0 unknown
+        4200ms..4300ms  alice  delivers      LANE  offset=17 id=m17 rt=1 success
+        """,
+        [(1, 2, 3, 4, 5)],
+    ),
+    "RTY-2: the renewal of the lease shows that the client lives": (
+        "RTY-2",
+        """
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 mode=manual suspend=100 rollback
+        20000ms         alice  locks     LANE  ok
+        20001ms         alice  delivers  LANE  offset=17 id=m17 mode=manual commit
+        """,
+        [(1, 2, 3, 4)],
+    ),
+    "DLQ-9: two messages were there": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=1
+        0ms..5ms        alice  locks         LANE  ok
+        6ms..9ms        alice  pulls         LANE  offset=17 value=19 ok
+        6000ms..6009ms  alice  pulls         LANE  offset=19 value=19 ok
+        8010ms..8020ms  alice  delivers      LANE  offset=17 id=m17 rt=1 threw
+        8021ms..8022ms  alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
+        9023ms..9024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+        [(1, 2, 4, 5, 6)],
+    ),
 }
 
 EXCUSED = {
+    "RTY-2: the client was paused": (
+        "RTY-2",
+        """
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
+        30ms..5000ms    alice  pauses    -
+        5001ms..5002ms  alice  delivers  LANE  offset=17 id=m17 success
+        """,
+    ),
+    "RTY-2: the lease was refused in between": (
+        "RTY-2",
+        """
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
+        30ms..35ms      alice  locks     LANE  refused
+        5001ms..5002ms  alice  delivers  LANE  offset=17 id=m17 success
+        """,
+    ),
+    "RTY-2: fewer threads than lanes may need": (
+        "RTY-2",
+        """
+        config threads=1
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
+        5001ms..5002ms  alice  delivers  LANE  offset=17 id=m17 success
+        """,
+    ),
+    "RTY-2: the lane was dropped before": (
+        "RTY-2",
+        """
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
+        90ms            alice  drops     LANE
+        5001ms..5002ms  alice  locks     LANE  ok
+        """,
+    ),
+    "RTY-2: it may have been given up unseen": (
+        "RTY-2",
+        """
+        config max_reconsume_times=0
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 rt=0 suspend=100 suspend
+        5001ms..5002ms  alice  delivers  LANE  offset=18 id=m18 success
+        """,
+    ),
+    "RTY-2: the client shuts down": (
+        "RTY-2",
+        """
+        0ms             alice  adds      LANE  value=17
+        1ms..2ms        alice  locks     LANE  ok
+        10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
+        50ms..6000ms    alice  leaves    billing
+        5001ms          alice  drops     LANE
+        """,
+    ),
+    "DLQ-9: the lease had run out": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=1
+        0ms..5ms          alice  locks         LANE  ok
+        6ms..9ms          alice  pulls         LANE  offset=17 value=19 ok
+        29010ms..29020ms  alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
+        29021ms..29022ms  alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
+        33023ms..33024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+    ),
+    "DLQ-9: at its first delivery the lane may have had its thread for long": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=0
+        0ms..5ms        alice  locks         LANE  ok
+        6ms..9ms        alice  pulls         LANE  offset=17 value=19 ok
+        10ms..20ms      alice  delivers      LANE  offset=17 id=m17 rt=0 suspend
+        21ms..22ms      alice  dead-letters  LANE  offset=17 id=m17 rt=0 ok
+        2023ms..2024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+    ),
     "ORD-3: nobody recorded dead letters, and the retries were used up": (
         "ORD-3",
         """

@@ -20,11 +20,11 @@ from specs.errors import UsageError
 LIMIT_MS = 60_000
 
 
-def give_up(wire: Any) -> None:
-    """A consumer with a live lock gives the message m1 up after three retries."""
+def give_up(wire: Any, message: str = "m1") -> None:
+    """A consumer with a live lock gives the message up after three retries."""
     wire.lock("alice", 0)
-    wire.send(b"m", properties={"UNIQ_KEY": "m1"})
-    properties = {"UNIQ_KEY": "m2", "ORIGIN_MESSAGE_ID": "m1", "RETRY_TOPIC": "orders", "DELAY": "6"}
+    wire.send(b"m", properties={"UNIQ_KEY": message})
+    properties = {"UNIQ_KEY": f"{message}-copy", "ORIGIN_MESSAGE_ID": message, "RETRY_TOPIC": "orders", "DELAY": "6"}
     answer = wire.send(b"m", topic="%RETRY%billing", properties=properties, reconsume_times=4, max_reconsume_times=3)
     assert answer.code == 0
     wire.topic("%DLQ%billing", 1)
@@ -105,6 +105,12 @@ def owner_disconnects(wire: Any) -> Any:
 
 def dead_letters(wire: Any) -> Any:
     give_up(wire)
+    return [message.origin_id for message in wire.messages("%DLQ%billing")]
+
+
+def order_of_two_dead_letters(wire: Any) -> Any:
+    give_up(wire)
+    give_up(wire, "n1")
     return [message.origin_id for message in wire.messages("%DLQ%billing")]
 
 
@@ -247,6 +253,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "dead-letter-lost": dead_letters,
     "delay-of-the-level-below": delayed_message_before_its_time,
     "restart-releases-what-waits": delayed_message_after_a_restart,
+    "dead-letter-loses-its-origin": dead_letters,
+    "dead-letters-swapped": order_of_two_dead_letters,
     "dead-letter-returns-as-new": messages_after_giving_up,
     "dead-letter-stored-twice": dead_letters,
     "dead-letter-waits-for-delay-level": dead_letters,

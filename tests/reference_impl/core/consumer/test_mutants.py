@@ -259,6 +259,22 @@ def counter_of_a_lane_that_came_back(make: Make) -> object:
     return b.of(Kind.DELIVER)[-1].rows[0]["reconsume_times"]
 
 
+def copies_after_twenty_tries(make: Make) -> object:
+    b = with_messages(make, 1)
+    for _ in range(20):
+        if b.calls:
+            b.returns(Outcome.SUSPEND, suspend_ms=10)
+            b.advance(10)
+    return len(b.sent)
+
+
+def call_after_a_dead_letter(make: Make) -> object:
+    b = with_messages(make, 2, max_reconsume_times=0)
+    b.returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    return b.offsets
+
+
 def calls_after_a_dead_letter(make: Make) -> object:
     b = with_messages(make, 1, max_reconsume_times=0)
     b.returns(Outcome.SUSPEND)
@@ -484,6 +500,10 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "handover-persists-last": (order_of_a_handover, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
     "suspended-batch-back-in-part": (calls_after_a_suspended_batch, [0, 1, 2], [2]),
     "counter-survives-the-lane": (counter_of_a_lane_that_came_back, 0, 1),
+    "no-limit-means-sixteen": (copies_after_twenty_tries, 0, 1),
+    "no-limit-compared-as-number": (copies_after_twenty_tries, 0, 1),
+    "retried-every-five-seconds": (pause_after(500), [500], [5_000]),
+    "given-up-lane-stands-still": (call_after_a_dead_letter, [1], []),
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "handover-reports-nothing": (commits_at_a_handover, [1], []),
     "newest-first": (first_of_three, [0], [2]),

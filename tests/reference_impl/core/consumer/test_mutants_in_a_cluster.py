@@ -179,6 +179,14 @@ def taken_away_and_given_back() -> Plan:
     return sorting_first(plan)
 
 
+def giving_one_up() -> Plan:
+    return answering(ListenerRule(Outcome.SUSPEND, 10, number=3))
+
+
+def suspending_twenty_times() -> Plan:
+    return answering(ListenerRule(Outcome.SUSPEND, 10, number=3, delivery_max=20))
+
+
 def another_leaves() -> Action:
     return Action(5_000, "stop", {"client": "b1"})
 
@@ -222,6 +230,9 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "unlock-while-listener-runs": taken_away_during_a_long_call,
     "dead-letter-failure-ignored": dead_letter_unanswered,
     "committed-before-the-dead-letter": dead_letter_unanswered,
+    "given-up-lane-stands-still": giving_one_up,
+    "no-limit-means-sixteen": suspending_twenty_times,
+    "no-limit-compared-as-number": suspending_twenty_times,
     "counter-survives-the-lane": taken_away_and_given_back,
 }
 

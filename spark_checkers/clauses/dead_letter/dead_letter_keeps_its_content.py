@@ -1,0 +1,84 @@
+"""DLQ-5 over columns: per message, its dead letters against the first row that shows it whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """A dead letter that was read whole shows what its message showed."""
+    body = rows.number("body_hash")
+    reads = positions((body != NONE) & dead_reads(rows) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+    if not len(reads):
+        return
+    message, count = dense(rows.run, rows.source)
+    original = _originals(rows, message, count, rows.end[reads], message[reads])
+    known = original >= 0
+    findings.at_stake(reads[known])
+    other = known.copy()
+    other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(rows, original[known], reads[known])
+    findings.violated(original[other], reads[other])
+    _nameless(rows, findings, reads[~other], message)
+
+
+def _originals(rows: Rows, message: Ints, count: int, until: Ints, wanted: Ints) -> Ints:
+    """For each of these messages: where it was first shown whole, -1 if not before `until` or not always the same."""
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    whole = (rows.number("body_hash") != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    shown = positions(whole & rows.are(Kind.SEND, Kind.DELIVER))
+    shown = shown[np.argsort(rows.begin[shown], kind="stable")]
+    first = np.full(count, -1, np.int64)
+    first[message[shown[::-1]]] = shown[::-1]
+    another = np.full(count, NEVER, np.int64)
+    others = shown[_differs(rows, shown, first[message[shown]])] if len(shown) else shown
+    np.minimum.at(another, message[others], rows.begin[others])
+    found = first[wanted]
+    fine = (found >= 0) & (rows.begin[found] < until) & (another[wanted] > until)
+    return np.where(fine, found, -1)
+
+
+def _differs(rows: Rows, place: Ints, other: Ints) -> Mask:
+    different = np.zeros(len(place), np.bool_)
+    for column in (rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")):
+        different |= column[place] != column[other]
+    return different
+
+
+def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
+    """Does the dead letter name another topic than its message's?"""
+    topics, views = rows.words("topic"), rows.words("view")
+    named = np.asarray([*(topics.index(view) if view in topics else NEVER for view in views), NO_TEXT], np.int64)
+    view = rows.text("view")[read]
+    different: Mask = (view != NO_TEXT) & (named[view] != rows.text("topic")[original])
+    return different
+
+
+def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints) -> None:
+    """Dead letters that a recorded client sent, and that name no origin."""
+    reads = reads[rows.text("origin_id")[reads] == NO_TEXT]
+    reads = np.asarray([row for row in reads.tolist() if rows.config_of(row).dialect != "4.9"], np.int64)
+    if not len(reads):
+        return
+    letters = positions(rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+    letters = letters[np.argsort(rows.end[letters], kind="stable")]
+    first: dict[tuple[int, int], int] = {}
+    for letter, group in zip(letters.tolist(), group_of(rows, letters).tolist(), strict=True):
+        first.setdefault((int(message[letter]), group), letter)
+    for read, group in zip(reads.tolist(), group_of(rows, reads).tolist(), strict=True):
+        sent = first.get((int(message[read]), group))
+        if sent is not None and rows.end[sent] <= rows.end[read]:
+            findings.violation([sent, read])
+
+
+TWIN = Twin(
+    "DLQ-5",
+    ("message_id", "origin_id", "outcome", "body_hash", "tags", "sharding_key", "view"),
+    kernel,
+)
+find = TWIN.find

@@ -1,0 +1,106 @@
+"""DLQ-9 over columns: only the call after a dead letter is looked at."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
+
+THREAD_US = 60_000 * MS
+
+
+class Work:
+    """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
+
+    __slots__ = ("last", "letter", "lock", "pulls")
+
+    def __init__(self) -> None:
+        self.last: Op | None = None
+        self.letter: Op | None = None
+        self.lock: Op | None = None
+        self.pulls: list[Op] = []
+
+
+class Lane(Machine):
+    """Works by incarnation, last grants by client."""
+
+    __slots__ = ("counts", "locks", "works")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.locks: dict[int, Op] = {}
+        self.works: dict[int, Work] = {}
+        self.counts = self.config.batch == 1 and not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+    def _work(self, name: int) -> Work:
+        found = self.works.get(name)
+        if found is None:
+            found = self.works[name] = Work()
+        return found
+
+    def takes(self, stretch: Stretch) -> bool:
+        work = self._work(stretch.first.incarnation)
+        if work.letter is not None:
+            return False
+        work.last = stretch.last
+        for pull in self.inside:
+            self.begins(pull)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.kind in (Kind.ADD, Kind.DROP):
+            self.works.pop(op.incarnation, None)
+        elif op.kind is Kind.UNLOCK:
+            self._lost(op)
+        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
+            if op.outcome is Outcome.OK and op.end < NEVER and op.value != NONE:
+                self._work(op.incarnation).pulls.append(op)
+        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT:
+            work = self._work(op.incarnation)
+            if work.last is not None and work.letter is not None and work.lock is not None:
+                self._next(work, work.last, work.letter, work.lock, op)
+            work.last, work.letter, work.lock = op, None, None
+
+    def _next(self, work: Work, last: Op, letter: Op, lock: Op, op: Op) -> None:
+        pull: Op | None = None
+        for each in sorted(work.pulls, key=lambda each: each.end):
+            if each.end < letter.end and (pull is None or each.value > pull.value):
+                pull = each
+        work.pulls = [] if pull is None else [each for each in work.pulls if each.end >= pull.end]
+        until = letter.ended + self.config.schedule_slack_ms * MS
+        if pull is None or not last.offset < op.offset < pull.value:
+            return
+        if lock.started + self.config.client_lease_ms * MS < until or until > last.started + THREAD_US:
+            return
+        if self.paused_since(op.client, last.started) or self.leaving(op.client):
+            return
+        self.stakes += 1
+        if op.started > until:
+            self.found(last, letter, lock, pull, op)
+
+    def _lost(self, op: Op) -> None:
+        self.locks.pop(op.client, None)
+        for work in self.works.values():
+            if work.lock is not None and work.lock.client == op.client:
+                work.lock = None
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.LOCK:
+            if op.outcome is Outcome.OK:
+                self.locks[op.client] = op
+            elif op.outcome is Outcome.REFUSED:
+                self._lost(op)
+        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.incarnation != NO_TEXT and self.counts:
+            work = self._work(op.incarnation)
+            last = work.last
+            in_vain = last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual
+            if last is not None and in_vain and last.offset == op.offset and last.reconsume > 0:
+                work.letter, work.lock = op, self.locks.get(op.client)
+
+
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET)
+TWIN = Twin("DLQ-9", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)))
+find = TWIN.find

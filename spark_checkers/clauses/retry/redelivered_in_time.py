@@ -1,0 +1,116 @@
+"""RTY-2 over columns: a stretch is passed over where no suspended batch waits."""
+
+from __future__ import annotations
+
+from spark_checkers.clauses.retry.no_redelivery_before_suspend import wait_ms
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+
+
+class Waiting:
+    """A suspended batch of one incarnation: when it is due (NEVER: a dead letter decides), under which grant."""
+
+    __slots__ = ("add", "due", "letter", "lock", "op")
+
+    def __init__(self, add: Op, op: Op) -> None:
+        self.add = add
+        self.op = op
+        self.due = NEVER
+        self.letter: Op | None = None
+        self.lock: Op | None = None
+
+
+class Lane(Machine):
+    """The last grant of each client, and what waits to come again."""
+
+    __slots__ = ("adds", "locks", "slack", "waiting")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.adds: dict[int, Op] = {}
+        self.locks: dict[int, Op] = {}
+        self.waiting: dict[int, Waiting] = {}
+        self.slack = self.config.schedule_slack_ms * MS
+
+    def takes(self, stretch: Stretch) -> bool:
+        return stretch.first.incarnation not in self.waiting
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.waiting.clear()
+        elif op.kind is Kind.ADD:
+            self.adds[op.incarnation] = op
+            self.waiting.pop(op.incarnation, None)
+        elif op.kind in (Kind.DELIVER, Kind.DROP):
+            waiting = self.waiting.pop(op.incarnation, None)
+            if waiting is not None:
+                self._seen(waiting, op)
+        elif op.kind is Kind.DEAD_LETTER:
+            if op.incarnation in self.waiting:
+                self.waiting[op.incarnation].due = NEVER
+        elif op.kind is Kind.LOCK:
+            for name, waiting in list(self.waiting.items()):
+                if waiting.op.client == op.client and op.started > waiting.due + self.slack:
+                    del self.waiting[name]
+                    self._seen(waiting, op)
+        elif op.kind is Kind.UNLOCK:
+            self._lost(op)
+
+    def _seen(self, waiting: Waiting, op: Op) -> None:
+        lock, client = waiting.lock, waiting.op.client
+        if waiting.due == NEVER or lock is None:
+            return
+        until = waiting.due + self.slack
+        kept = lock.started + self.config.client_lease_ms * MS >= until
+        there = not self.paused_since(client, waiting.op.started) and not self.leaving(client)
+        if not kept or not there or self.client_died_since(client, waiting.op):
+            return
+        if not self.context.has_threads(self.lane.name(client), self.now):
+            return
+        self.stakes += op.kind is Kind.DELIVER
+        if op.started > until:
+            self.found(waiting.add, waiting.op, waiting.letter, lock, op)
+
+    def _lost(self, op: Op) -> None:
+        self.locks.pop(op.client, None)
+        for waiting in self.waiting.values():
+            if waiting.op.client == op.client:
+                waiting.lock = None
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.DELIVER:
+            self._ended(op)
+        elif op.kind is Kind.DEAD_LETTER and op.incarnation in self.waiting:
+            if op.outcome is Outcome.OK:
+                del self.waiting[op.incarnation]
+            else:
+                self.waiting[op.incarnation].letter = op
+                self._wait(self.waiting[op.incarnation], op)
+        elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
+            self.locks[op.client] = op
+            for waiting in self.waiting.values():
+                if waiting.op.client == op.client and waiting.due < NEVER and op.ended <= waiting.due - MS:
+                    waiting.lock = op
+        elif op.kind is Kind.LOCK and op.outcome is Outcome.REFUSED:
+            self._lost(op)
+
+    def _ended(self, op: Op) -> None:
+        add = self.adds.get(op.incarnation)
+        if add is None or op.incarnation == NO_TEXT or op.client == NO_TEXT or not asks_again(op):
+            return
+        waiting = self.waiting[op.incarnation] = Waiting(add, op)
+        limit = self.config.max_reconsume_times
+        if op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit:
+            self._wait(waiting, op)
+
+    def _wait(self, waiting: Waiting, after: Op) -> None:
+        if after.ended < NEVER:
+            waiting.due = after.ended + wait_ms(waiting.op, self.config.suspend_ms) * MS
+            waiting.lock = self.locks.get(waiting.op.client)
+
+
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET)
+TWIN = Twin("RTY-2", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
+find = TWIN.find

@@ -1,0 +1,122 @@
+"""A dead letter has the body, the tags and the sharding key of its message, and names the topic it came from.
+
+Decided where a dead letter is read whole (its row has the body's hash), against the first row that shows the
+original whole: its send or a delivery. Where one id was seen with different contents, nothing is said about it
+(SND-10 does). The topic of origin is compared where the reader recorded it. A copy that a recorded consumer sent
+also names the id of its origin; clients of the 4.9 line do not promise that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, Context, Finding, Judge, at, is_copy_topic, who
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+
+ID = "DLQ-5"
+TITLE = "a dead letter keeps its content"
+STATEMENT = "A dead letter keeps the body, the tags, the key and the topic of its message, and the id of its origin."
+PARTY = Party.PAIR
+KEY = Key.MESSAGE
+PREMISE = ()
+SOURCES = ("docs/sources.md#dead-letters",)
+KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
+
+WITHOUT_ORIGIN_ID = "4.9"
+"""The dialect whose clients need not name the origin's id."""
+
+
+def wants(row: Row) -> bool:
+    """Original messages and dead letters that are shown whole, and who gave a message up."""
+    if row.kind is Kind.DEAD_LETTER:
+        return True
+    if row.body_hash is None:
+        return False
+    if row.kind is Kind.READ:
+        return (row.topic or "").startswith(DLQ_PREFIX)
+    return row.origin_id is None and not is_copy_topic(row.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Finding):
+    """original: as it was sent or delivered, or (where only the origin's id is missing) its dead letter's send."""
+
+    original: Row
+    read: Row
+
+
+def contents(row: Row) -> tuple[int | None, str | None, str | None]:
+    return (row.body_hash, row.tags, row.sharding_key)
+
+
+class MessageJudge(Judge):
+    """Remembers the message as it was first seen, and the first acknowledged dead letter of each group."""
+
+    __slots__ = ("is_one", "original", "sent")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.original: Row | None = None
+        self.is_one = True
+        self.sent: dict[str, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind in (Kind.SEND, Kind.DELIVER):
+            if self.original is None:
+                self.original = row
+            elif contents(self.original) != contents(row):
+                self.is_one = False
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.outcome is not Outcome.OK:
+            return NOTHING
+        if row.kind is Kind.DEAD_LETTER:
+            self.sent.setdefault(row.group or "", row)
+        elif row.kind is Kind.READ:
+            return self._read(row)
+        return NOTHING
+
+    def _read(self, row: Row) -> Iterable[Finding]:
+        original = self.original if self.is_one else None
+        if original is not None:
+            self.opportunities += 1
+            if contents(original) != contents(row) or row.view not in (None, original.topic):
+                return (Changed(original, row),)
+        sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
+        if sent is not None and row.origin_id is None and self.config.dialect != WITHOUT_ORIGIN_ID:
+            return (Changed(sent, row),)
+        return NOTHING
+
+
+judge = MessageJudge
+
+
+def explain(found: Changed) -> str:
+    original, read = found.original, found.read
+    said = f"the dead letter of message {original.source_id} at offset {read.queue_offset} of {read.queue}"
+    if original.kind is Kind.DEAD_LETTER:
+        return f"{said}, which {who(original)} sent at {at(original)}, does not name the id of its origin"
+    pairs = (
+        ("body's hash", original.body_hash, read.body_hash),
+        ("tags", original.tags, read.tags),
+        ("sharding key", original.sharding_key, read.sharding_key),
+        ("topic of origin", original.topic, read.view or original.topic),
+    )
+    other = "; ".join(f"{name} {now or 'none'} instead of {was or 'none'}" for name, was, now in pairs if was != now)
+    return f"{said} has another content than at {at(original)}: {other}"
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms  shop   sends  orders/b0/3                offset=17 id=m17 body=1111 key=k1 ok
+    20ms      drain  reads  billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 body=1111 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config dialect=4.9
+    0ms..5ms    shop   sends         orders/b0/3                offset=17 id=m17 body=1111 tags=red ok
+    6ms..9ms    alice  delivers      billing/orders/b0/3        offset=17 id=m17 suspend        # only its id is known
+    10ms..11ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
+    20ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=m17 body=1111 tags=red view=orders ok
+"""

@@ -1,0 +1,124 @@
+"""Messages of one lane that were given up one after the other lie in that order in a dead-letter queue.
+
+A dead letter that was acknowledged before another was sent has the smaller offset, where both lie in the same
+dead-letter queue. Claimed for messages of one lane of a group, each with one dead letter, acknowledged, and found in
+one place. A broker that makes dead letters wait for their delay levels can't promise it. Decided when the history
+is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, ended_before, who
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+
+ID = "DLQ-4"
+TITLE = "dead letters keep their order"
+STATEMENT = "In a dead-letter queue the messages of one lane lie in the order in which they were given up."
+PARTY = Party.PAIR
+KEY = Key.GROUP
+PREMISE = (
+    ORDERLY,
+    Premise("one dead letter", "one dead letter of the message was sent in its group, and it was acknowledged"),
+)
+SOURCES = ("docs/sources.md#dead-letters",)
+KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+
+
+def wants(row: Row) -> bool:
+    """Of what is read, only dead letters."""
+    return row.kind is not Kind.READ or (row.topic or "").startswith(DLQ_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfOrder(Finding):
+    """The first was given up before the second, and lies behind it."""
+
+    first: Row
+    second: Row
+    second_read: Row
+    first_read: Row
+
+
+Place = tuple[str | None, int | None, int | None]
+
+
+class GroupJudge(Judge):
+    """Remembers the dead letters of a group, and where each was read."""
+
+    __slots__ = ("read", "sent")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sent: dict[str, list[Row]] = {}  # by message, at most two
+        self.read: dict[str, dict[Place, Row]] = {}  # by message, the first read of each place, at most two places
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        source = row.source_id
+        if row.kind is Kind.DEAD_LETTER and source is not None:
+            sent = self.sent.setdefault(source, [])
+            if len(sent) < 2:
+                sent.append(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        source = row.source_id
+        if row.kind is Kind.READ and row.outcome is Outcome.OK and source is not None and row.queue_offset is not None:
+            places = self.read.setdefault(source, {})
+            if len(places) < 2:
+                places.setdefault((row.broker, row.queue_id, row.queue_offset), row)
+        return NOTHING
+
+    def finish(self) -> Iterable[Finding]:
+        queues: dict[tuple[object, ...], list[tuple[Row, Row]]] = {}
+        for source, sent in self.sent.items():
+            places = self.read.get(source, {})
+            if len(sent) == 1 and len(places) == 1 and sent[0].outcome is Outcome.OK:
+                (read,) = places.values()
+                queues.setdefault((sent[0].lane, read.broker, read.queue_id), []).append((sent[0], read))
+        found: list[Finding] = []
+        for pairs in queues.values():
+            pairs.sort(key=lambda pair: (pair[1].queue_offset or 0, pair[0].seq_begin))
+            latest: tuple[Row, Row] | None = None  # of those that lie before, the one that was given up last
+            for letter, read in pairs:
+                if latest is None:
+                    latest = (letter, read)
+                    continue
+                self.opportunities += 1
+                if ended_before(letter, latest[0]):
+                    found.append(OutOfOrder(letter, latest[0], latest[1], read))
+                if letter.seq_begin > latest[0].seq_begin:
+                    latest = (letter, read)
+        return found
+
+
+judge = GroupJudge
+
+
+def explain(found: OutOfOrder) -> str:
+    first, second = found.first, found.second
+    return (
+        f"message {first.source_id}, given up by {who(first)} at {at(first)}, lies at offset "
+        f"{found.first_read.queue_offset} of {found.first_read.queue}, behind message {second.source_id} at offset "
+        f"{found.second_read.queue_offset}, which was given up only at {at(second)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
+    10ms..15ms  alice  dead-letters  billing/orders/b0/3        offset=18 id=m18 ok
+    30ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m18 ok
+    31ms        drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m17 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms..5ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 unknown        # may have arrived later
+    6ms..9ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=2 ok
+    10ms..15ms  alice  dead-letters  billing/orders/b0/3        offset=18 id=m18 ok
+    11ms..14ms  alice  dead-letters  billing/orders/b0/4        offset=3 id=m3 ok               # another lane
+    30ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m3 ok
+    31ms        drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m18 ok
+    32ms        drain  reads         billing/%DLQ%billing/b0/0  offset=2 id=c3 origin=m17 ok
+"""

@@ -1,0 +1,208 @@
+"""Once a message was given up, its lane goes on with the next one, without any pause.
+
+In auto mode giving a message up ends it like a success. So when its dead letter was acknowledged, and the next
+message was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can
+have kept the lane: a pull that was answered before had brought the next message; a grant of the lease is fresh until
+the bound ends, nothing refused and nothing given back since; the client was not paused and is not shutting down; one
+message per call; and the lane had its thread since the last delivery, which was a retry, for less than the minute
+after which it has to make room for others. Says nothing where no further call comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    AUTO_MODE,
+    BATCH_OF_ONE,
+    MS,
+    NO_RESET,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ended_before,
+    is_copy_topic,
+    is_manual,
+    ms,
+    who,
+)
+from specs.history.row import Row
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+
+ID = "DLQ-9"
+TITLE = "the lane goes on after giving up"
+STATEMENT = "In auto mode, once a message was given up the lane goes on with the next one at once."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (
+    ORDERLY,
+    BATCH_OF_ONE,
+    AUTO_MODE,
+    NO_WALL_CLOCK_STEP,
+    NO_RESET,
+    NOT_PAUSED,
+    Premise("fresh lease", "a grant was answered before, and outlives the bound"),
+    Premise("the next message is there", "a pull that was answered before had brought it"),
+    Premise("a thread of its own", "the message was a retry, and the lane has had its thread for less than a minute"),
+)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.ADD, Kind.DROP, Kind.RESET})
+
+THREAD_MS = 60_000
+"""So long a lane may keep its thread before others have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoodStill(Finding):
+    """last: the last delivery of the message given up. pull: it had brought the next message."""
+
+    last: Row
+    dead_letter: Row
+    lock: Row
+    pull: Row
+    next: Row
+
+
+class _Work:
+    """One incarnation. given_up: the acknowledged dead letter of the message that `last` delivered, with its grant."""
+
+    __slots__ = ("given_up", "last", "lock", "pulls")
+
+    def __init__(self) -> None:
+        self.last: Row | None = None
+        self.pulls: list[Row] = []  # those that were answered late, and of the others the one that reached farthest
+        self.given_up: Row | None = None
+        self.lock: Row | None = None
+
+    def pulled(self, row: Row) -> None:
+        best = self.farthest(row.seq_begin)
+        self.pulls = [each for each in self.pulls if each is best or not ended_before(each, row)]
+        self.pulls.append(row)
+
+    def farthest(self, seq: int) -> Row | None:
+        """Of the pulls answered before `seq`, the first that reached farthest."""
+        answered = [each for each in self.pulls if each.seq_end is not None and each.seq_end < seq]
+        return max(answered, key=lambda each: (each.value or 0, -(each.seq_end or 0)), default=None)
+
+
+class LaneJudge(Judge):
+    """Remembers the last grant of each client, and of each incarnation its last delivery and its pulls."""
+
+    __slots__ = ("locks", "works")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.locks: dict[str, Row] = {}
+        self.works: dict[str, _Work] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.RESET:
+                self.works.clear()
+            case Kind.ADD | Kind.DROP:
+                self.works.pop(row.incarnation or "", None)
+            case Kind.DELIVER if row.incarnation is not None:
+                work = self._work(row.incarnation)
+                found = self._next(work, row)
+                work.last, work.given_up, work.lock = row, None, None
+                return found
+            case Kind.PULL if row.outcome is Outcome.OK and row.incarnation is not None and row.value is not None:
+                if row.seq_end is not None:
+                    self._work(row.incarnation).pulled(row)
+            case Kind.UNLOCK:
+                self._lost(row)
+            case _:
+                pass
+        return NOTHING
+
+    def _work(self, name: str) -> _Work:
+        found = self.works.get(name)
+        if found is None:
+            found = self.works[name] = _Work()
+        return found
+
+    def _next(self, work: _Work, row: Row) -> Iterable[Finding]:
+        last, letter, lock = work.last, work.given_up, work.lock
+        if last is None or letter is None or lock is None or letter.ended_us is None or letter.seq_end is None:
+            return NOTHING
+        pull = work.farthest(letter.seq_end)
+        if pull is None:
+            return NOTHING
+        until_us = letter.ended_us + self.config.schedule_slack_ms * MS
+        there = (last.queue_offset or 0) < (row.queue_offset or 0) < (pull.value or 0)
+        client, context = row.client_id, self.context
+        if (
+            not there
+            or lock.started_us + self.config.client_lease_ms * MS < until_us
+            or until_us > last.started_us + THREAD_MS * MS
+            or context.paused_since(client, last.started_us)
+            or (client or "") in context.leaving
+        ):
+            return NOTHING
+        self.opportunities += 1
+        return NOTHING if row.started_us <= until_us else (StoodStill(last, letter, lock, pull, row),)
+
+    def _lost(self, row: Row) -> None:
+        """The lease was refused, or given back."""
+        self.locks.pop(row.client_id or "", None)
+        for work in self.works.values():
+            if work.lock is not None and work.lock.client_id == row.client_id:
+                work.lock = None
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.LOCK if row.outcome is Outcome.OK:
+                self.locks[row.client_id or ""] = row
+            case Kind.LOCK if row.outcome is Outcome.REFUSED:
+                self._lost(row)
+            case Kind.DEAD_LETTER if row.outcome is Outcome.OK and row.incarnation is not None:
+                self._gave_up(self._work(row.incarnation), row)
+            case _:
+                pass
+        return NOTHING
+
+    def _gave_up(self, work: _Work, row: Row) -> None:
+        last = work.last
+        if last is None or last.queue_offset != row.queue_offset or is_copy_topic(row.topic) or is_manual(last):
+            return
+        if last.outcome in LISTENER_SUSPENDS and (last.reconsume_times or 0) > 0 and self.config.batch == 1:
+            work.given_up, work.lock = row, self.locks.get(row.client_id or "")
+
+
+judge = LaneJudge
+
+
+def explain(found: StoodStill) -> str:
+    letter, new = found.dead_letter, found.next
+    late = ms(new.started_us - (letter.ended_us or letter.started_us))
+    return (
+        f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}, {late} after the dead letter of "
+        f"offset {letter.queue_offset} was acknowledged; it had the message since {at(found.pull)} and the lease since "
+        f"{at(found.lock)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    config max_reconsume_times=1
+    0ms..5ms        alice  locks         billing/orders/b0/3   ok
+    6ms..9ms        alice  pulls         billing/orders/b0/3   offset=17 value=19 ok
+    10ms..20ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
+    21ms..22ms      alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok
+    1023ms..1024ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config max_reconsume_times=1
+    0ms..5ms        alice  locks         billing/orders/b0/3   ok
+    6ms..9ms        alice  pulls         billing/orders/b0/3   offset=17 value=18 ok
+    10ms..20ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
+    21ms..22ms      alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok
+    1020ms..1021ms  alice  pulls         billing/orders/b0/3   offset=18 value=19 ok     # not there before
+    1023ms..1024ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
+"""

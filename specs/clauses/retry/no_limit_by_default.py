@@ -1,0 +1,88 @@
+"""An orderly consumer that nobody gave a limit of retries (-1, the default) never gives a message up.
+
+Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered is one too many
+then, answered or not. The default of concurrent consumers, 16, is kept by the broker, which counts for them: it is no
+matter of this clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, who
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
+
+
+def _has_no_limit(info: RunInfo) -> bool:
+    return info.config.max_reconsume_times == -1
+
+
+ID = "RTY-8"
+TITLE = "without a limit nothing is given up"
+STATEMENT = "An orderly consumer without a limit of retries, as it is by default, never gives a message up."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (ORDERLY, Premise("no limit", "the limit of retries is -1, the default (configuration)", _has_no_limit))
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp(Finding):
+    """last: the incarnation's last delivery of the message."""
+
+    last: Row
+    dead_letter: Row
+
+
+class LaneJudge(Judge):
+    """Remembers the last delivery of each incarnation."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.last: dict[str, Row] = {}
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.incarnation is None:
+            return NOTHING
+        if row.kind is Kind.ADD:
+            self.last.pop(row.incarnation, None)
+        elif row.kind is Kind.DELIVER:
+            self.last[row.incarnation] = row
+        elif row.queue_offset is not None:
+            last = self.last.get(row.incarnation)
+            if last is not None and last.queue_offset == row.queue_offset:
+                return (GivenUp(last, row),)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DELIVER and row.incarnation is not None and row.outcome in LISTENER_SUSPENDS:
+            self.opportunities += 1
+        return NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: GivenUp) -> str:
+    last, letter = found.last, found.dead_letter
+    return (
+        f"{who(letter)} gave up offset {letter.queue_offset} of {letter.lane} at {at(letter)}, after its delivery at "
+        f"{at(last)}, although its retries have no limit (-1)"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=15 suspend
+    6ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config max_reconsume_times=15
+    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=15 suspend
+    6ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
+"""

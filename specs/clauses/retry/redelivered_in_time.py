@@ -1,0 +1,230 @@
+"""A suspended batch comes again soon after its suspend time, while its incarnation owns the lane.
+
+The time is that of RTY-1; where the message was to be given up and its dead letter failed, it counts from the end of
+that send. Refuted by whatever the client does on the lane more than the bound (`schedule_slack_ms`) later while no
+call has begun: the call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept
+the lane: one grant of the lease was answered before the time was up and is still fresh when the bound ends, nothing
+was refused and nothing given back since; the client was not paused, did not die and is not shutting down; and it has
+twice as many threads as it ever added lanes, so that none waits for one. Says nothing of a message whose retries were
+used up and of whose dead letter there is no row, nor about an incarnation that does nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    MS,
+    NO_RESET,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    asks_again,
+    at,
+    ms,
+    who,
+)
+from specs.clauses.calls import may_be_given_up
+from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.history.row import Row
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+
+ID = "RTY-2"
+TITLE = "a suspended batch comes again in time"
+STATEMENT = "An incarnation that owns its lane redelivers a suspended batch within the suspend time plus the bound."
+PARTY = Party.CLIENT
+KEY = Key.LANE
+PREMISE = (
+    ORDERLY,
+    NO_WALL_CLOCK_STEP,
+    NO_RESET,
+    NOT_PAUSED,
+    Premise("fresh lease", "a grant was answered before the time was up, and outlives the bound"),
+    Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
+)
+SOURCES = ("docs/sources.md#orderly-loop",)
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class TooLate(Finding):
+    """add: where the incarnation began. dead_letter: the failed send from whose end the time counts, if there was one.
+
+    seen: what came too late.
+    """
+
+    add: Row
+    suspended: Row
+    dead_letter: Row | None
+    lock: Row
+    seen: Row
+    due_us: int
+
+
+class _Waiting:
+    """A suspended batch. due_us: None while (or after) its dead letter decides; lock: the grant that is looked at."""
+
+    __slots__ = ("add", "dead_letter", "due_us", "lock", "row")
+
+    def __init__(self, add: Row, row: Row) -> None:
+        self.add = add
+        self.row = row
+        self.dead_letter: Row | None = None
+        self.due_us: int | None = None
+        self.lock: Row | None = None
+
+
+class LaneJudge(Judge):
+    """Remembers the last grant of each client, and of each incarnation where it began and its suspended batch."""
+
+    __slots__ = ("adds", "locks", "waiting")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.adds: dict[str, Row] = {}
+        self.locks: dict[str, Row] = {}
+        self.waiting: dict[str, _Waiting] = {}
+
+    # ------------------------------------------------------------ begins
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        found: Iterable[Finding] = NOTHING
+        match row.kind:
+            case Kind.RESET:
+                self.waiting.clear()
+            case Kind.ADD:
+                self.adds[row.incarnation or ""] = row
+                self.waiting.pop(row.incarnation or "", None)
+            case Kind.DELIVER | Kind.DROP:
+                waiting = self.waiting.pop(row.incarnation or "", None)
+                if waiting is not None:
+                    found = self._seen(waiting, row)
+            case Kind.DEAD_LETTER:
+                waiting = self.waiting.get(row.incarnation or "")
+                if waiting is not None:
+                    waiting.due_us = None
+            case Kind.LOCK:
+                found = self._asked(row)
+            case Kind.UNLOCK:
+                self._lost(row)
+            case _:
+                pass
+        return found
+
+    def _asked(self, row: Row) -> list[Finding]:
+        """The client is alive: whatever should have come again by now is late."""
+        found: list[Finding] = []
+        for name, waiting in list(self.waiting.items()):
+            if waiting.row.client_id == row.client_id and self._is_late(waiting, row):
+                found.extend(self._seen(waiting, row))
+                del self.waiting[name]
+        return found
+
+    def _is_late(self, waiting: _Waiting, row: Row) -> bool:
+        return waiting.due_us is not None and row.started_us > waiting.due_us + self.config.schedule_slack_ms * MS
+
+    def _seen(self, waiting: _Waiting, row: Row) -> Iterable[Finding]:
+        due_us, lock, suspended = waiting.due_us, waiting.lock, waiting.row
+        if due_us is None or lock is None:
+            return NOTHING
+        until_us = due_us + self.config.schedule_slack_ms * MS
+        context, client = self.context, suspended.client_id
+        if (
+            lock.started_us + self.config.client_lease_ms * MS < until_us
+            or context.paused_since(client, suspended.started_us)
+            or (client or "") in context.leaving
+            or context.client_died_since(client, suspended)
+            or not context.has_threads(client)
+        ):
+            return NOTHING
+        if row.kind is Kind.DELIVER:
+            self.opportunities += 1
+        if not self._is_late(waiting, row):
+            return NOTHING
+        return (TooLate(waiting.add, suspended, waiting.dead_letter, lock, row, due_us),)
+
+    def _lost(self, row: Row) -> None:
+        """The lease was refused, or given back."""
+        self.locks.pop(row.client_id or "", None)
+        for waiting in self.waiting.values():
+            if waiting.row.client_id == row.client_id:
+                waiting.lock = None
+
+    # ------------------------------------------------------------ ends
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.DELIVER:
+                self._ended(row)
+            case Kind.DEAD_LETTER:
+                waiting = self.waiting.get(row.incarnation or "")
+                if waiting is None:
+                    pass
+                elif row.outcome is Outcome.OK:
+                    del self.waiting[row.incarnation or ""]
+                else:
+                    waiting.dead_letter = row
+                    self._wait(waiting, row.ended_us)
+            case Kind.LOCK if row.outcome is Outcome.OK:
+                self._granted(row)
+            case Kind.LOCK if row.outcome is Outcome.REFUSED:
+                self._lost(row)
+            case _:
+                pass
+        return NOTHING
+
+    def _ended(self, row: Row) -> None:
+        add = self.adds.get(row.incarnation or "")
+        if row.incarnation is None or row.client_id is None or add is None or not asks_again(row):
+            return
+        waiting = self.waiting[row.incarnation] = _Waiting(add, row)
+        if row.outcome not in LISTENER_SUSPENDS or not may_be_given_up(row, self.config):
+            self._wait(waiting, row.ended_us)
+
+    def _wait(self, waiting: _Waiting, from_us: int | None) -> None:
+        if from_us is not None:
+            waiting.due_us = from_us + suspend_ms(waiting.row, self.config.suspend_ms) * MS
+            waiting.lock = self.locks.get(waiting.row.client_id or "")
+
+    def _granted(self, row: Row) -> None:
+        self.locks[row.client_id or ""] = row
+        for waiting in self.waiting.values():
+            in_time = waiting.due_us is not None and row.ended_us is not None and row.ended_us <= waiting.due_us - MS
+            if in_time and waiting.row.client_id == row.client_id:
+                waiting.lock = row
+
+
+judge = LaneJudge
+
+
+def explain(found: TooLate) -> str:
+    row, seen = found.suspended, found.seen
+    due = f"{found.due_us / 1_000_000:.3f} s"
+    said = f"offset {row.queue_offset} of {row.lane} ended {row.outcome} and was due again at {due}"
+    lease = f"{who(row)} had the lease since {at(found.lock)}"
+    if seen.kind is Kind.DELIVER:
+        late = ms(seen.started_us - found.due_us)
+        return f"{said}, but {who(seen)} delivered again only at {at(seen)}, {late} later; {lease}"
+    what = "dropped the lane" if seen.kind is Kind.DROP else "asked for the lease"
+    return f"{said}, but had not come again when {who(seen)} {what} at {at(seen)}; {lease}"
+
+
+SHORTEST_VIOLATION = """
+    0ms             alice  adds      billing/orders/b0/3   value=17
+    0ms..5ms        alice  locks     billing/orders/b0/3   ok
+    10ms..20ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=1000 suspend
+    2021ms..2022ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms             alice  adds      billing/orders/b0/3   value=17
+    0ms..5ms        alice  locks     billing/orders/b0/3   ok
+    10ms..20ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=30000 suspend
+    30020ms         alice  locks     billing/orders/b0/3   ok    # the lease had run out when the time was up
+    33033ms..34000ms alice delivers  billing/orders/b0/3   offset=17 id=m17 success
+"""
