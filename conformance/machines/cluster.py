@@ -80,8 +80,8 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
     "given up in vain": ("poison", 10),
 }
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
-OFTEN = (*TROUBLES, "given up in vain", "given up in vain", "rolled back", "rolled back")
-"""Two of them need more of their kind: what they lead to takes a limit, or a message taken before."""
+OFTEN = (*TROUBLES, "poison", "poison", "rolled back")
+"""Some need more of their kind: what they lead to takes a limit, a fresh lease, or a message taken before."""
 MISCHIEF = ("", "", "", "", "frames", "clocks")
 """What only some runs meet, since clauses have it as a premise that it does not happen: frames that come twice or
 overtake each other, wall clocks that are set."""

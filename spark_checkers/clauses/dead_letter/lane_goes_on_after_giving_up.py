@@ -13,12 +13,13 @@ THREAD_US = 60_000 * MS
 class Work:
     """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
 
-    __slots__ = ("last", "letter", "lock", "pulls")
+    __slots__ = ("last", "letter", "lock", "pulls", "renewed")
 
     def __init__(self) -> None:
         self.last: Op | None = None
         self.letter: Op | None = None
         self.lock: Op | None = None
+        self.renewed: Op | None = None
         self.pulls: list[Op] = []
 
 
@@ -62,7 +63,7 @@ class Lane(Machine):
             work = self._work(op.incarnation)
             if work.last is not None and work.letter is not None and work.lock is not None:
                 self._next(work, work.last, work.letter, work.lock, op)
-            work.last, work.letter, work.lock = op, None, None
+            work.last, work.letter, work.lock, work.renewed = op, None, None, None
 
     def _next(self, work: Work, last: Op, letter: Op, lock: Op, op: Op) -> None:
         pull: Op | None = None
@@ -73,13 +74,15 @@ class Lane(Machine):
         until = letter.ended + self.config.schedule_slack_ms * MS
         if pull is None or not last.offset < op.offset < pull.value:
             return
-        if lock.started + self.config.client_lease_ms * MS < until or until > last.started + THREAD_US:
+        lease = self.config.client_lease_ms * MS
+        renewed = work.renewed if lock.started + lease < until else None
+        if (renewed or lock).started + lease < until or until > last.started + THREAD_US:
             return
         if self.paused_since(op.client, last.started) or self.leaving(op.client):
             return
         self.stakes += 1
         if op.started > until:
-            self.found(last, letter, lock, pull, op)
+            self.found(last, letter, lock, renewed, pull, op)
 
     def _lost(self, op: Op) -> None:
         self.locks.pop(op.client, None)
@@ -87,10 +90,19 @@ class Lane(Machine):
             if work.lock is not None and work.lock.client == op.client:
                 work.lock = None
 
+    def _renewed(self, op: Op) -> None:
+        lease = self.config.client_lease_ms * MS
+        for work in self.works.values():
+            lock = work.lock
+            fresh = lock is not None and lock.client == op.client and op.ended <= lock.started + lease
+            if fresh and work.renewed is None:
+                work.renewed = op
+
     def ends(self, op: Op) -> None:
         if op.kind is Kind.LOCK:
             if op.outcome is Outcome.OK:
                 self.locks[op.client] = op
+                self._renewed(op)
             elif op.outcome is Outcome.REFUSED:
                 self._lost(op)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.incarnation != NO_TEXT and self.counts:

@@ -2,10 +2,11 @@
 
 In auto mode giving a message up ends it like a success. So when its dead letter was acknowledged, and the next
 message was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can
-have kept the lane: a pull that was answered before had brought the next message; a grant of the lease is fresh until
-the bound ends, nothing refused and nothing given back since; the client was not paused and is not shutting down; one
-message per call; and the lane had its thread since the last delivery, which was a retry, for less than the minute
-after which it has to make room for others. Says nothing where no further call comes.
+have kept the lane: a pull that was answered before had brought the next message; a grant of the lease, or the one
+that renewed it in time, is fresh until the bound ends, nothing refused and nothing given back since; the client was
+not paused and is not shutting down; one message per call; and the lane had its thread since the last delivery, which
+was a retry, for less than the minute after which it has to make room for others. Says nothing where no further call
+comes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PREMISE = (
     NO_WALL_CLOCK_STEP,
     NO_RESET,
     NOT_PAUSED,
-    Premise("fresh lease", "a grant was answered before, and outlives the bound"),
+    Premise("fresh lease", "a grant was answered before, and it or its renewal outlives the bound"),
     Premise("the next message is there", "a pull that was answered before had brought it"),
     Premise("a thread of its own", "the message was a retry, and the lane has had its thread for less than a minute"),
 )
@@ -61,11 +62,15 @@ THREAD_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class StoodStill(Finding):
-    """last: the last delivery of the message given up. pull: it had brought the next message."""
+    """last: the last delivery of the message given up. renewed: the grant that followed in time, where it is needed.
+
+    pull: it had brought the next message.
+    """
 
     last: Row
     dead_letter: Row
     lock: Row
+    renewed: Row | None
     pull: Row
     next: Row
 
@@ -73,13 +78,14 @@ class StoodStill(Finding):
 class _Work:
     """One incarnation. given_up: the acknowledged dead letter of the message that `last` delivered, with its grant."""
 
-    __slots__ = ("given_up", "last", "lock", "pulls")
+    __slots__ = ("given_up", "last", "lock", "pulls", "renewed")
 
     def __init__(self) -> None:
         self.last: Row | None = None
         self.pulls: list[Row] = []  # those that were answered late, and of the others the one that reached farthest
         self.given_up: Row | None = None
         self.lock: Row | None = None
+        self.renewed: Row | None = None
 
     def pulled(self, row: Row) -> None:
         best = self.farthest(row.seq_begin)
@@ -111,7 +117,7 @@ class LaneJudge(Judge):
             case Kind.DELIVER if row.incarnation is not None:
                 work = self._work(row.incarnation)
                 found = self._next(work, row)
-                work.last, work.given_up, work.lock = row, None, None
+                work.last, work.given_up, work.lock, work.renewed = row, None, None, None
                 return found
             case Kind.PULL if row.outcome is Outcome.OK and row.incarnation is not None and row.value is not None:
                 if row.seq_end is not None:
@@ -138,16 +144,18 @@ class LaneJudge(Judge):
         until_us = letter.ended_us + self.config.schedule_slack_ms * MS
         there = (last.queue_offset or 0) < (row.queue_offset or 0) < (pull.value or 0)
         client, context = row.client_id, self.context
+        lease_us = self.config.client_lease_ms * MS
+        renewed = work.renewed if lock.started_us + lease_us < until_us else None
         if (
             not there
-            or lock.started_us + self.config.client_lease_ms * MS < until_us
+            or (renewed or lock).started_us + lease_us < until_us
             or until_us > last.started_us + THREAD_MS * MS
             or context.paused_since(client, last.started_us)
             or (client or "") in context.leaving
         ):
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.started_us <= until_us else (StoodStill(last, letter, lock, pull, row),)
+        return NOTHING if row.started_us <= until_us else (StoodStill(last, letter, lock, renewed, pull, row),)
 
     def _lost(self, row: Row) -> None:
         """The lease was refused, or given back."""
@@ -160,6 +168,7 @@ class LaneJudge(Judge):
         match row.kind:
             case Kind.LOCK if row.outcome is Outcome.OK:
                 self.locks[row.client_id or ""] = row
+                self._renewed(row)
             case Kind.LOCK if row.outcome is Outcome.REFUSED:
                 self._lost(row)
             case Kind.DEAD_LETTER if row.outcome is Outcome.OK and row.incarnation is not None:
@@ -167,6 +176,15 @@ class LaneJudge(Judge):
             case _:
                 pass
         return NOTHING
+
+    def _renewed(self, row: Row) -> None:
+        """A grant came while the one before was fresh."""
+        for work in self.works.values():
+            lock = work.lock
+            if lock is None or work.renewed is not None or lock.client_id != row.client_id or row.ended_us is None:
+                continue
+            if row.ended_us <= lock.started_us + self.config.client_lease_ms * MS:
+                work.renewed = row
 
     def _gave_up(self, work: _Work, row: Row) -> None:
         last = work.last

@@ -138,6 +138,19 @@ REFUTED = {
         """,
         [(1, 2, 3, 4)],
     ),
+    "DLQ-9: the lease was renewed in time": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=1
+        0ms..5ms          alice  locks         LANE  ok
+        6ms..9ms          alice  pulls         LANE  offset=17 value=19 ok
+        29010ms..29020ms  alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
+        29021ms..29022ms  alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
+        29500ms..29501ms  alice  locks         LANE  ok
+        33023ms..33024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+        [(1, 2, 3, 4, 5, 6)],
+    ),
     "DLQ-9: two messages were there": (
         "DLQ-9",
         """
