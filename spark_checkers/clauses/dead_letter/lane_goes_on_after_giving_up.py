@@ -13,9 +13,10 @@ THREAD_US = 60_000 * MS
 class Work:
     """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
 
-    __slots__ = ("last", "letter", "lock", "pulls", "renewed")
+    __slots__ = ("add", "last", "letter", "lock", "pulls", "renewed")
 
-    def __init__(self) -> None:
+    def __init__(self, add: Op | None = None) -> None:
+        self.add = add
         self.last: Op | None = None
         self.letter: Op | None = None
         self.lock: Op | None = None
@@ -52,7 +53,10 @@ class Lane(Machine):
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
             self.works.clear()
-        elif op.kind in (Kind.ADD, Kind.DROP):
+        elif op.kind is Kind.ADD:
+            if op.incarnation != NO_TEXT:
+                self.works[op.incarnation] = Work(op)
+        elif op.kind is Kind.DROP:
             self.works.pop(op.incarnation, None)
         elif op.kind is Kind.UNLOCK:
             self._lost(op)
@@ -75,14 +79,15 @@ class Lane(Machine):
         if pull is None or not last.offset < op.offset < pull.value:
             return
         lease = self.config.client_lease_ms * MS
+        add = None if last.reconsume > 0 else work.add
         renewed = work.renewed if lock.started + lease < until else None
-        if (renewed or lock).started + lease < until or until > last.started + THREAD_US:
+        if (renewed or lock).started + lease < until or until > (add or last).started + THREAD_US:
             return
         if self.paused_since(op.client, last.started) or self.leaving(op.client):
             return
         self.stakes += 1
         if op.started > until:
-            self.found(last, letter, lock, renewed, pull, op)
+            self.found(add, last, letter, lock, renewed, pull, op)
 
     def _lost(self, op: Op) -> None:
         self.locks.pop(op.client, None)
@@ -109,7 +114,8 @@ class Lane(Machine):
             work = self._work(op.incarnation)
             last = work.last
             in_vain = last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual
-            if last is not None and in_vain and last.offset == op.offset and last.reconsume > 0:
+            known = last is not None and (last.reconsume > 0 or work.add is not None)
+            if last is not None and in_vain and known and last.offset == op.offset:
                 work.letter, work.lock = op, self.locks.get(op.client)
 
 

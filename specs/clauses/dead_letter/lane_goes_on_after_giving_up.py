@@ -4,9 +4,9 @@ In auto mode giving a message up ends it like a success. So when its dead letter
 message was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can
 have kept the lane: a pull that was answered before had brought the next message; a grant of the lease, or the one
 that renewed it in time, is fresh until the bound ends, nothing refused and nothing given back since; the client was
-not paused and is not shutting down; one message per call; and the lane had its thread since the last delivery, which
-was a retry, for less than the minute after which it has to make room for others. Says nothing where no further call
-comes.
+not paused and is not shutting down; one message per call; and the lane had its thread for less than the minute after
+which it has to make room for others: since the last delivery, if that was a retry, else since it was added at the
+earliest. Says nothing where no further call comes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PREMISE = (
     NOT_PAUSED,
     Premise("fresh lease", "a grant was answered before, and it or its renewal outlives the bound"),
     Premise("the next message is there", "a pull that was answered before had brought it"),
-    Premise("a thread of its own", "the message was a retry, and the lane has had its thread for less than a minute"),
+    Premise("a thread of its own", "the lane has its thread for less than a minute: since a retry, or since its add"),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.ADD, Kind.DROP, Kind.RESET})
@@ -62,11 +62,12 @@ THREAD_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class StoodStill(Finding):
-    """last: the last delivery of the message given up. renewed: the grant that followed in time, where it is needed.
+    """add: where the incarnation began, where the message was no retry. last: its last delivery.
 
-    pull: it had brought the next message.
+    renewed: the grant that followed in time, where it is needed. pull: it had brought the next message.
     """
 
+    add: Row | None
     last: Row
     dead_letter: Row
     lock: Row
@@ -78,9 +79,10 @@ class StoodStill(Finding):
 class _Work:
     """One incarnation. given_up: the acknowledged dead letter of the message that `last` delivered, with its grant."""
 
-    __slots__ = ("given_up", "last", "lock", "pulls", "renewed")
+    __slots__ = ("add", "given_up", "last", "lock", "pulls", "renewed")
 
-    def __init__(self) -> None:
+    def __init__(self, add: Row | None = None) -> None:
+        self.add = add
         self.last: Row | None = None
         self.pulls: list[Row] = []  # those that were answered late, and of the others the one that reached farthest
         self.given_up: Row | None = None
@@ -112,7 +114,9 @@ class LaneJudge(Judge):
         match row.kind:
             case Kind.RESET:
                 self.works.clear()
-            case Kind.ADD | Kind.DROP:
+            case Kind.ADD if row.incarnation is not None:
+                self.works[row.incarnation] = _Work(row)
+            case Kind.DROP:
                 self.works.pop(row.incarnation or "", None)
             case Kind.DELIVER if row.incarnation is not None:
                 work = self._work(row.incarnation)
@@ -145,17 +149,18 @@ class LaneJudge(Judge):
         there = (last.queue_offset or 0) < (row.queue_offset or 0) < (pull.value or 0)
         client, context = row.client_id, self.context
         lease_us = self.config.client_lease_ms * MS
+        add = None if (last.reconsume_times or 0) > 0 else work.add
         renewed = work.renewed if lock.started_us + lease_us < until_us else None
         if (
             not there
             or (renewed or lock).started_us + lease_us < until_us
-            or until_us > last.started_us + THREAD_MS * MS
+            or until_us > (add or last).started_us + THREAD_MS * MS
             or context.paused_since(client, last.started_us)
             or (client or "") in context.leaving
         ):
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.started_us <= until_us else (StoodStill(last, letter, lock, renewed, pull, row),)
+        return NOTHING if row.started_us <= until_us else (StoodStill(add, last, letter, lock, renewed, pull, row),)
 
     def _lost(self, row: Row) -> None:
         """The lease was refused, or given back."""
@@ -190,7 +195,8 @@ class LaneJudge(Judge):
         last = work.last
         if last is None or last.queue_offset != row.queue_offset or is_copy_topic(row.topic) or is_manual(last):
             return
-        if last.outcome in LISTENER_SUSPENDS and (last.reconsume_times or 0) > 0 and self.config.batch == 1:
+        known = (last.reconsume_times or 0) > 0 or work.add is not None
+        if last.outcome in LISTENER_SUSPENDS and known and self.config.batch == 1:
             work.given_up, work.lock = row, self.locks.get(row.client_id or "")
 
 
