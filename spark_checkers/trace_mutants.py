@@ -604,6 +604,41 @@ def _kept(trace: Trace, lock: Row, late: Row) -> Planted:
     return trace.with_more([granted, drop, _elsewhere(trace, lock, late, ANOTHER, Outcome.REFUSED)])
 
 
+def orphan_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for lock in trace.of(Kind.LOCK):
+        if lock.outcome is Outcome.OK and lock.queue_id is not None:
+            yield lambda a=lock: _orphaned(trace, a)  # type: ignore[misc]
+
+
+def _orphaned(trace: Trace, lock: Row) -> Planted:
+    """After everything else, a stranger is granted a lane and dies; the one to whom it is assigned never adds it."""
+    config = trace.info.config
+    times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+    last = max(trace.rows, key=lambda row: max(row.seq_begin, row.seq_end or 0))
+    granted = _elsewhere(trace, lock, last, STRANGER, Outcome.OK)
+    end = max(granted.started_us, *(max(row.started_us, row.ended_us or 0) for row in trace.rows))
+    bare = granted._replace(queue_id=None, broker=None)
+    share = f"{lock.broker}/{lock.queue_id}"
+    made = (
+        (0, granted),
+        (1, bare._replace(kind=Kind.CRASH, group=None, topic=None)),
+        (2, bare._replace(kind=Kind.ASSIGN, client_id=ANOTHER, detail=share)),
+        (sum(times) * MS + 3, granted._replace(client_id=ANOTHER, queue_id=(lock.queue_id or 0) + 1)),
+    )
+    return trace.with_more(
+        [
+            row._replace(
+                seq_begin=granted.seq_begin + 2 * step,
+                seq_end=granted.seq_begin + 2 * step,
+                op_id=granted.op_id + step,
+                started_us=end + late_us,
+                ended_us=end + late_us,
+            )
+            for step, (late_us, row) in enumerate(made)
+        ]
+    )
+
+
 # ---------------------------------------------------------------- retries and dead letters
 
 
@@ -1391,6 +1426,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
     Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
     Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
+    Mutant("orphan-forgotten", "LSE-5", "a dead owner's lane is not taken over", orphan_forgotten),
     Mutant("unlock-in-vain", "LSE-6", "the owner gives a lane back, and the next one is refused", unlock_in_vain),
     Mutant("prolonged-lease", "LSE-7", "a refusal makes the owner's lease longer", prolonged_by_a_refusal),
     Mutant("pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease),

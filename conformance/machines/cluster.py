@@ -48,6 +48,9 @@ MESSAGES_MAX = 60
 DELIVERIES_MAX = 30
 """So often at most a listener suspends one message: who counts gives it up long before, who does not goes on."""
 SETTLE_MS = 200_000
+BURIALS_MAX = 2
+BURIAL_MS = 30_000
+"""How long a run waits, at most, until a member that died without a word is no member any more."""
 
 SHORT: Mapping[str, int] = {
     "broker_lease_ms": 3_000,
@@ -193,6 +196,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.is_manual = False
         self.mischief = ""
         self.states: set[LaneState] = set()
+        self.burials = 0
 
     # ------------------------------------------------------------ the plan, as it is written
 
@@ -440,6 +444,30 @@ class ClusterMachine(RuleBasedStateMachine):
         if running:
             self.do(how, client=self.pick(running, number))
         self.wait(gap_ms)
+
+    @precondition(lambda self: self.burials < BURIALS_MAX)
+    @rule(number=st.integers(0, 5), silent=st.booleans(), vigil=st.booleans())
+    def bury(self, number: int, silent: bool, vigil: bool) -> None:
+        """One of two members dies, and nothing else happens until its lanes should have found another owner."""
+        config = self.config
+        members = [name for name, group in CONSUMERS.items() if group == GROUPS[0]]
+        running = [name for name in members if self.world.is_running(name) and not self.world.is_paused(name)]
+        fresh = [name for name in members if name not in running]
+        if len(running) < 2 and fresh:
+            name = self.pick(fresh, number)
+            self.do("restart" if self.world.has_started(name) else "start", client=name)
+            self.wait(config.rebalance_ms + 100)
+            running.append(name)
+        if len(running) < 2:
+            return
+        self.burials += 1
+        self.do("crash", client=self.pick(running, number), silent=silent)
+        removed_ms = config.channel_expiry_ms + 10_000 if silent else 0
+        if vigil and removed_ms <= BURIAL_MS:
+            self.wait(removed_ms + config.broker_lease_ms + 2 * config.rebalance_ms)
+            self.wait(config.delay_bound_ms + config.schedule_slack_ms + config.lock_interval_ms)
+        else:
+            self.wait(20)
 
     @rule(
         who=st.sampled_from((*CONSUMERS, "p1", "b0")),

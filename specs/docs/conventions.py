@@ -38,7 +38,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     "finished in its own lane.",
     Kind.END_TRANSACTION: "A producer ended a transaction.",
     Kind.CHECK: "A broker asked a producer about a transaction.",
-    Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`.",
+    Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`; `detail` "
+    "names them, a `broker/queue` each.",
     Kind.ADD: "An instant: an incarnation begins, and `value` is where. Whoever records ADD records every COMMIT too.",
     Kind.DROP: "An instant: the incarnation ends. Calls of it may still be running.",
     Kind.JOIN: "A client starts; `view` is its subscription, where it is recorded.",

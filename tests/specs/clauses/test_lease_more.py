@@ -10,7 +10,24 @@ from specs.verdicts.examine import find_violations
 
 LANE = "billing/orders/b0/3"
 
+DEAD_OWNER = """
+        0ms       alice  locks    {lane}    ok
+        1000ms    alice  crashes  -
+        1100ms    bob    assigns  billing   topic=orders value=2 view=bob detail='b0/2 b0/3'"""
+AT_WORK = """
+        {at}ms    bob    locks    billing/orders/b0/2   ok
+        """
+
 BROKEN: dict[str, tuple[str, str, int]] = {
+    "the survivor never adds a dead owner's lane": ("LSE-5", DEAD_OWNER + AT_WORK.replace("{at}", "85101"), 4),
+    "the time runs from the last disturbance": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        2000ms..9000ms  harness  suffers  -   detail='cut bob b0' ok"""
+        + AT_WORK.replace("{at}", "93001"),
+        4,
+    ),
     "an unlock of an expired lease is in vain": (
         "LSE-6",
         """
@@ -115,6 +132,63 @@ BROKEN: dict[str, tuple[str, str, int]] = {
 }
 
 SILENT: dict[str, tuple[str, str]] = {
+    "the bound is not over": ("LSE-5", DEAD_OWNER + AT_WORK.replace("{at}", "85100")),
+    "the survivor has added the lane": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        62000ms   bob    adds     {lane}    value=17"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "a fault that lasts": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        2000ms..  harness  suffers  -   detail='cut bob b0'"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "the survivor's request was not answered": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        62000ms..63000ms   bob    locks    {lane}    unknown"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "the stored offset could not be had": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        62000ms   bob    fetches    {lane}    code=1 refused"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "a broker has crashed": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        2000ms    b0     crashes    b0"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "a stranger was granted the lane": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        62000ms   eve    locks    {lane}    ok"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "the survivor has had the lane before, and may still run a call of it": (
+        "LSE-5",
+        """
+        0ms       bob    adds     {lane}    value=17"""
+        + DEAD_OWNER
+        + AT_WORK.replace("{at}", "99000"),
+    ),
+    "the lane was assigned to somebody else meanwhile": (
+        "LSE-5",
+        DEAD_OWNER
+        + """
+        3000ms    bob    assigns  billing   topic=orders value=1 view='bob carol' detail=b0/2"""
+        + AT_WORK.replace("{at}", "99000"),
+    ),
     "somebody who was not answered may hold what was given back": (
         "LSE-6",
         """

@@ -371,6 +371,16 @@ def locks_in_a_minute(make: Make) -> object:
     return len(b.of(Kind.LOCK)) - before
 
 
+def lanes_added_after_a_refusal(make: Make) -> object:
+    b = make()
+    b.refused = {LANE}
+    b.start()
+    b.advance(5_000)
+    b.refused = set()
+    b.advance(20_000)
+    return len([seen for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic])
+
+
 def unlocks_after_the_call(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -482,6 +492,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "loop-without-guard": (call_under_an_old_grant, [], [1]),
     "dropped-lane-retried": (calls_of_a_lane_that_was_dropped_while_suspended, [], [0]),
     "delayed-unlock": (last_of_a_lane_that_came_back, Kind.ADD, Kind.UNLOCK),
+    "refused-lane-given-up": (lanes_added_after_a_refusal, 1, 0),
     "renewal-forgotten": (locks_in_a_minute, 3, 0),
     "handover-keeps-lease": (unlocks_after_the_call, 1, 0),
     "shutdown-keeps-leases": (unlocks_of_a_shutdown, 1, 0),

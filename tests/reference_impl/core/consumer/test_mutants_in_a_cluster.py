@@ -200,6 +200,13 @@ def sorting_first(plan: Plan) -> Plan:
     return replace(plan, clients=(*plan.clients, consumer("b1")))
 
 
+def buried() -> Plan:
+    """One of two members dies, and nothing happens for a while."""
+    plan = alone(Action(1_500, "start", {"client": "c2"}), Action(5_000, "crash", {"client": "c1"}), duration_ms=5)
+    topology = replace(plan.topology, topics=(TopicPlan("orders", 4),))
+    return replace(plan, topology=topology, until_ms=25_000)
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -227,6 +234,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "suspend-not-clamped": suspending_for_no_time,
     "dropped-lane-retried": taken_away_while_suspended,
     "forced-unlock": taken_away_during_a_long_call,
+    "refused-lane-given-up": buried,
     "unlock-while-listener-runs": taken_away_during_a_long_call,
     "dead-letter-failure-ignored": dead_letter_unanswered,
     "committed-before-the-dead-letter": dead_letter_unanswered,

@@ -1,0 +1,149 @@
+"""LSE-5 over columns: of a whole run only leases, assignments and disturbances matter, and they are few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spark_checkers.grants import refuses
+from spark_checkers.lanes import BEGIN, END, OP_COLUMNS, Op
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+_DISTURBS = (Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE)
+_KINDS = (Kind.LOCK, Kind.ADD, Kind.ASSIGN, Kind.FETCH_OFFSET, *_DISTURBS)
+Place = tuple[str, str, str, int]
+"""Group, topic, broker, queue."""
+
+
+class Run:
+    """What one run has come to so far."""
+
+    def __init__(self, rows: Rows, context: RunContext, findings: Findings) -> None:
+        self.rows, self.context, self.findings = rows, context, findings
+        config = context.info.config
+        times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+        self.bound_us = sum(times) * MS
+        self.owners: dict[Place, Op] = {}
+        self.workers: set[tuple[Place, int]] = set()
+        self.shares: dict[tuple[int, str], tuple[Op, set[Place]]] = {}
+        self.orphans: dict[Place, tuple[Op, Op]] = {}
+        self.calm_us = self.lasting = self.stakes = 0
+        self.broker_crashed = False
+
+    def _word(self, name: str, place: int) -> str:
+        code = int(self.rows.text(name)[place])
+        return "" if code == NO_TEXT else self.rows.words(name)[code]
+
+    def _lane(self, op: Op) -> Place | None:
+        queue = int(self.rows.number("queue_id")[op.place])
+        if queue == NONE:
+            return None
+        return (self._word("group", op.place), self._word("topic", op.place), self._word("broker", op.place), queue)
+
+    def begins(self, op: Op) -> None:
+        if op.kind in _DISTURBS:
+            self._disturbed(op)
+        elif op.client == NO_TEXT:
+            return
+        elif op.kind is Kind.ASSIGN:
+            group, topic = self._word("group", op.place), self._word("topic", op.place)
+            words = [word.rpartition("/") for word in self._word("detail", op.place).split()]
+            places = {(group, topic, broker, int(queue)) for broker, _, queue in words if queue.isdecimal()}
+            self.shares[op.client, topic] = (op, places)
+        elif op.kind is Kind.ADD:
+            lane = self._lane(op)
+            if lane is not None:
+                self.workers.add((lane, op.client))
+                orphan = self.orphans.pop(lane, None)
+                self.stakes += orphan is not None and orphan[0].client != op.client
+        elif op.kind is Kind.LOCK and not self.lasting:
+            self._at_work(op)
+
+    def _disturbed(self, op: Op) -> None:
+        self.calm_us = max(self.calm_us, op.started)
+        self.lasting += op.end > op.begin
+        if op.kind is Kind.CRASH:
+            broker = self._word("broker", op.place)
+            client = self._word("client_id", op.place)
+            if broker and client in ("", broker):
+                self.broker_crashed = True
+                self.orphans.clear()
+            elif client and not self.broker_crashed:
+                self.orphans.update({lane: (own, op) for lane, own in self.owners.items() if own.client == op.client})
+        if op.kind in (Kind.CRASH, Kind.LEAVE):
+            self.shares = {key: share for key, share in self.shares.items() if key[0] != op.client}
+
+    def _at_work(self, op: Op) -> None:
+        for lane, (own, crash) in list(self.orphans.items()):
+            share, places = self.shares.get((op.client, lane[1]), (None, set[Place]()))
+            if share is None or lane not in places:
+                continue
+            if op.started - max(self.calm_us, crash.started, share.started) <= self.bound_us:
+                continue
+            del self.orphans[lane]
+            if (lane, op.client) not in self.workers:
+                self.stakes += 1
+                certain = self.context.info.clock_bound_us == 0
+                self.findings.violation([own.place, crash.place, share.place, op.place], certain=certain)
+
+    def ends(self, op: Op) -> None:
+        answered = True
+        if op.kind in _DISTURBS:
+            if op.end > op.begin:
+                self.lasting -= 1
+                answered = False
+        elif op.kind is Kind.LOCK:
+            if op.outcome is Outcome.OK:
+                self._granted(op)
+            else:
+                answered = refuses(op)
+        elif op.kind is Kind.FETCH_OFFSET:
+            answered = op.outcome is Outcome.OK or (op.outcome is Outcome.REFUSED and op.value == -1)
+        if not answered and op.ended < NEVER:
+            self.calm_us = max(self.calm_us, op.ended)
+
+    def _granted(self, op: Op) -> None:
+        lane = self._lane(op)
+        if lane is None or op.client == NO_TEXT:
+            return
+        self.owners[lane] = op
+        if lane in self.orphans and lane not in self.shares.get((op.client, lane[1]), (None, set[Place]()))[1]:
+            del self.orphans[lane]
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """One pass over the few rows of each run."""
+    where = rows.of(*_KINDS)
+    closed = where[rows.end[where] < NEVER]
+    row = np.concatenate([where, closed])
+    phase = np.concatenate([np.full(len(where), BEGIN), np.full(len(closed), END)])
+    time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
+    order = np.lexsort((phase, time, rows.run[row]))
+    runs: dict[int, Run] = {}
+    first: dict[int, int] = {}
+    events: Any = zip(
+        rows.run[row[order]].tolist(), phase[order].tolist(), time[order].tolist(), row[order], strict=True
+    )
+    ops = {op.place: op for op in rows.digest.ops(where)}
+    for run, what, now, place in events:
+        state = runs.get(run)
+        if state is None:
+            state = runs[run] = Run(rows, rows.context_of(int(place)), findings)
+            first[run] = int(place)
+        if now >= state.context.clock_stepped:
+            continue
+        op = ops[int(place)]
+        if what == BEGIN:
+            state.begins(op)
+        else:
+            state.ends(op)
+    for run, state in runs.items():
+        if state.stakes:
+            findings.at_stake_times(first[run], int(state.stakes))
+
+
+TWIN = Twin("LSE-5", (*OP_COLUMNS, "detail"), kernel)
+find = TWIN.find

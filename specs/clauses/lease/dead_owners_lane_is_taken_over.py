@@ -1,0 +1,209 @@
+"""A lane whose owner died is taken over by the survivor to whom it is assigned, in a bounded time.
+
+The time runs from the last of: the owner's death, the survivor's assignment (so the removal of the dead member is
+over by then), and the last disturbance of the run. It is as long as the broker keeps a lease, one rebalance, the
+time that a request may take, and a timer's slack. "Taken over" means added, under a new grant; that its messages are
+then delivered is a matter of progress, and of the start. A disturbance is whatever can hold a survivor up for a
+while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request for a lease or a
+stored offset that was not answered, or answered with an error. While one lasts nothing is owed. Silent after a
+crash of a broker (nothing says when it is back), where somebody to whom the lane is not assigned was granted it,
+and where the survivor has worked on the lane before (a call of that time may still run, and it waits for it).
+Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    MS,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ms,
+)
+from specs.clauses.grants import refuses
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Lane, Outcome, Party
+
+ID = "LSE-5"
+TITLE = "a dead owner's lane is taken over"
+STATEMENT = (
+    "The lane of a client that died is taken over by the survivor to whom it is assigned, within the broker's limit "
+    "and one rebalance."
+)
+PARTY = Party.PAIR
+KEY = Key.RUN
+PREMISE = (
+    ORDERLY,
+    NO_WALL_CLOCK_STEP,
+    BROKER_LIVES,
+    Premise("calm", "nobody joins, leaves, dies or stands still, no fault lasts, and every request is answered"),
+)
+SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases", "docs/sources.md#membership")
+KINDS = frozenset(
+    {
+        Kind.LOCK,
+        Kind.ADD,
+        Kind.ASSIGN,
+        Kind.FETCH_OFFSET,
+        Kind.CRASH,
+        Kind.FAULT,
+        Kind.JOIN,
+        Kind.LEAVE,
+        Kind.PAUSE,
+    }
+)
+
+DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
+
+
+@dataclass(frozen=True, slots=True)
+class NotTakenOver(Finding):
+    """grant: the dead client's. later: what shows the survivor at work, too late for the lane."""
+
+    grant: Row
+    crash: Row
+    assignment: Row
+    later: Row
+    lane: str
+
+
+class RunJudge(Judge):
+    """Remembers the last grant of each lane and who added it, the present assignments, and the orphaned lanes."""
+
+    __slots__ = ("adders", "assigned", "bound_us", "calm_us", "crashed", "grants", "lasting", "orphans")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        config = self.config
+        times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+        self.bound_us = sum(times) * MS
+        self.grants: dict[Lane, Row] = {}
+        self.adders: dict[Lane, set[str]] = {}
+        self.assigned: dict[tuple[str, str], Row] = {}  # by client and topic
+        self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
+        self.calm_us = 0
+        self.lasting = 0  # disturbances that have begun and not ended
+        self.crashed = False  # a broker has
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind in DISTURBS:
+            self._disturbed(row)
+            return NOTHING
+        client = row.client_id
+        if client is None:
+            return NOTHING
+        if row.kind is Kind.ASSIGN:
+            self.assigned[client, row.topic or ""] = row
+        elif row.kind is Kind.ADD and row.queue_id is not None:
+            lane = row.lane
+            self.adders.setdefault(lane, set()).add(client)
+            orphan = self.orphans.pop(lane, None)
+            if orphan is not None and orphan[0].client_id != client:
+                self.opportunities += 1
+        elif row.kind is Kind.LOCK and self.orphans and not self.lasting:
+            return self._at_work(row)
+        return NOTHING
+
+    def _disturbed(self, row: Row) -> None:
+        self.calm_us = max(self.calm_us, row.started_us)
+        if row.seq_end is None or row.seq_end > row.seq_begin:
+            self.lasting += 1
+        client = row.client_id
+        if row.kind is Kind.CRASH and row.broker and client in (None, row.broker):
+            self.crashed = True
+            self.orphans.clear()
+        elif row.kind is Kind.CRASH and client is not None and not self.crashed:
+            for lane, grant in self.grants.items():
+                if grant.client_id == client:
+                    self.orphans[lane] = (grant, row)
+        if row.kind in (Kind.CRASH, Kind.LEAVE):
+            for key in [key for key in self.assigned if key[0] == client]:
+                del self.assigned[key]
+
+    def _at_work(self, row: Row) -> Iterable[Finding]:
+        found: list[Finding] = []
+        for lane, (grant, crash) in list(self.orphans.items()):
+            assignment = self.assigned.get((row.client_id or "", lane.topic))
+            if assignment is None or assignment.group != lane.group or lane not in shares(assignment):
+                continue
+            since = max(self.calm_us, crash.started_us, assignment.started_us)
+            if row.started_us - since <= self.bound_us:
+                continue
+            del self.orphans[lane]
+            if row.client_id not in self.adders.get(lane, ()):
+                self.opportunities += 1
+                certain = self.context.info.clock_bound_us == 0
+                found.append(NotTakenOver(grant, crash, assignment, row, str(lane), certain=certain))
+        return found
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind in DISTURBS:
+            if row.seq_end is not None and row.seq_end > row.seq_begin:
+                self.lasting -= 1
+                self.calm_us = max(self.calm_us, row.ended_us or 0)
+        elif row.kind is Kind.LOCK:
+            if row.outcome is Outcome.OK:
+                self._granted(row)
+            elif not refuses(row):
+                self.calm_us = max(self.calm_us, row.ended_us or 0)
+        elif row.kind is Kind.FETCH_OFFSET:
+            missing = row.outcome is Outcome.REFUSED and row.value == -1
+            if row.outcome is not Outcome.OK and not missing:
+                self.calm_us = max(self.calm_us, row.ended_us or 0)
+        return NOTHING
+
+    def _granted(self, row: Row) -> None:
+        if row.queue_id is None or row.client_id is None:
+            return
+        lane = row.lane
+        self.grants[lane] = row
+        if lane in self.orphans:
+            assignment = self.assigned.get((row.client_id, lane.topic))
+            if assignment is None or lane not in shares(assignment):
+                del self.orphans[lane]
+
+
+def shares(assignment: Row) -> frozenset[Lane]:
+    """The lanes that an ASSIGN row names, as `broker/queue` words."""
+    found = set()
+    for word in (assignment.detail or "").split():
+        broker, _, queue_id = word.rpartition("/")
+        if queue_id.isdecimal():
+            found.add(Lane(assignment.group or "", assignment.topic or "", broker, int(queue_id)))
+    return frozenset(found)
+
+
+judge = RunJudge
+
+
+def explain(found: NotTakenOver) -> str:
+    crash, assignment, later = found.crash, found.assignment, found.later
+    since = ms(later.started_us - max(crash.started_us, assignment.started_us))
+    return (
+        f"{later.client_id}, to whom {found.lane} is assigned, was at work at {at(later)} and had not added it; its "
+        f"owner {found.grant.client_id} had died at {at(crash)}, and {since} had passed since then and the assignment"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms       alice  locks    billing/orders/b0/3   ok
+    1000ms    alice  crashes  -
+    1100ms    bob    assigns  billing               topic=orders value=1 view=bob detail=b0/3
+    86000ms   bob    locks    billing/orders/b0/2   ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    0ms       alice  locks    billing/orders/b0/3   ok
+    1000ms    alice  crashes  -
+    1100ms    bob    assigns  billing               topic=orders value=1 view=bob detail=b0/3
+    60000ms   carol  joins    billing               # the group has changed meanwhile
+    86000ms   bob    locks    billing/orders/b0/2   ok
+"""
