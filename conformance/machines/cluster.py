@@ -445,6 +445,25 @@ class ClusterMachine(RuleBasedStateMachine):
             self.do(how, client=self.pick(running, number))
         self.wait(gap_ms)
 
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(number=st.integers(0, 5), intervals=st.integers(1, 3), gap_ms=st.sampled_from(GAPS_MS))
+    def join_during_long_calls(self, number: int, intervals: int, gap_ms: int) -> None:
+        """A member comes while the others are in calls that take longer than a renewal."""
+        members = [name for name, group in CONSUMERS.items() if group == GROUPS[0]]
+        fresh = [name for name in members if not self.world.is_running(name)]
+        if not fresh or len(fresh) == len(members):
+            return
+        duration_ms = intervals * self.config.lock_interval_ms + 400
+        for key in KEYS:
+            self.sent += 1
+            message = self.world.message_number + 1
+            self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=message))
+            self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=1)
+        self.wait(50)
+        name = self.pick(fresh, number)
+        self.do("restart" if self.world.has_started(name) else "start", client=name)
+        self.wait(duration_ms + gap_ms)
+
     @precondition(lambda self: self.burials < BURIALS_MAX)
     @rule(number=st.integers(0, 5), silent=st.booleans(), vigil=st.booleans())
     def bury(self, number: int, silent: bool, vigil: bool) -> None:
