@@ -28,7 +28,7 @@ class Run:
         self.bound_us = sum(times) * MS
         self.owners: dict[Place, Op] = {}
         self.workers: set[tuple[Place, int]] = set()
-        self.shares: dict[tuple[int, str], tuple[Op, set[Place]]] = {}
+        self.shares: dict[tuple[int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
         self.broker_crashed = False
@@ -50,8 +50,7 @@ class Run:
             return
         elif op.kind is Kind.ASSIGN:
             group, topic = self._word("group", op.place), self._word("topic", op.place)
-            words = [word.rpartition("/") for word in self._word("detail", op.place).split()]
-            places = {(group, topic, broker, int(queue)) for broker, _, queue in words if queue.isdecimal()}
+            places = {f"{group}/{word}" for word in self._word("detail", op.place).split()}
             self.shares[op.client, topic] = (op, places)
         elif op.kind is Kind.ADD:
             lane = self._lane(op)
@@ -78,8 +77,8 @@ class Run:
 
     def _at_work(self, op: Op) -> None:
         for lane, (own, crash) in list(self.orphans.items()):
-            share, places = self.shares.get((op.client, lane[1]), (None, set[Place]()))
-            if share is None or lane not in places:
+            share = self._share(op.client, lane)
+            if share is None:
                 continue
             if op.started - max(self.calm_us, crash.started, share.started) <= self.bound_us:
                 continue
@@ -110,8 +109,17 @@ class Run:
         if lane is None or op.client == NO_TEXT:
             return
         self.owners[lane] = op
-        if lane in self.orphans and lane not in self.shares.get((op.client, lane[1]), (None, set[Place]()))[1]:
+        if lane in self.orphans and self._share(op.client, lane) is None:
             del self.orphans[lane]
+
+    def _share(self, client: int, lane: Place) -> Op | None:
+        """The client's assignment that holds the lane; one that names no topic may be of any."""
+        group, topic, broker, queue = lane
+        for name in (topic, ""):
+            share, places = self.shares.get((client, name), (None, set[str]()))
+            if share is not None and f"{group}/{broker}/{queue}" in places:
+                return share
+        return None
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

@@ -132,8 +132,8 @@ class RunJudge(Judge):
     def _at_work(self, row: Row) -> Iterable[Finding]:
         found: list[Finding] = []
         for lane, (grant, crash) in list(self.orphans.items()):
-            assignment = self.assigned.get((row.client_id or "", lane.topic))
-            if assignment is None or assignment.group != lane.group or lane not in shares(assignment):
+            assignment = self._assignment(row.client_id, lane)
+            if assignment is None:
                 continue
             since = max(self.calm_us, crash.started_us, assignment.started_us)
             if row.started_us - since <= self.bound_us:
@@ -166,20 +166,19 @@ class RunJudge(Judge):
             return
         lane = row.lane
         self.grants[lane] = row
-        if lane in self.orphans:
-            assignment = self.assigned.get((row.client_id, lane.topic))
-            if assignment is None or lane not in shares(assignment):
-                del self.orphans[lane]
+        if lane in self.orphans and self._assignment(row.client_id, lane) is None:
+            del self.orphans[lane]
 
-
-def shares(assignment: Row) -> frozenset[Lane]:
-    """The lanes that an ASSIGN row names, as `broker/queue` words."""
-    found = set()
-    for word in (assignment.detail or "").split():
-        broker, _, queue_id = word.rpartition("/")
-        if queue_id.isdecimal():
-            found.add(Lane(assignment.group or "", assignment.topic or "", broker, int(queue_id)))
-    return frozenset(found)
+    def _assignment(self, client: str | None, lane: Lane) -> Row | None:
+        """The client's present assignment, if it holds the lane. One that names no topic may be of any."""
+        share = f"{lane.broker}/{lane.queue_id}"
+        for topic in (lane.topic, ""):
+            assignment = self.assigned.get((client or "", topic))
+            if assignment is None or assignment.group != lane.group:
+                continue
+            if share in (assignment.detail or "").split():
+                return assignment
+        return None
 
 
 judge = RunJudge
@@ -197,13 +196,13 @@ def explain(found: NotTakenOver) -> str:
 SHORTEST_VIOLATION = """
     0ms       alice  locks    billing/orders/b0/3   ok
     1000ms    alice  crashes  -
-    1100ms    bob    assigns  billing               topic=orders value=1 view=bob detail=b0/3
+    1100ms    bob    assigns  billing               value=1 view=bob detail=b0/3
     86000ms   bob    locks    billing/orders/b0/2   ok
 """
 ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     0ms       alice  locks    billing/orders/b0/3   ok
     1000ms    alice  crashes  -
-    1100ms    bob    assigns  billing               topic=orders value=1 view=bob detail=b0/3
+    1100ms    bob    assigns  billing               value=1 view=bob detail=b0/3
     60000ms   carol  joins    billing               # the group has changed meanwhile
     86000ms   bob    locks    billing/orders/b0/2   ok
 """
