@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, asks_again, ended_before, machine_kernel
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -21,35 +23,67 @@ class Call:
         return [each for each in self.rows if each.offset not in self.given_up]
 
 
-class Lane(Machine):
-    """For each incarnation and key, its last call."""
+class Work:
+    """One incarnation: its add, the last call of each key, and what it had begun more than the slack ago."""
 
-    __slots__ = ("calls", "keys")
+    __slots__ = ("add", "calls", "highest", "op", "recent")
+
+    def __init__(self, add: Op | None) -> None:
+        self.add = add
+        self.calls: dict[int, Call] = {}
+        self.highest: Op | None = None
+        self.op = NONE
+        self.recent: deque[Op] = deque()
+
+    def highest_before(self, until_us: int) -> Op | None:
+        """Of the deliveries that began before, the one with the highest offset."""
+        while self.recent and self.recent[0].started < until_us:
+            op = self.recent.popleft()
+            if self.highest is None or op.offset > self.highest.offset:
+                self.highest = op
+        return self.highest
+
+
+class Lane(Machine):
+    """The incarnations of one lane."""
+
+    __slots__ = ("keys", "slack_us", "works")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.keys = lane.digest.rows.text("sharding_key")
-        self.calls: dict[int, dict[int, Call]] = {}
+        self.slack_us = self.config.schedule_slack_ms * MS
+        self.works: dict[int, Work] = {}
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
-            self.calls.clear()
+            self.works.clear()
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.calls.pop(op.incarnation, None)
-        elif op.kind is Kind.DELIVER and op.offset >= 0 and self.keys[op.place] != NO_TEXT:
-            self._deliver(self.calls.setdefault(op.incarnation, {}), int(self.keys[op.place]), op)
+            self.works[op.incarnation] = Work(op)
+        elif op.kind is Kind.DELIVER and op.offset >= 0:
+            work = self.works.get(op.incarnation)
+            if work is None:
+                work = self.works[op.incarnation] = Work(None)
+            later = work.highest_before(op.started - self.slack_us)
+            if self.keys[op.place] != NO_TEXT:
+                self._keyed(work, later, int(self.keys[op.place]), op)
+            if op.op != work.op:
+                work.op = op.op
+                work.recent.append(op)
 
-    def _deliver(self, calls: dict[int, Call], key: int, op: Op) -> None:
-        last = calls.get(key)
+    def _keyed(self, work: Work, later: Op | None, key: int, op: Op) -> None:
+        last = work.calls.get(key)
         if last is not None and last.rows[0].op == op.op:
             last.rows.append(op)
             return
-        calls[key] = Call(op)
-        if last is None:
-            return
+        work.calls[key] = Call(op)
         self.stakes += 1
+        if last is None:
+            if work.add is not None and later is not None and later.offset > op.offset:
+                self.found(work.add, later, op)
+            return
         first, before = last.rows[0], last.rows[-1]
         if not ended_before(before, op):
             self.found(before, op)
@@ -62,9 +96,10 @@ class Lane(Machine):
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.DROP:
-            self.calls.pop(op.incarnation, None)
+            self.works.pop(op.incarnation, None)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.offset >= 0:
-            call = self.calls.get(op.incarnation, {}).get(int(self.keys[op.place]))
+            work = self.works.get(op.incarnation)
+            call = None if work is None else work.calls.get(int(self.keys[op.place]))
             if call is not None and self.keys[op.place] != NO_TEXT and ended_before(call.rows[-1], op):
                 call.given_up.add(op.offset)
 

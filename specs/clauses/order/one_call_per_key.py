@@ -1,23 +1,27 @@
-"""In the key-ordered mode, calls of one sharding key never overlap, and follow the order of the queue.
+"""In the key-ordered mode, calls of one sharding key never overlap, follow the queue, and hold back no other key.
 
 Within an incarnation, for messages with a sharding key: (a) no call of a key begins while another one of it runs;
 (b) none begins with an offset below those of the key's call before; (c) after a call that asks for its messages
 again (SUSPEND, null or a throw) none begins beyond them, unless each was given up by an acknowledged dead letter
 since. Messages without a key are free, and so are different keys, and different lanes.
 
-The catalogue's sentence goes on: and a key holds back no other. That one key waited for another can't be told from
-rows that are present: it would take the rows that are missing, and how many threads were busy meanwhile. So it is
-left to what is said about progress.
-Memory: one call for each key of a running incarnation.
+(d) In an incarnation that was watched from its add, the first call of a key begins no later than the slack of the
+schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread,
+so that one was to be had; the key had nothing running and nothing suspended; so it waited for another key. Threads
+are taken to be given to keys in turn. A key's further calls are not asked about: when it became free for them is
+not recorded.
+Memory: one call for each key of a running incarnation, and what was delivered within the slack.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import (
     KEY_ORDERED,
+    MS,
     NO_RESET,
     NOTHING,
     Context,
@@ -26,6 +30,7 @@ from specs.clauses.base import (
     asks_again,
     at,
     ended_before,
+    ms,
     who,
 )
 from specs.history.row import Row
@@ -33,7 +38,7 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-11"
 TITLE = "one call per key, in order"
-STATEMENT = "In the key-ordered mode a sharding key has one running call at a time, in the order of its messages."
+STATEMENT = "In the key-ordered mode a key has one running call at a time, in order, and holds back no other key."
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (KEY_ORDERED, NO_RESET)
@@ -50,6 +55,15 @@ class OutOfTurn(Finding):
     running: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack(Finding):
+    """later: a call of a later message that began long before the first call of the key."""
+
+    add: Row
+    later: Row
+    first: Row
+
+
 class _Call:
     """The last call of a key. rows: its messages; given_up: offsets whose dead letter was acknowledged since."""
 
@@ -61,38 +75,70 @@ class _Call:
         self.given_up: set[int] = set()
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the last call of each key."""
+class _Incarnation:
+    """add: None where it was not seen. calls: the last one of each key. highest: of the calls that began longer ago
+    than the slack the one with the highest first offset; recent: the others, the last of which has this op."""
 
-    __slots__ = ("calls",)
+    __slots__ = ("add", "calls", "highest", "op", "recent")
+
+    def __init__(self, add: Row | None) -> None:
+        self.add = add
+        self.calls: dict[str, _Call] = {}
+        self.highest: Row | None = None
+        self.op = -1
+        self.recent: deque[Row] = deque()
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the last call of each key, and how far the lane was a slack ago."""
+
+    __slots__ = ("incarnations",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.calls: dict[str, dict[str, _Call]] = {}
+        self.incarnations: dict[str, _Incarnation] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
         if row.kind is Kind.RESET:
-            self.calls.clear()
+            self.incarnations.clear()
         elif name is None:
             pass
         elif row.kind is Kind.ADD:
-            self.calls.pop(name, None)
-        elif row.kind is Kind.DELIVER and row.sharding_key is not None and row.queue_offset is not None:
-            return self._delivered(self.calls.setdefault(name, {}), row.sharding_key, row.queue_offset, row)
+            self.incarnations[name] = _Incarnation(row)
+        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
+            mine = self.incarnations.get(name)
+            if mine is None:
+                mine = self.incarnations[name] = _Incarnation(None)
+            self._time_passes(mine, row.started_us)
+            found = NOTHING if row.sharding_key is None else self._keyed(mine, row.sharding_key, row.queue_offset, row)
+            if row.op_id != mine.op:  # of a batch its first message tells whose turn it was
+                mine.op = row.op_id
+                mine.recent.append(row)
+            return found
         return NOTHING
 
-    def _delivered(self, calls: dict[str, _Call], key: str, offset: int, row: Row) -> Iterable[Finding]:
-        last = calls.get(key)
+    def _time_passes(self, mine: _Incarnation, now_us: int) -> None:
+        until_us = now_us - self.config.schedule_slack_ms * MS
+        while mine.recent and mine.recent[0].started_us < until_us:
+            row = mine.recent.popleft()
+            if mine.highest is None or (row.queue_offset or 0) > (mine.highest.queue_offset or 0):
+                mine.highest = row
+
+    def _keyed(self, mine: _Incarnation, key: str, offset: int, row: Row) -> Iterable[Finding]:
+        last = mine.calls.get(key)
         if last is not None and last.op == row.op_id:
             last.rows.append(row)
             return NOTHING
-        call = calls[key] = _Call(row.op_id)
+        call = mine.calls[key] = _Call(row.op_id)
         call.rows.append(row)
-        if last is None:
-            return NOTHING
         self.opportunities += 1
-        return self._new_call(last, offset, row)
+        if last is not None:
+            return self._new_call(last, offset, row)
+        later = mine.highest
+        if mine.add is None or later is None or (later.queue_offset or 0) <= offset:
+            return NOTHING
+        return (HeldBack(mine.add, later, row),)
 
     def _new_call(self, last: _Call, offset: int, row: Row) -> Iterable[Finding]:
         before = last.rows[-1]
@@ -111,9 +157,10 @@ class LaneJudge(Judge):
         if name is None:
             return NOTHING
         if row.kind is Kind.DROP:
-            self.calls.pop(name, None)
+            self.incarnations.pop(name, None)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and key is not None and offset is not None:
-            call = self.calls.get(name, {}).get(key)
+            mine = self.incarnations.get(name)
+            call = None if mine is None else mine.calls.get(key)
             if call is not None and ended_before(call.rows[-1], row):
                 call.given_up.add(offset)
         return NOTHING
@@ -122,7 +169,14 @@ class LaneJudge(Judge):
 judge = LaneJudge
 
 
-def explain(found: OutOfTurn) -> str:
+def explain(found: OutOfTurn | HeldBack) -> str:
+    if isinstance(found, HeldBack):
+        first, later = found.first, found.later
+        return (
+            f"{who(first)} started offset {first.queue_offset} of {first.lane}, the first of key "
+            f"{first.sharding_key}, at {at(first)}, {ms(first.started_us - later.started_us)} after it had started the "
+            f"later offset {later.queue_offset}: another key held it back"
+        )
     before, new = found.before, found.new
     what = f"{who(new)} started offset {new.queue_offset} (key {new.sharding_key}) of {new.lane} at {at(new)}"
     if found.running:

@@ -48,6 +48,17 @@ BREAKING: dict[str, tuple[str, str]] = {
         4ms..5ms  alice  delivers      billing/orders/b0/3   offset=19 id=m19 key=k1 success
         """,
     ),
+    "a key waits for another one": (
+        "ORD-11",
+        KEYED
+        + """
+        0ms             alice  adds      billing/orders/b0/3   value=17
+        1ms..2ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 suspend
+        3ms..4ms        alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k3 success
+        2003ms..2004ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 success
+        2005ms..2006ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k2 success
+        """,
+    ),
     "a lease asked for later": (
         "LSE-12",
         BROADCAST
@@ -128,6 +139,43 @@ EXCUSED: dict[str, tuple[str, str]] = {
         1ms       alice  drops     billing/orders/b0/3
         2ms       alice  adds      billing/orders/b0/3   value=17 inc=2
         3ms..4ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 inc=2 success
+        """,
+    ),
+    "a key whose message waits for its own": (
+        "ORD-11",
+        KEYED
+        + """
+        0ms             alice  adds      billing/orders/b0/3   value=17
+        1ms..2003ms     alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 success
+        3ms..4ms        alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k3 success
+        2004ms..2005ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 success
+        """,
+    ),
+    "a batch takes a later message along": (
+        "ORD-11",
+        "config mode=key_ordered batch=2 threads=1\n"
+        + """
+        0ms             alice  adds      billing/orders/b0/3   value=17
+        3ms..2004ms     alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k3 call=a success
+        3ms..2004ms     alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k3 call=a success
+        2005ms..2006ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 success
+        """,
+    ),
+    "a thread is a moment late": (
+        "ORD-11",
+        KEYED
+        + """
+        0ms             alice  adds      billing/orders/b0/3   value=17
+        3ms..4ms        alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k3 success
+        1003ms..1004ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 success
+        """,
+    ),
+    "the begin of the work was not seen": (
+        "ORD-11",
+        KEYED
+        + """
+        3ms..4ms        alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k3 success
+        3003ms..3004ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 success
         """,
     ),
     "a reset takes a key back": (

@@ -446,6 +446,15 @@ def calls_of_one_key_at_once(make: Make) -> object:
     return len(b.start().calls)
 
 
+def calls_beside_a_failed_one(make: Make) -> object:
+    b = make()
+    for key in ("k1", "k2", "k4"):
+        b.append(1, __SHARDINGKEY=key)
+    b.start()
+    b.returns(Outcome.SUSPEND)
+    return [call.messages[0].queue_offset for call in b.calls]
+
+
 def offsets_after_a_failure(make: Make) -> object:
     b = make()
     b.append(2, __SHARDINGKEY="k")
@@ -524,6 +533,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "broadcast-forgets-its-file": (begins_where_it_was, [2], [0]),
     "highest-finished-committed": (stored_while_the_first_runs, 0, 2),
     "send-back-failure-ignored": (stored_after_a_refused_send_back, 0, 2),
+    "key-held-back-by-another": (calls_beside_a_failed_one, [1, 2], [2]),
     "key-not-looked-at": (calls_of_one_key_at_once, 1, 2),
     "key-goes-on-without-the-failed": (offsets_after_a_failure, [0], [1]),
 }

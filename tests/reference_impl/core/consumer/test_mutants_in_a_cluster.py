@@ -218,7 +218,16 @@ def send_back_unanswered() -> Plan:
     return answering(ListenerRule(Outcome.SUSPEND, number=3, delivery_max=1), Action(100, "drop_next", lost))
 
 
+def three_keys() -> Plan:
+    """The first message of one key fails for three seconds; those of two others are there behind it."""
+    plan = answering(ListenerRule(Outcome.SUSPEND, 3_000, number=1, delivery_max=1))
+    first = [send(200, 1, "k1"), send(300, 1, "k2"), send(400, 1, "k4")]
+    others = [action for action in plan.actions if action.do != "send"]
+    return replace(plan, actions=tuple(sorted([*others, *first], key=lambda action: action.at_ms)))
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
+    "key-held-back-by-another": three_keys,
     "send-back-failure-ignored": send_back_unanswered,
     "guard-ignores-expiry": cut_off,
     "refused-lease-still-consumes": taken_over,
