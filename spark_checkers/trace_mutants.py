@@ -1195,6 +1195,56 @@ def seen_before_its_level(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
 
+# ---------------------------------------------------------------- assignment
+
+
+def _shared_alike(trace: Trace) -> Iterator[list[Row]]:
+    """The shares of all members, each computed last from the same view; the one computed last comes first."""
+    latest: dict[tuple[str | None, str | None], dict[str | None, Row]] = {}
+    for row in trace.of(Kind.ASSIGN):
+        if row.view is None or row.detail is None:
+            continue
+        known = latest.setdefault((row.group, row.topic), {})
+        known[row.client_id] = row
+        members = row.view.partition(" | ")[0].split()
+        party = [known[member] for member in members if member in known and known[member].view == row.view]
+        if len(party) == len(members) > 1 and row.client_id in members:
+            yield [row, *(each for each in party if each.client_id != row.client_id)]
+
+
+def taken_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, other, *_ in _shared_alike(trace):
+        if other.detail:
+            change = {mine.seq_begin: {"detail": f"{mine.detail} {other.detail.split()[0]}".strip()}}
+            about = (other.seq_begin, mine.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def taken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, other, *_ in _shared_alike(trace):
+        if mine.detail:
+            change = {mine.seq_begin: {"detail": " ".join(mine.detail.split()[1:])}}
+            about = (other.seq_begin, mine.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def shared_otherwise(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, other, *_ in _shared_alike(trace):
+        members, _bar, queues = (mine.view or "").partition(" | ")
+        turned = " ".join(reversed(queues.split()))
+        if turned != queues:
+            change = {mine.seq_begin: {"view": f"{members} | {turned}"}}
+            about = (other.seq_begin, mine.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def seen_by_one_only(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, other, *_ in _shared_alike(trace):
+        if other.detail:
+            change = {mine.seq_begin: {"view": f"newcomer {mine.view}", "detail": other.detail}}
+            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- lookalikes
 
 
@@ -1534,6 +1584,9 @@ DEFECTS: dict[str, Mutant] = _mutants(
         generated=False,
         consumed=BROADCASTING,
     ),
+    Mutant("taken-twice", "ASG-1", "a member takes a queue that another one took", taken_twice, generated=False),
+    Mutant("taken-by-nobody", "ASG-2", "a member leaves a queue of its share out", taken_by_nobody, generated=False),
+    Mutant("another-order", "ASG-4", "a member shares out in another order", shared_otherwise, generated=False),
 )
 """Each breaks the clause that it names."""
 
@@ -1547,6 +1600,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),
+    Mutant("seen-by-one-only", None, "a member sees somebody whom the others don't", seen_by_one_only, generated=False),
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
     Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),

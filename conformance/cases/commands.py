@@ -515,7 +515,7 @@ def clock_steps(world: World, node: str, step: int) -> list[str]:
 @says("allocate WORD COUNT queues to NAMES")
 def allocate(world: World, word: str, count: int, names: Sequence[str]) -> list[str]:
     """Who gets which of so many queues of one broker, by strategy: each member, in the order given."""
-    share = strategy(word)
+    share = strategy(word, world.strategies)
     queues = [Queue("orders", "b0", number) for number in range(count)]
     lines = []
     for name in dict.fromkeys(names):

@@ -9,8 +9,10 @@ from typing import Any
 
 from conformance.cases.hand import Hand, Question
 from conformance.cases.story import Story
+from reference_impl.core.allocation import Strategy
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.log import BrokerStore
+from reference_impl.core.consumer.rebalance import Rebalancing
 from reference_impl.mutants import Mutant
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.node import Node
@@ -65,6 +67,7 @@ class World:
         self.story = Story()
         self.brokers = setting.brokers
         self._mutant = mutant
+        self.strategies: Mapping[str, Strategy] = (cores_of(mutant).consumer or Rebalancing).strategies
         self._attempts: Counter[str] = Counter()
         self._raw = [client.id for client in self.plan.clients if client.kind == "prober"]
         self.pass_time(0)

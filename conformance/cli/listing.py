@@ -33,10 +33,10 @@ def clauses() -> Iterable[Item]:
 
     The mutants of a clause are those that name it, and those that name a wire rule by which it is decided.
     """
-    from reference_impl.mutants import HISTORY, MODEL, all_mutants
+    from reference_impl.mutants import every_mutant
 
     failing = _cases_by_mutant()
-    mutants = sorted((*all_mutants(HISTORY), *all_mutants(MODEL)), key=lambda mutant: mutant.name)
+    mutants = sorted(every_mutant(), key=lambda mutant: mutant.name)
     for clause in catalogue():
         killed = [mutant.name for mutant in mutants if mutant.killed_by in (clause.id, *clause.rules)]
         yield {
@@ -86,12 +86,13 @@ def targets() -> Iterable[Item]:
 def mutants() -> Iterable[Item]:
     """The mutants of the reference, each with the clause or wire rule that must catch it.
 
-    oracle: `history` for those that a cluster's history shows (targets `mutant:NAME`), `model` for the others.
+    oracle: `history` for those that a cluster's history shows (targets `mutant:NAME`), `model` for those that only
+    the answers of a broker show, `vectors` for those that a table does.
     """
-    from reference_impl.mutants import HISTORY, MODEL, all_mutants
+    from reference_impl.mutants import every_mutant
 
     failing = _cases_by_mutant()
-    for mutant in sorted((*all_mutants(HISTORY), *all_mutants(MODEL)), key=lambda mutant: mutant.name):
+    for mutant in sorted(every_mutant(), key=lambda mutant: mutant.name):
         yield {
             "name": mutant.name,
             "oracle": mutant.oracle,

@@ -2,7 +2,8 @@
 
 A mutant that a history shows is searched for with the cluster machine; the run that refutes the named clause is
 shrunk, and its witness is proved minimal. A mutant that no well-behaved client notices is searched for with the
-wire machine, on real sockets, and killed by the wire rule that it names.
+wire machine, on real sockets, and killed by the wire rule that it names. One of a function that has a table of
+vectors is held against that table.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from conformance import vectors
 from conformance.killing.minimal import LARGEST, is_minimal
 from conformance.killing.on_the_wire import break_rules
 from conformance.machines.cluster import Collector
 from conformance.reports.saving import save
 from conformance.runner import NotRepeatable, run_machine
 from conformance.shrink import shrink
-from reference_impl.mutants import MODEL, Mutant, load
+from reference_impl.mutants import HISTORY, MODEL, VECTORS, Mutant, load
 from reference_impl.sim.simulate import simulate
 from specs import profiles
 from specs.clauses.catalogue import get
@@ -82,7 +84,7 @@ class Kill:
     @property
     def is_good(self) -> bool:
         """Killed by the clause that it names, with a small and minimal witness."""
-        if self.oracle == MODEL:
+        if self.oracle != HISTORY:
             return self.killed
         return self.killed and self.minimal is True and len(self.witness) <= LARGEST
 
@@ -140,7 +142,11 @@ def kill(name: str, seed: int, *, examples: int = EXAMPLES, keep: Path | None = 
     Raises UsageError for an unknown mutant, NotRepeatable when a run's plan does not give the run again.
     """
     bug = load(name)
-    return _kill_on_the_wire(bug, seed) if bug.oracle == MODEL else _kill_in_histories(bug, seed, examples, keep)
+    if bug.oracle == MODEL:
+        return _kill_on_the_wire(bug, seed)
+    if bug.oracle == VECTORS:
+        return _kill_by_vectors(bug, seed)
+    return _kill_in_histories(bug, seed, examples, keep)
 
 
 def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None) -> Kill:
@@ -215,6 +221,25 @@ def _kill_on_the_wire(bug: Mutant, seed: int) -> Kill:
         refuted=tuple(broken),
         examples=worlds,
         explanation=broken.get(bug.killed_by, ""),
+        search_s=watch.laps["search"],
+        cpu_s=watch.cpu_s,
+    )
+
+
+def _kill_by_vectors(bug: Mutant, seed: int) -> Kill:
+    watch = _Watch()
+    with watch.lap("search"):
+        differences = vectors.differences(bug.killed_by, bug)
+    return Kill(
+        name=bug.name,
+        bug=bug.bug,
+        oracle=bug.oracle,
+        clause=bug.killed_by,
+        seed=seed,
+        killed=bool(differences),
+        refuted=(bug.killed_by,) if differences else (),
+        examples=1,
+        explanation=differences[0] if differences else "",
         search_s=watch.laps["search"],
         cpu_s=watch.cpu_s,
     )

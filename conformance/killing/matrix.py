@@ -22,7 +22,7 @@ from typing import Any
 from conformance.killing.kill import EXAMPLES, Kill, kill
 from conformance.parts.leash import PR_SET_PDEATHSIG
 from conformance.reports.schemas import MATRIX_SCHEMA
-from reference_impl.mutants import HISTORY, MODEL, all_mutants, load
+from reference_impl.mutants import every_mutant, load
 from specs.history.clock import host_clock
 
 WORKERS = 2
@@ -88,7 +88,7 @@ def chosen(names: Sequence[str] = ()) -> tuple[str, ...]:
     """The mutants of these names, or all of them. Raises UsageError for an unknown one."""
     if names:
         return tuple(sorted({load(name).name for name in names}))
-    return tuple(sorted(mutant.name for oracle in (HISTORY, MODEL) for mutant in all_mutants(oracle)))
+    return tuple(mutant.name for mutant in every_mutant())
 
 
 def run_matrix(

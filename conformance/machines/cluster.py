@@ -249,6 +249,7 @@ class ClusterMachine(RuleBasedStateMachine):
         manual=st.sampled_from((False, False, False, True)),
         pace_ms=st.sampled_from((1, 5, 40)),
         members=st.integers(1, 3),
+        strategy=st.sampled_from(("AVG", "AVG", "CIRCLE", "CONSISTENT_HASH")),
         audit=st.booleans(),
         keys=st.integers(0, 4),
         effort=st.sampled_from(("light", "light", "steady", "heavy")),
@@ -267,6 +268,7 @@ class ClusterMachine(RuleBasedStateMachine):
         manual: bool,
         pace_ms: int,
         members: int,
+        strategy: str,
         audit: bool,
         keys: int,
         effort: str,
@@ -277,6 +279,8 @@ class ClusterMachine(RuleBasedStateMachine):
         manual = manual and self.knows_manual
         numbers: dict[str, Any] = {**self.short} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
+        numbers: dict[str, Any] = {**SHORT} if short else {}
+        numbers |= {"strategy": strategy, "max_reconsume_times": limit, "batch": batch, "threads": threads}
         mutant = self.collector.mutant
         numbers |= self.collector.asked
         config = replace(Config(), **numbers)

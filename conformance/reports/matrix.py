@@ -26,7 +26,7 @@ from conformance.reports import allure
 from conformance.reports.saving import check
 from conformance.reports.schemas import MATRIX_SCHEMA
 from conformance.reports.text import events
-from reference_impl.mutants import MODEL
+from reference_impl.mutants import HISTORY
 from specs.clauses.base import Clause
 
 JSON_FILE, MARKDOWN_FILE = "matrix.json", "matrix.md"
@@ -52,7 +52,7 @@ def save(matrix: Matrix, folder: Path) -> Path:
 def cells(kill: Kill) -> tuple[str, ...]:
     """One line of the matrix, under `_COLUMNS`. events: of the run as found and as shrunk."""
     sizes = f"{kill.found.rows} → {kill.shrunk.rows}" if kill.found and kill.shrunk else ""
-    size = str(len(kill.witness)) if kill.witness else "answer" if kill.killed and kill.oracle == MODEL else ""
+    size = str(len(kill.witness)) if kill.witness else "answer" if kill.killed and kill.oracle != HISTORY else ""
     if kill.witness and not kill.minimal:
         size += " (not minimal)"
     return (

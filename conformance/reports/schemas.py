@@ -145,7 +145,10 @@ def matrix_schema() -> dict[str, Any]:
         {
             "name": _TEXT,
             "bug": _TEXT,
-            "oracle": {"enum": ["history", "model"], "description": "model: a wire rule, not a clause, kills it"},
+            "oracle": {
+                "enum": ["history", "model", "vectors"],
+                "description": "What kills it: a clause in a history; a wire rule; a table.",
+            },
             "clause": {**_TEXT, "description": "The clause or wire rule that has to kill it."},
             "killed": {"type": "boolean", "description": "By that clause."},
             "refuted": {**_TEXTS, "description": "All that the run refutes; of a survivor, all that any run refuted."},

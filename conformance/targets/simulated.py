@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.targets.base import Ability, ClockKind, known_names
-from reference_impl.mutants import MODEL, Mutant, all_mutants, load
+from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name
 from specs.errors import UsageError
@@ -95,8 +95,9 @@ def mutant(argument: str | None = None) -> SimulatedTarget:
     """The reference with the bug of that name. Raises UsageError with near matches for any other."""
     if not argument:
         raise UsageError(f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}")
-    if argument in {each.name for each in all_mutants(MODEL)}:
-        raise UsageError(f"no history of a cluster at work shows the mutant {argument}: only the wire rules do")
+    for oracle, what in ((MODEL, "the wire rules do"), (VECTORS, "a table of vectors does")):
+        if argument in {each.name for each in all_mutants(oracle)}:
+            raise UsageError(f"no history of a cluster at work shows the mutant {argument}: only {what}")
     if argument not in mutant_names():
         raise UsageError(f"there is no mutant {argument!r}; {known_names(argument, mutant_names())}")
     return SimulatedTarget(load(argument))

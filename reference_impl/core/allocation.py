@@ -127,9 +127,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 """Those that need no configuration of their own."""
 
 
-def strategy(name: str) -> Strategy:
+def strategy(name: str, known: Mapping[str, Strategy] = STRATEGIES) -> Strategy:
     """The strategy of that name; UsageError for any other."""
     try:
-        return STRATEGIES[name]
+        return known[name]
     except KeyError:
-        raise UsageError(f"unknown strategy {name!r}; known are {', '.join(STRATEGIES)}") from None
+        raise UsageError(f"unknown strategy {name!r}; known are {', '.join(known)}") from None

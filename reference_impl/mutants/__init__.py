@@ -22,6 +22,8 @@ from specs.errors import UsageError
 
 HISTORY = "history"
 MODEL = "model"
+VECTORS = "vectors"
+ORACLES = (HISTORY, MODEL, VECTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Mutant:
 
     broker, consumer, producer: the classes to run; None for consumer and producer means the correct one.
     oracle: HISTORY when a judge finds it in the history of a cluster at work; MODEL when well-behaved clients
-    never notice, and only a comparison of each answer with the allowed ones shows it.
+    never notice, and only a comparison of each answer with the allowed ones shows it; VECTORS when a table of what a
+    function has to give does.
     config: names and values of `specs.plan.config.Config` without which the bug has no occasion.
     """
 
@@ -75,6 +78,11 @@ def _read(module: ModuleType) -> Mutant:
 def all_mutants(oracle: str = HISTORY) -> tuple[Mutant, ...]:
     """The mutants that this oracle kills, by name."""
     return tuple(mutant for mutant in _by_name().values() if mutant.oracle == oracle)
+
+
+def every_mutant() -> tuple[Mutant, ...]:
+    """The mutants of all oracles, by name."""
+    return tuple(_by_name().values())
 
 
 def load(name: str) -> Mutant:

@@ -104,6 +104,22 @@ BROADCASTING = Premise(
     "every member of the group consumes every queue (configuration)",
     lambda info: info.config.message_model == "broadcasting",
 )
+CLUSTERING = Premise(
+    "clustering",
+    "the members of a group share its queues (configuration)",
+    lambda info: info.config.message_model == "clustering",
+)
+DEALT = Premise(
+    "dealt",
+    "the members share by a strategy that deals the queues out, not by a fixed list (configuration)",
+    lambda info: info.config.strategy != "CONFIG",
+)
+DEALT_TO_THE_LAST = Premise(
+    "dealt to the last",
+    "the members share by a strategy that deals all queues out: neither a fixed list nor that of listed machine rooms "
+    "(configuration)",
+    lambda info: info.config.strategy not in ("CONFIG", "MACHINE_ROOM"),
+)
 NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a recorded pause silences the clause")
 BROKER_NOT_PAUSED = Premise(
     "broker not paused", "the broker was not stopped in between; a recorded pause silences the clause"

@@ -40,6 +40,9 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.CHECK: "A broker asked a producer about a transaction.",
     Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`; `detail` "
     "names them, a `broker/queue` each.",
+    Kind.ASSIGN: "A client computed its share of a topic: `value` lanes, in `detail` as `broker/queue`, in order. "
+    "`view` is what it shared out: the members and the queues, each list in the order in which the client used it, as "
+    "`alice bob | b0/0 b0/1`.",
     Kind.ADD: "An instant: an incarnation begins, and `value` is where. Whoever records ADD records every COMMIT too.",
     Kind.DROP: "An instant: the incarnation ends. Calls of it may still be running.",
     Kind.JOIN: "A client starts; `view` is its subscription, where it is recorded.",

@@ -252,6 +252,7 @@ _SHOWN = (
     "commit_mode",
     "suspend_ms",
     "delay_level",
+    "tags",
     "code",
     "view",
     "detail",
@@ -268,6 +269,8 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
     else:
         span = f"{begun}..{_us(row.ended_us - base_us)}"
     words = [span, row.process or row.client_id or "-", _VERB_OF.get(row.kind, row.kind), _where(row)]
+    if row.kind is Kind.ASSIGN and row.topic and row.queue_id is None:
+        words.append(f"topic={shlex.quote(row.topic)}")
     for column in _SHOWN:
         value = getattr(row, column)
         if value is not None:

@@ -16,7 +16,15 @@ MODES = ("orderly", "concurrent", "key_ordered")
 """orderly: one call per lane at a time, under a lease. concurrent: calls side by side, in no order. key_ordered:
 calls side by side, one per sharding key at a time."""
 MESSAGE_MODELS = ("clustering", "broadcasting")
-CHOICES = {"mode": MODES, "message_model": MESSAGE_MODELS, "consume_from": ("first", "last", "timestamp")}
+STRATEGIES = ("AVG", "CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM", "NEARBY")
+"""How the members of a group share its queues: blocks, like cards, by a ring of hashes, a fixed list for each, within
+the listed machine rooms, or first within each machine room."""
+CHOICES = {
+    "mode": MODES,
+    "message_model": MESSAGE_MODELS,
+    "strategy": STRATEGIES,
+    "consume_from": ("first", "last", "timestamp"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Config:
     """Times in ms. max_reconsume_times: -1 means no limit. consume_from: first, last or timestamp.
 
     mode: how a group's listener is called (MODES). message_model: clustering, where members share the queues, or
-    broadcasting, where each of them consumes all.
+    broadcasting, where each of them consumes all. strategy: how they share them (STRATEGIES).
     """
 
     broker_lease_ms: int = 60_000
@@ -45,6 +53,7 @@ class Config:
     consume_from: str = "first"
     mode: str = "orderly"
     message_model: str = "clustering"
+    strategy: str = "AVG"
     delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     dialect: str = "5.x"
     # What the judges allow for, beyond the product's own numbers:

@@ -63,6 +63,7 @@ _LANE_VERBS = (
 )
 _FOCUS = {
     "all": _LANE_VERBS,
+    "shares": ("assign", "assign", "assign", "send", "next"),
     "leases": ("lock",) * 6 + ("unlock",) * 2 + ("call", "next", "commit", "rare"),
     "commits": (
         "unlock",
@@ -226,6 +227,9 @@ class _History:
             case "write":
                 value = max(0, self.next.get(place, 0) - self._pick((0, 0, 1)))
                 self._add(Kind.PERSIST, {**me, "value": value, "outcome": Outcome.OK}, length=0)
+            case "assign":
+                for each in CLIENTS[: self._pick((1, 2, 2, 3))]:
+                    self._share(each, group)
             case "reset":
                 if self._pick(range(6)) == 0:
                     self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
@@ -379,6 +383,21 @@ class _History:
                 self._add(Kind.COMMIT, {**me, "value": 0, "outcome": Outcome.OK, "level": level})
             case _:
                 self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
+
+    def _share(self, client: str, group: str) -> None:
+        """A client computes its share; now and then it sees another group, or nothing is known of what it saw."""
+        members = self._pick(("alice bob", "alice bob", "bob alice", "alice", "alice bob carol", "alice alice bob"))
+        queues = self._pick(("b0/0 b0/1", "b0/0 b0/1", "b0/1 b0/0", "b0/0"))
+        fields = {
+            "client_id": client,
+            "process": client,
+            "group": group,
+            "topic": self._pick(("orders", "orders", "orders", "bills")),
+            "view": self._pick((*[f"{members} | {queues}"] * 4, members, None)),
+            "detail": self._pick(("b0/0", "b0/1", "b0/0 b0/1", "", None)),
+            "outcome": Outcome.OK,
+        }
+        self._add(Kind.ASSIGN, fields, length=0)
 
     def _drain(self) -> None:
         self.now += self._pick((0, 10 * MS, 30 * MS))

@@ -95,17 +95,20 @@ class ConsumerConfig:
         group: str,
         topics: Mapping[str, str],
         name_servers: tuple[Address, ...],
-        strategy: str = "AVG",
+        strategy: str | None = None,
     ) -> ConsumerConfig:
-        """A consumer for a planned run. Routes are polled as often as hearts beat: both are 30 s by default."""
+        """A consumer for a planned run. Routes are polled as often as hearts beat: both are 30 s by default.
+
+        strategy: None for the plan's.
+        """
         return cls(
             client_id=client_id,
             group=group,
             topics=topics,
             name_servers=name_servers,
-            strategy=strategy,
             mode=plan.mode,
             message_model=plan.message_model.upper(),
+            strategy=strategy or plan.strategy,
             consume_from=plan.consume_from,
             threads=plan.threads,
             batch=plan.batch,

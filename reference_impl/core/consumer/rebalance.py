@@ -13,12 +13,12 @@ Two rebalances are never closer than the minimal interval. Source: `RebalanceImp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from reference_impl.core.allocation import strategy
+from reference_impl.core.allocation import STRATEGIES, Strategy, strategy
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.leases import Granted, by_broker
 from reference_impl.core.consumer.process_queue import ProcessQueue
@@ -51,13 +51,15 @@ class Candidate:
 
 
 class Rebalancing(Pulling):
-    """Keeps the lanes in step with the group."""
+    """Keeps the lanes in step with the group. strategies: by name, of which the configuration names one."""
+
+    strategies: ClassVar[Mapping[str, Strategy]] = STRATEGIES
 
     queue_class: ClassVar[type[ProcessQueue]] = ProcessQueue
 
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
-        self.allocate = strategy(config.strategy)
+        self.allocate = strategy(config.strategy, self.strategies)
         self.candidates: dict[Queue, Candidate] = {}
         self._serial = 0
         self._resting = False  # the minimal interval since the last rebalance is not over
@@ -141,7 +143,7 @@ class Rebalancing(Pulling):
             self._asking.discard(topic)
 
     def take_share(self, now_ms: int, topic: str, members: Sequence[str]) -> None:
-        queues = self.queues[topic]
+        queues = self.in_order(self.queues[topic])
         share = self.allocate(self.config.client_id, queues, members)
         self._note_share(topic, queues, members, share)
         wanted = set(share)
@@ -152,13 +154,17 @@ class Rebalancing(Pulling):
                 candidate.unwanted = queue not in wanted
         self._add_lanes(now_ms, share)
 
+    def in_order(self, queues: Sequence[Queue]) -> Sequence[Queue]:
+        """The queues as they are shared out: by broker name and number, so that all members share the same list."""
+        return sorted(queues)
+
     def _note_share(self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]) -> None:
         view = (tuple(queues), tuple(members), tuple(share))
         if self._last_view.get(topic) == view:
             return
         self._last_view[topic] = view
         detail = " ".join(f"{queue.broker}/{queue.queue_id}" for queue in share)
-        view_text = " ".join(members)
+        view_text = f"{' '.join(members)} | {' '.join(f'{queue.broker}/{queue.queue_id}' for queue in queues)}"
         self.note(Kind.ASSIGN, {**self._who, "topic": topic, "value": len(share), "view": view_text, "detail": detail})
 
     # ------------------------------------------------------------ new lanes

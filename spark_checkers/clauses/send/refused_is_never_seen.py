@@ -19,6 +19,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     code, attempt = rows.number("code"), rows.number("attempt")
     sent = rows.are(Kind.SEND)
     refused = sent & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER) & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    refused[refused] &= ~rows.frames_twice(positions(refused))
     sends = np.bincount(message[sent], minlength=count)
     refusals = np.bincount(message[refused], minlength=count)
     tries = np.zeros(count, np.int64)

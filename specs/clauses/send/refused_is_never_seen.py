@@ -3,8 +3,8 @@
 A refusal is an answer with a code that says that nothing was stored. The codes 10 to 12 say that the message *is*
 stored, and code 1, a broker's internal error, says nothing for certain; an attempt that ended with one of these,
 without an answer, or without a code may have stored the message, and so excuses it. Every attempt up to the last
-must be in the history. A copy among the retries or dead letters shows its original. Requests are carried by
-connections that lose them or deliver them once: a request that a network doubles is no part of this promise.
+must be in the history. A copy among the retries or dead letters shows its original. Where frames may come twice, one
+of the two may be stored and the other one refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.base import NO_FRAME_TWICE, NOTHING, Context, Finding, Judge, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -21,7 +21,7 @@ TITLE = "refused is never seen"
 STATEMENT = "A message whose every send was refused is never read or delivered."
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
-PREMISE = ()
+PREMISE = (NO_FRAME_TWICE,)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 
@@ -73,6 +73,8 @@ class MessageJudge(Judge):
 
     def finish(self) -> Iterable[Finding]:
         if self.may_be_stored or not self.refused or self.attempts > len(self.refused):
+            return NOTHING
+        if self.context.frames_twice is not None:
             return NOTHING
         self.opportunities += 1
         return NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)

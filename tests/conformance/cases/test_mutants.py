@@ -7,10 +7,10 @@ import pytest
 from conformance.cases.folder import all_cases
 from conformance.cases.play import play
 from conformance.cases.text import Case
-from reference_impl.mutants import HISTORY, MODEL, all_mutants
+from reference_impl.mutants import every_mutant
 
 PAIRS = [(case, name) for case in all_cases() for name in case.mutants]
-MUTANTS = [mutant.name for mutant in (*all_mutants(HISTORY), *all_mutants(MODEL))]
+MUTANTS = [mutant.name for mutant in every_mutant()]
 
 
 @pytest.mark.parametrize(("case", "name"), PAIRS, ids=[f"{case.name}-{name}" for case, name in PAIRS])

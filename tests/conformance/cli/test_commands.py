@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from conformance.reports.schemas import LIST_SCHEMA, schema
-from reference_impl.mutants import HISTORY, MODEL
+from reference_impl.mutants import HISTORY, MODEL, ORACLES, VECTORS
 from specs.clauses.catalogue import all_clauses, catalogue
 from specs.history.store import write_history
 from specs.history.text import parse_history
@@ -160,10 +160,11 @@ def test_the_list_of_clauses_holds_every_clause(run: Run) -> None:
 def test_every_mutant_names_its_clause(run: Run) -> None:
     """`inorder list mutants` says what must catch each: a clause, or a wire rule where histories show nothing."""
     items = json.loads(run("list", "mutants", "--format", "json").stdout)["items"]
-    named = {oracle: {item["killed_by"] for item in items if item["oracle"] == oracle} for oracle in (HISTORY, MODEL)}
+    named = {oracle: {item["killed_by"] for item in items if item["oracle"] == oracle} for oracle in ORACLES}
     assert len(items) >= 50
     assert named[HISTORY] <= {clause.id for clause in all_clauses()}
     assert named[MODEL] <= set(RULES)
+    assert named[VECTORS] <= {clause.id for clause in catalogue() if clause.vectors}
 
 
 def test_doctor_says_how_to_mend_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,7 +288,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "send-back-not-counted": returned_in_the_end,
     "send-back-without-delay": returned_at_once,
 }
-EVERY_MUTANT = mutants.all_mutants() + mutants.all_mutants(mutants.MODEL)
+EVERY_MUTANT = mutants.every_mutant()
 
 
 def test_every_broker_mutant_is_shown() -> None:

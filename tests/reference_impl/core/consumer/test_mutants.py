@@ -463,6 +463,16 @@ def offsets_after_a_failure(make: Make) -> object:
     return b.offsets
 
 
+def share_of_three_queues(members: list[str]) -> Callable[[Make], object]:
+    def scene(make: Make) -> object:
+        b = make(queues=3)
+        b.members = members
+        b.start()
+        return b.of(Kind.ASSIGN)[0].fields["detail"]
+
+    return scene
+
+
 SUSPENDED = next_call_after(Outcome.SUSPEND)
 
 SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
@@ -526,6 +536,9 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "given-up-lane-stands-still": (call_after_a_dead_letter, [1], []),
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "handover-reports-nothing": (commits_at_a_handover, [1], []),
+    "shares-overlap": (share_of_three_queues(["c0", "c1"]), "b0/2", "b0/1"),
+    "remainder-left-out": (share_of_three_queues(["c1", "c2"]), "b0/0 b0/1", "b0/0"),
+    "queues-sorted-downwards": (share_of_three_queues(["c0", "c1"]), "b0/2", "b0/0"),
     "newest-first": (first_of_three, [0], [2]),
     "not-fifo-at-first": (first_of_three, [0], [2]),
     "broadcast-takes-leases": (leases_asked_for, 0, 1),

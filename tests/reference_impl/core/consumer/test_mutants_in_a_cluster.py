@@ -226,6 +226,12 @@ def three_keys() -> Plan:
     return replace(plan, actions=tuple(sorted([*others, *first], key=lambda action: action.at_ms)))
 
 
+def an_uneven_number_of_queues() -> Plan:
+    """Three queues and two members, one of whom comes later."""
+    plan = alone(Action(1_500, "start", {"client": "c2"}), duration_ms=5)
+    return replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 3),), ("billing",)))
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
     "key-held-back-by-another": three_keys,
     "send-back-failure-ignored": send_back_unanswered,
@@ -245,6 +251,9 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "forced-unlock": taken_away_during_a_long_call,
     "refused-lane-given-up": buried,
     "unlock-while-listener-runs": taken_away_during_a_long_call,
+    "shares-overlap": an_uneven_number_of_queues,
+    "remainder-left-out": an_uneven_number_of_queues,
+    "queues-sorted-downwards": an_uneven_number_of_queues,
     "dead-letter-failure-ignored": dead_letter_unanswered,
     "committed-before-the-dead-letter": dead_letter_unanswered,
     "given-up-lane-stands-still": giving_one_up,

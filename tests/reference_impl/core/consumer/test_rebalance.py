@@ -31,7 +31,7 @@ def test_share_of_two_members(bench: Any) -> None:
     b.start()
     assert adds(b) == [(0, 0), (1, 0)]
     note = b.of(Kind.ASSIGN)[0].fields
-    assert (note["value"], note["view"], note["detail"]) == (2, "c1 c9", "b0/0 b0/1")
+    assert (note["value"], note["view"], note["detail"]) == (2, "c1 c9 | b0/0 b0/1 b0/2 b0/3", "b0/0 b0/1")
 
 
 def test_the_same_view_is_noted_once(bench: Any) -> None:

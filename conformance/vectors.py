@@ -1,0 +1,68 @@
+"""The reference's functions held against the tables of `specs/vectors/`, for the clauses that a table decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from reference_impl.core.allocation import Strategy, by_config, by_machine_room, nearby, strategy
+from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.mutants import Mutant
+from specs import vectors
+from specs.clauses.catalogue import catalogue
+from specs.errors import SpecError
+from specs.vocabulary import Queue
+
+
+def differences(clause_id: str, mutant: Mutant | None = None) -> list[str]:
+    """Where the reference, or a mutant of it, gives something else than the clause's table; a line each.
+
+    Raises SpecError for a clause that no table decides.
+    """
+    table = next((each.vectors for each in catalogue() if each.id == clause_id), None)
+    if table is None or clause_id not in _CHECKS:
+        raise SpecError(f"no table of vectors decides {clause_id}")
+    return list(_CHECKS[clause_id](vectors.load(table), mutant))
+
+
+def allocation(rows: Sequence[Mapping[str, Any]], mutant: Mutant | None) -> Iterator[str]:
+    """Every member's share, by the strategies of the mutant's consumer or the reference's own."""
+    consumer = Rebalancing if mutant is None or mutant.consumer is None else mutant.consumer
+    known = consumer.strategies
+    for row in rows:
+        share = _strategy(row["strategy"], row["settings"], known)
+        queues = [_queue(text) for text in row["queues"]]
+        for member, expected in row["shares"].items():
+            found = [str(queue) for queue in share(member, queues, row["members"])]
+            if found != expected:
+                words = " ".join(expected) or "nothing"
+                yield (
+                    f"{row['strategy']}, {row['why']}: {member} of {' '.join(row['members'])} takes "
+                    f"{' '.join(found) or 'nothing'} of {len(queues)} queues instead of {words}"
+                )
+
+
+def _strategy(name: str, settings: Mapping[str, Any], known: Mapping[str, Strategy]) -> Strategy:
+    match name:
+        case "CONFIG":
+            return by_config([_queue(text) for text in settings["fixed"]])
+        case "MACHINE_ROOM":
+            return by_machine_room(settings["rooms"])
+        case "NEARBY":
+            return nearby(strategy(settings["inner"], known), lambda queue: _room(queue.broker), _room)
+        case _:
+            return strategy(name, known)
+
+
+def _room(name: str) -> str:
+    """The machine room of a broker or a member, as the table names them: `room-name`."""
+    return name.partition("-")[0]
+
+
+def _queue(text: str) -> Queue:
+    topic, broker, number = text.split("/")
+    return Queue(topic, broker, int(number))
+
+
+_CHECKS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Mutant | None], Iterator[str]]] = {"ASG-3": allocation}
+

@@ -1,0 +1,33 @@
+"""ASG-4 over columns: every share against the last ones of those who know the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import Findings, Rows
+from spark_checkers.shares import COLUMNS, Share, by_group, last_of_each
+from spark_checkers.twin import Twin
+
+
+def _known(share: Share) -> tuple[list[str], list[str]]:
+    return sorted(share.members), sorted(share.queues)
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    stakes: list[int] = []
+    for shares in by_group(rows):
+        for index, share in enumerate(shares):
+            at_stake = False
+            for client, other in last_of_each(shares, index).items():
+                own = client == share.client
+                if other.view == share.view if own else _known(other) == _known(share):
+                    at_stake = True
+                    if other.taken != share.taken if own else other.view != share.view:
+                        findings.violation([other.place, share.place])
+            if at_stake:
+                stakes.append(share.place)
+    findings.at_stake(np.asarray(stakes, np.int64))
+
+
+TWIN = Twin("ASG-4", COLUMNS, kernel)
+find = TWIN.find
