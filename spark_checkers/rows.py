@@ -328,7 +328,7 @@ class Rows:
 
     def frames_twice(self, where: Ints) -> Mask:
         """Did something on the way make two frames of one, in the row's run?"""
-        per_run = [self._context(run).frames_twice for run in self.words("run")]
+        per_run = [self._context(run).frames_twice != NEVER for run in self.words("run")]
         return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
 
     def clock_stepped(self, where: Ints) -> Ints:

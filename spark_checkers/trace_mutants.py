@@ -149,6 +149,9 @@ class Mutant:
     generated: whether generated histories have a place for it; recorded ones have. dead_letters: planted into the
     dead-letter queues. by_hand: into the lanes of a group in manual mode. consumed: the mode and the model of the
     histories that have a place for it. config: what the run's configuration is said to have been.
+    histories that have a place for it.
+    dead-letter queues. by_hand: into the lanes of a group in manual mode. tagged: into a run whose groups subscribe to
+    some tags, and in which batches are sent.
     """
 
     name: str
@@ -164,6 +167,7 @@ class Mutant:
     def under(self, info: RunInfo) -> RunInfo:
         """The run's description as the changed history has it."""
         return replace(info, config=replace(info.config, **self.config)) if self.config else info
+    tagged: bool = False
 
 
 def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
@@ -1195,6 +1199,48 @@ def seen_before_its_level(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
 
+def batch_interrupted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    found = {read.message_id: read for _send, read in _reads(trace)}
+    found |= {row.message_id: row for row in trace.of(Kind.READ) if row.queue_offset is not None}
+    parts = [row for row in trace.of(Kind.SEND) if row.value is not None and not is_copy_topic(row.topic)]
+    for part, after in itertools.pairwise(parts):
+        read, other = found.get(part.message_id), found.get(after.message_id)
+        if part.op_id == after.op_id and read is not None and other is not None:
+            change = {other.seq_begin: {"message_id": f"{other.message_id}-other"}}
+            about = (part.seq_begin, after.seq_begin, read.seq_begin, other.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def unwanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        for row in calls:
+            if row.body_hash is not None and row.tags is not None:
+                change = {row.seq_begin: {"tags": f"not-{row.tags}"}}
+                yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def wanted_passed_over(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for calls in trace.calls:
+        for before, row, after in zip(calls, calls[1:], calls[2:], strict=False):
+            ascending = (before.queue_offset or 0) < (row.queue_offset or 0) < (after.queue_offset or 0)
+            sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.queue_offset))
+            once = sum(each.queue_offset == row.queue_offset for each in calls) == 1
+            if ascending and once and sent is not None and sent.seq_begin < before.seq_begin:
+                about = (before.seq_begin, sent.seq_begin, after.seq_begin)
+                yield lambda r=row, a=about: trace.without([r.seq_begin], a)  # type: ignore[misc]
+
+
+def another_wanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A message had another of the wanted tags from the beginning."""
+    wanted = {tag.strip() for tag in trace.info.config.subscription.split("||")}
+    for row in trace.of(Kind.SEND):
+        for tag in sorted(wanted - {row.tags}):
+            if row.tags in wanted:
+                same = [each.seq_begin for each in trace.rows if each.message_id == row.message_id and each.tags]
+                change = {seq: {"tags": tag} for seq in same}
+                yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- assignment
 
 
@@ -1584,6 +1630,11 @@ DEFECTS: dict[str, Mutant] = _mutants(
         generated=False,
         consumed=BROADCASTING,
     ),
+
+
+    Mutant("batch-interrupted", "SND-5", "another message lies within a batch", batch_interrupted, tagged=True),
+    Mutant("unwanted-tag", "SND-8", "a message is delivered whose tag nobody asked for", unwanted_tag, tagged=True),
+    Mutant("wanted-passed-over", "SND-8", "a message with a wanted tag is left out", wanted_passed_over, tagged=True),
     Mutant("taken-twice", "ASG-1", "a member takes a queue that another one took", taken_twice, generated=False),
     Mutant("taken-by-nobody", "ASG-2", "a member leaves a queue of its share out", taken_by_nobody, generated=False),
     Mutant("another-order", "ASG-4", "a member shares out in another order", shared_otherwise, generated=False),
@@ -1601,6 +1652,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),
     Mutant("seen-by-one-only", None, "a member sees somebody whom the others don't", seen_by_one_only, generated=False),
+    Mutant("another-wanted-tag", None, "a message has another wanted tag", another_wanted_tag, tagged=True),
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
     Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),

@@ -167,12 +167,21 @@ def send_nameless(world: World, queue: Queue, client: str) -> list[str]:
     return [world.ask(client, asked)]
 
 
-@says("PRODUCER produces COUNT to TOPIC[ keyed KEY]")
-def produces(world: World, producer: str, count: int, topic: str, key: str | None) -> list[str]:
+@says("PRODUCER produces COUNT to TOPIC[ keyed KEY][ tagged TAG]")
+def produces(world: World, producer: str, count: int, topic: str, key: str | None, tag: str | None) -> list[str]:
     """A producer of our own sends that many messages, one after the other; they are numbered through, from m1 on."""
     args = {"client": producer, "topic": topic, "count": count}
     world.perform("start", {"client": producer})
-    world.perform("send", args if key is None else {**args, "key": key})
+    words = {"key": key, "tags": tag}
+    world.perform("send", {**args, **{name: word for name, word in words.items() if word is not None}})
+    return []
+
+
+@says("PRODUCER produces a batch of COUNT to TOPIC")
+def produces_batch(world: World, producer: str, count: int, topic: str) -> list[str]:
+    """The same, all of them in one request."""
+    world.perform("start", {"client": producer})
+    world.perform("send", {"client": producer, "topic": topic, "count": count, "batch": True})
     return []
 
 

@@ -44,6 +44,11 @@ STRANGERS = "strangers"
 """A group without members, in which the probers have the lanes to themselves."""
 
 KEYS = ("k1", "k2", "k3", "k4")
+TAGS: Mapping[str, str] = {"k1": "Aa", "k2": "BB", "k3": "red"}
+"""Of the messages of a key; the first two have the same hash code in Java."""
+BATCH = "batch"
+"""Instead of a key: all messages in one request."""
+SUBSCRIPTIONS = ("*", "*", "*", "*", "*", "Aa || red")
 MESSAGES_MAX = 60
 DELIVERIES_MAX = 30
 """So often at most a listener suspends one message: who counts gives it up long before, who does not goes on."""
@@ -250,6 +255,7 @@ class ClusterMachine(RuleBasedStateMachine):
         pace_ms=st.sampled_from((1, 5, 40)),
         members=st.integers(1, 3),
         strategy=st.sampled_from(("AVG", "AVG", "CIRCLE", "CONSISTENT_HASH")),
+        subscription=st.sampled_from(SUBSCRIPTIONS),
         audit=st.booleans(),
         keys=st.integers(0, 4),
         effort=st.sampled_from(("light", "light", "steady", "heavy")),
@@ -269,6 +275,7 @@ class ClusterMachine(RuleBasedStateMachine):
         pace_ms: int,
         members: int,
         strategy: str,
+        subscription: str,
         audit: bool,
         keys: int,
         effort: str,
@@ -281,6 +288,7 @@ class ClusterMachine(RuleBasedStateMachine):
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
         numbers: dict[str, Any] = {**SHORT} if short else {}
         numbers |= {"strategy": strategy, "max_reconsume_times": limit, "batch": batch, "threads": threads}
+        numbers["subscription"] = subscription
         mutant = self.collector.mutant
         numbers |= self.collector.asked
         config = replace(Config(), **numbers)
@@ -311,7 +319,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sent < MESSAGES_MAX)
     @rule(
         producer=st.sampled_from(PRODUCERS),
-        key=st.sampled_from((*KEYS, None)),
+        key=st.sampled_from((*KEYS, None, BATCH)),
         count=st.integers(1, 6),
         which=st.integers(0, 5),
         fate=st.sampled_from(("well", "suspend", "poison", "poison", "throw", "null", "slow", "commit", "rollback")),
@@ -332,8 +340,15 @@ class ClusterMachine(RuleBasedStateMachine):
     ) -> None:
         self.sent += count
         self.decide(self.world.message_number + 1 + which % count, fate, suspend_ms, times)
-        args = {} if key is None else {"key": key}
-        self.do("send", client=producer, topic=TOPIC, count=count, **args)
+        if key == BATCH:  # and messages of the other producer at the same time
+            other = PRODUCERS[1 - PRODUCERS.index(producer)]
+            tag = sorted(TAGS.values())[which % 3]
+            self.do("send", client=producer, topic=TOPIC, count=count, batch=True, tags=tag)
+            self.do("send", client=other, topic=TOPIC, count=2)
+            self.sent += 2
+        else:
+            args = {} if key is None else {"key": key}
+            self.do("send", client=producer, topic=TOPIC, count=count, **args)
         self.wait(gap_ms)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
@@ -359,8 +374,10 @@ class ClusterMachine(RuleBasedStateMachine):
         gap_ms=st.sampled_from(GAPS_MS),
     )
     def send_work(self, keys: int, count: int, effort: str, trouble: str, gap_ms: int) -> None:
-        """Enough messages to keep the lanes busy for a while."""
+        """Enough messages to keep the lanes busy for a while, and a batch in one request."""
         self.load(keys, count, effort, trouble)
+        self.sent += 3
+        self.do("send", client=PRODUCERS[1], topic=TOPIC, count=3, batch=True)
         self.wait(gap_ms)
 
     def load(self, keys: int, count: int, effort: str, trouble: str = "none") -> None:
@@ -376,7 +393,8 @@ class ClusterMachine(RuleBasedStateMachine):
             for number in range(first, first + count):
                 self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
             self.decide(first + 1, *TROUBLES[trouble], times=1 if trouble == "rolled back" else 2)
-            self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count)
+            tags = {"tags": TAGS[key]} if key in TAGS else {}
+            self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count, **tags)
         if trouble == "given up in vain":
             code = int(RequestCode.SEND_MESSAGE_V2)  # of a consumer: a dead letter
             running = [name for name in CONSUMERS if self.world.is_running(name)]

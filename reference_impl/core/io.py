@@ -107,7 +107,10 @@ class Shutdown:
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
-    """A producer: send one message. token: the caller's own handle, echoed in `SendDone`."""
+    """A producer: send one message. token: the caller's own handle, echoed in `SendDone`.
+
+    more: the further messages of a batch, which is one request; messages of a batch have no key and no delay level.
+    """
 
     token: Hashable
     topic: str
@@ -117,6 +120,7 @@ class SendMessage:
     tags: str | None = None
     message_id: str | None = None  # the UNIQ_KEY; made by the producer when None
     delay_level: int | None = None  # not to be seen before the time of that level, 1 is the first
+    more: tuple[SendMessage, ...] = ()
 
 
 Input = (

@@ -8,7 +8,8 @@
 The queues of a topic are those that can be written, by broker name and number, so that every producer sees the
 same list; a fixed order configuration in the route (`broker:number;...`) replaces it. A send is tried again only
 after a failure or a refusal that allows it, and never after a timeout: its time is used up. Sends wait for the
-topic's route. Source: `DefaultMQProducerImpl`, `SelectMessageQueueByHash` of apache/rocketmq.
+topic's route. The messages of a batch go to one queue in one request.
+Source: `DefaultMQProducerImpl`, `SelectMessageQueueByHash` of apache/rocketmq.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ from reference_impl.protocol.message import (
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_KEY,
+    BatchPart,
+    encode_batch,
     pack_properties,
+    unpack_properties,
 )
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue
@@ -136,12 +140,13 @@ def _ordered_queues(topic: str, order_conf: str) -> list[Queue]:
 
 @dataclass(slots=True, eq=False)
 class Sending:
-    """One message on its way."""
+    """One message on its way. more: those that are in one batch with it."""
 
     message: SendMessage
     message_id: str
     properties: str
     body_hash: int
+    more: tuple[Sending, ...] = ()
     attempt: int = 0
     last_broker: str | None = None
     op: int = 0
@@ -265,9 +270,9 @@ class Producer:
         if on_end is not None:
             on_end(now_ms, None, input.reason)
 
-    def _begin(self, kind: Kind, fields: dict[str, Any]) -> int:
+    def _begin(self, kind: Kind, fields: dict[str, Any], rows: Sequence[dict[str, Any]] = ()) -> int:
         self._number += 1
-        self._out.append(Begin(self._number, kind, fields))
+        self._out.append(Begin(self._number, kind, fields, rows))
         return self._number
 
     # ------------------------------------------------------------ routes and heartbeats
@@ -314,13 +319,9 @@ class Producer:
     # ------------------------------------------------------------ sending
 
     def _on_send(self, now_ms: int, message: SendMessage) -> None:
-        message_id = message.message_id
-        if message_id is None:
-            self._ids += 1
-            message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
-        sending = Sending(message, message_id, self._properties(message, message_id), zlib.crc32(message.body))
+        sending = self._sending(message)
         if self.stopping:
-            self._out.append(SendDone(message.token, Outcome.REFUSED, message_id=message_id))
+            self._out.append(SendDone(message.token, Outcome.REFUSED, message_id=sending.message_id))
             return
         self._open.add(sending)
         if message.topic in self.queues:
@@ -330,6 +331,15 @@ class Producer:
         else:
             self._parked[message.topic] = [sending]
             self._ask_route(now_ms, message.topic)
+
+    def _sending(self, message: SendMessage) -> Sending:
+        message_id = message.message_id
+        if message_id is None:
+            self._ids += 1
+            message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
+        properties = self._properties(message, message_id)
+        more = tuple(self._sending(other) for other in message.more)
+        return Sending(message, message_id, properties, zlib.crc32(message.body), more)
 
     def _properties(self, message: SendMessage, message_id: str) -> str:
         properties = {PROPERTY_UNIQ_KEY: message_id}
@@ -366,22 +376,10 @@ class Producer:
                 queue = self.select(message.sharding_key, queues)
             else:
                 queue = self.next_in_turn(queues, sending.last_broker)
-        by_key = queue is not None and message.sharding_key is not None
-        fields: dict[str, Any] = {
-            "client_id": self.config.client_id,
-            "topic": message.topic,
-            "broker": queue.broker if queue else None,
-            "queue_id": queue.queue_id if queue else None,
-            "message_id": sending.message_id,
-            "sharding_key": message.sharding_key,
-            "key_seq": message.key_seq,
-            "attempt": sending.attempt,
-            "body_hash": sending.body_hash,
-            "tags": message.tags,
-            "view": self.views[message.topic] if by_key else None,
-            "delay_level": message.delay_level,
-        }
-        sending.op = self._begin(Kind.SEND, fields)
+        batch = (sending, *sending.more)
+        rows = [self._row(part, queue, sending.attempt) for part in batch]
+        places = [{**row, "value": place} for place, row in enumerate(rows)] if sending.more else ()
+        sending.op = self._begin(Kind.SEND, rows[0], places)
         on_end = partial(self._sent, sending)
         if queue is None:
             on_end(now_ms, None, "no route")
@@ -392,17 +390,44 @@ class Producer:
             topic=message.topic,
             queue_id=queue.queue_id,
             born_timestamp=now_ms,
-            properties=sending.properties,
+            properties=None if sending.more else sending.properties,
             reconsume_times=0,
+            batch=bool(sending.more),
         )
-        command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), message.body)
+        if sending.more:
+            parts = [BatchPart(part.message.body, unpack_properties(part.properties)) for part in batch]
+            command = Command(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
+        else:
+            command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), message.body)
         self._request(now_ms, self.addresses.get(queue.broker), command, self.config.send_timeout_ms, on_end)
+
+    def _row(self, sending: Sending, queue: Queue | None, attempt: int) -> dict[str, Any]:
+        message = sending.message
+        by_key = queue is not None and message.sharding_key is not None
+        return {
+            "client_id": self.config.client_id,
+            "topic": message.topic,
+            "broker": queue.broker if queue else None,
+            "queue_id": queue.queue_id if queue else None,
+            "message_id": sending.message_id,
+            "sharding_key": message.sharding_key,
+            "key_seq": message.key_seq,
+            "attempt": attempt,
+            "body_hash": sending.body_hash,
+            "tags": message.tags,
+            "view": self.views[message.topic] if by_key else None,
+            "delay_level": message.delay_level,
+        }
 
     def _sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code in STORED:
             stored = SendResponse.from_ext(answer.ext)
-            place = {"queue_id": stored.queue_id, "queue_offset": stored.queue_offset}
-            self._out.append(End(sending.op, Outcome.OK, {"code": answer.code, **place}))
+            where: dict[str, Any] = {"code": answer.code, "queue_id": stored.queue_id}
+            first = {"queue_offset": stored.queue_offset}
+            if sending.more:  # the answer tells the place of the first one only
+                self._out.append(End(sending.op, Outcome.OK, where, [first, *({} for _ in sending.more)]))
+            else:
+                self._out.append(End(sending.op, Outcome.OK, {**where, **first}))
             self._done(now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset)
             return
         if answer is None:

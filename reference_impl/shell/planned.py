@@ -50,7 +50,7 @@ def client_node(plan: Plan, client_id: str, namesrv: str, recorder: Recorder, be
             plan.config,
             client_id=client.id,
             group=client.group,
-            topics=dict.fromkeys(client.topics, "*"),
+            topics=dict.fromkeys(client.topics, plan.config.subscription),
             name_servers=(namesrv,),
         )
         listener = PlannedListener(plan, client.id, began_s)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -162,7 +162,7 @@ class Cluster:
             self.plan.config,
             client_id=client_id,
             group=client.group,
-            topics=dict.fromkeys(client.topics, "*"),
+            topics=dict.fromkeys(client.topics, self.plan.config.subscription),
             name_servers=(NAME_SERVER_ADDRESS,),
         )
         made = self._cores.consumer or consumer_class(config)
@@ -399,13 +399,21 @@ class Cluster:
         found.skew_ms += ms
 
     def _do_send(
-        self, client: str, topic: str, count: int, key: str | None = None, delay_level: int | None = None
+        self,
+        client: str,
+        topic: str,
+        count: int,
+        key: str | None = None,
+        batch: bool = False,
+        tags: str | None = None,
+        delay_level: int | None = None,
     ) -> None:
         """The messages get their numbers in any case, so that they do not depend on who runs.
 
         A delayed message has no number among those of its key: its place in the queue is decided at its release.
         """
         messages = []
+        key = None if batch else key
         for _ in range(count):
             self.message_number += 1
             number = self.message_number
@@ -415,8 +423,10 @@ class Cluster:
             body = f"message {number} of the plan".encode()
             message_id = f"m{number}"
             messages.append(
-                io.SendMessage(number, topic, body, key, key_seq, message_id=message_id, delay_level=delay_level)
+                io.SendMessage(number, topic, body, key, key_seq, tags, message_id=message_id, delay_level=delay_level)
             )
+        if batch and len(messages) > 1:
+            messages = [replace(messages[0], more=tuple(messages[1:]))]
         node = self._nodes[client]
         if not node.alive or client not in self._clients or self._clients[client].kind != "producer":
             return

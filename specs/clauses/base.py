@@ -124,7 +124,16 @@ NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a rec
 BROKER_NOT_PAUSED = Premise(
     "broker not paused", "the broker was not stopped in between; a recorded pause silences the clause"
 )
-NO_FILTER = Premise("no filter", "the group subscribes to every message of the topic (`*`)")
+NO_FILTER = Premise(
+    "no filter",
+    "the group subscribes to every message of the topic: `*` (configuration)",
+    lambda info: info.config.subscription == "*",
+)
+FILTERED = Premise(
+    "filtered",
+    "the group subscribes to some tags only (configuration)",
+    lambda info: info.config.subscription != "*",
+)
 AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a manual ROLLBACK replays")
 SENT_IN_TURN = Premise(
     "sent in turn", "the producer numbers a key's messages and sends the next one after the last was acknowledged"

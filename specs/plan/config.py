@@ -33,6 +33,7 @@ class Config:
 
     mode: how a group's listener is called (MODES). message_model: clustering, where members share the queues, or
     broadcasting, where each of them consumes all. strategy: how they share them (STRATEGIES).
+    subscription: what every group wants of its topics: `*` for all, or tags, as in `red || blue`.
     """
 
     broker_lease_ms: int = 60_000
@@ -54,6 +55,7 @@ class Config:
     mode: str = "orderly"
     message_model: str = "clustering"
     strategy: str = "AVG"
+    subscription: str = "*"
     delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     dialect: str = "5.x"
     # What the judges allow for, beyond the product's own numbers:

@@ -53,6 +53,8 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "topic": ("string", True),
         "key": ("string", False),
         "count": ("integer", True),  # one after the other, each acknowledged (or given up) before the next
+        "batch": ("boolean", False),  # all of them in one request, without a key
+        "tags": ("string", False),  # of each message
         "delay_level": ("integer", False),  # 1 is the first of the broker's table; not seen before its time
     },
     "broker_crash": {"broker": (NODE, True)},  # memory is lost, the store is not

@@ -64,6 +64,7 @@ _LANE_VERBS = (
 _FOCUS = {
     "all": _LANE_VERBS,
     "shares": ("assign", "assign", "assign", "send", "next"),
+    "sends": ("send", "send", "batch", "batch", "next", "next", "next", "call", "add", "reset", "rare"),
     "leases": ("lock",) * 6 + ("unlock",) * 2 + ("call", "next", "commit", "rare"),
     "commits": (
         "unlock",
@@ -110,6 +111,7 @@ def configs() -> st.SearchStrategy[Config]:
         delay_bound_ms=st.sampled_from((5, 20)),
         schedule_slack_ms=st.sampled_from((1, 10)),
         delay_levels=st.sampled_from(("0s 1s", "1s")),
+        subscription=st.sampled_from(("*", "*", "*", "red")),
     )
 
 
@@ -227,6 +229,8 @@ class _History:
             case "write":
                 value = max(0, self.next.get(place, 0) - self._pick((0, 0, 1)))
                 self._add(Kind.PERSIST, {**me, "value": value, "outcome": Outcome.OK}, length=0)
+            case "batch":
+                self._send_batch(queue)
             case "assign":
                 for each in CLIENTS[: self._pick((1, 2, 2, 3))]:
                     self._share(each, group)
@@ -345,7 +349,7 @@ class _History:
             "sharding_key": f"k{offset % 2}",
             "key_seq": offset // 2,
             "outcome": outcome,
-            "code": self._pick((0, 0, 0, 10, 14, None)),
+            "code": self._pick((14, 14, 1, None) if outcome is Outcome.REFUSED else (0, 0, 0, 10, None)),
             **self._content(),
             "delay_level": self._pick((None, None, None, None, None, 0, -1, 1, 2, 9)),
         }
@@ -359,8 +363,17 @@ class _History:
             self._add(Kind.SEND, {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))})
         self.sent[queue] += 1
 
+    def _send_batch(self, queue: int) -> None:
+        first, size = self.sent[queue], self._pick((1, 2, 2, 3))
+        who = {"client_id": "shop", "process": "shop", "attempt": 1, "outcome": self._pick(_ANSWERS)}
+        where = {"topic": "orders", "broker": "b0", "queue_id": queue, **who}
+        rows = [{**where, "message_id": f"m{queue}-{first + n}", "value": n, **self._content()} for n in range(size)]
+        rows[0]["queue_offset"] = first
+        self._add(Kind.SEND, *rows)
+        self.sent[queue] += size
+
     def _content(self) -> dict[str, Any]:
-        return {"body_hash": self._pick((None, 1, 1, 1, 1, 2)), "tags": self._pick((None, None, None, None, "red"))}
+        return {"body_hash": self._pick((None, 1, 1, 1, 1, 2)), "tags": self._pick((None, None, None, "red", "red"))}
 
     def _rare(self, client: str, lane: dict[str, Any], me: dict[str, Any]) -> None:
         who = {"client_id": client, "process": client}

@@ -33,14 +33,32 @@ def _act(at_ms: int, do: str, **args: Any) -> Action:
     return Action(at_ms, do, args)
 
 
+TAGS = ("red", "blue", "green")
+
+
+def _tag(tagged: bool, turn: int) -> dict[str, str]:
+    return {"tags": TAGS[turn % 3]} if tagged else {}
+
+
 @cache
-def recorded(mode: str = "orderly", message_model: str = "clustering") -> tuple[RunInfo, tuple[Row, ...]]:
-    """(its description, rows by seq_begin): about 4000 rows, all promises kept. mode, message_model: of the group."""
+def recorded(
+    mode: str = "orderly", message_model: str = "clustering", *, tagged: bool = False
+) -> tuple[RunInfo, tuple[Row, ...]]:
+    """(its description, rows by seq_begin): about 4000 rows, all promises kept.
+
+    mode, message_model: of the group. tagged: messages have tags, of which the group subscribes to two, and some come
+    in batches.
+    """
     actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
     actions += [
-        _act(100 + 250 * turn, "send", client="shop", topic="orders", key=f"k{turn % 3}", count=10)
-        for turn in range(60)
+        _act(100 + 250 * n, "send", client="shop", topic="orders", key=f"k{n % 3}", count=10, **_tag(tagged, n))
+        for n in range(60)
     ]
+    if tagged:
+        actions += [
+            _act(150 + 250 * turn, "send", client="shop", topic="orders", batch=True, count=4, tags=TAGS[turn % 3])
+            for turn in range(0, 60, 4)
+        ]
     actions += [
         _act(4000, "start", client="bob"),
         _act(9000, "stop", client="alice"),
@@ -57,7 +75,13 @@ def recorded(mode: str = "orderly", message_model: str = "clustering") -> tuple[
     plan = Plan(
         seed=3,
         topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)),
-        config=replace(_CONFIG, mode=mode, message_model=message_model, delay_levels=_LEVELS[mode]),
+        config=replace(
+            _CONFIG,
+            mode=mode,
+            message_model=message_model,
+            delay_levels=_LEVELS[mode],
+            subscription="red || blue" if tagged else "*",
+        ),
         clients=(
             ClientPlan("alice", "consumer", "billing", ("orders",)),
             ClientPlan("bob", "consumer", "billing", ("orders",)),

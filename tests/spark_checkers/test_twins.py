@@ -61,9 +61,12 @@ def test_where_keys_are_cut_makes_no_difference(history: tuple) -> None:
     assert by_twins(rows, info, all_twins(), least=1) == by_twins(rows, info, all_twins())
 
 
-@pytest.mark.parametrize("consumed", sorted({mutant.consumed for mutant in DEFECTS.values()}), ids="-".join)
-def test_both_judges_agree_on_a_recorded_history(consumed: tuple[str, str]) -> None:
-    info, rows = recorded(*consumed)
+RECORDED = sorted({(*mutant.consumed, mutant.tagged) for mutant in DEFECTS.values()})
+
+
+@pytest.mark.parametrize(("mode", "message_model", "tagged"), RECORDED)
+def test_both_judges_agree_on_a_recorded_history(mode: str, message_model: str, tagged: bool) -> None:
+    info, rows = recorded(mode, message_model, tagged=tagged)
     found = by_twins(rows, info, all_twins())
     assert found == by_python(rows, info, all_clauses())
     assert {clause for clause, (_, violations) in found.items() if violations} == set()
@@ -71,7 +74,7 @@ def test_both_judges_agree_on_a_recorded_history(consumed: tuple[str, str]) -> N
 
 @pytest.mark.parametrize("mutant", DEFECTS.values(), ids=list(DEFECTS))
 def test_a_defect_of_a_recorded_history_breaks_the_clause_that_it_names(mutant: Mutant) -> None:
-    info, rows = recorded(*mutant.consumed)
+    info, rows = recorded(*mutant.consumed, tagged=mutant.tagged)
     changed = plant(mutant, spread(rows), info, seed=1).rows
     info = mutant.under(info)
     found = by_twins(changed, info, all_twins())
@@ -81,7 +84,7 @@ def test_a_defect_of_a_recorded_history_breaks_the_clause_that_it_names(mutant: 
 
 @pytest.mark.parametrize("mutant", LOOKALIKES.values(), ids=list(LOOKALIKES))
 def test_a_lookalike_of_a_recorded_history_breaks_nothing(mutant: Mutant) -> None:
-    info, rows = recorded(*mutant.consumed)
+    info, rows = recorded(*mutant.consumed, tagged=mutant.tagged)
     changed = plant(mutant, spread(rows), info, seed=1).rows
     found = by_twins(changed, info, all_twins())
     assert found == by_python(changed, info, all_clauses())

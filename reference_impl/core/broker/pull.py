@@ -71,7 +71,7 @@ class Pulling:
     def pull(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = PullHeader.from_ext(request.ext)
         self.check(header)
-        wanted = self._filter(header)
+        wanted = self.filter(header)
         if header.sys_flag & PULL_COMMIT:
             self._parts.offsets.commit(
                 now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
@@ -173,7 +173,7 @@ class Pulling:
 
     # ------------------------------------------------------------ filters
 
-    def _filter(self, header: PullHeader) -> Wanted | None:
+    def filter(self, header: PullHeader) -> Wanted | None:
         """Which tag codes the pull wants: by its own subscription, else by the one its group registered."""
         if header.sys_flag & PULL_SUBSCRIPTION:
             expression = header.subscription or "*"

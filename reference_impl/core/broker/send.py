@@ -7,6 +7,8 @@ Source: docs/sources.md#send (SendMessageProcessor, AbstractSendMessageProcessor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reference_impl.core.broker.diversion import Diversion
 from reference_impl.core.broker.log import Draft
 from reference_impl.core.broker.parts import Parts, Refused
@@ -115,7 +117,7 @@ class Sending:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch can't be delayed")
         for draft in drafts:
             self._add_unique_key(draft)
-        stored = [self._storing.store(now_ms, draft, out) for draft in drafts]
+        stored = self.accept_batch(now_ms, drafts, out)
         return request.reply(
             ResponseCode.SUCCESS,
             {
@@ -125,6 +127,10 @@ class Sending:
                 "queueOffset": str(stored[0].queue_offset),
             },
         )
+
+    def accept_batch(self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]) -> list[StoredMessage]:
+        """Store a batch that passed every check, one behind the other."""
+        return [self._storing.store(now_ms, draft, out) for draft in drafts]
 
     def check(self, header: SendHeader, body: bytes) -> TopicConfig:
         """The topic, made if need be. Raises Refused with the code that RocketMQ answers."""

@@ -31,10 +31,12 @@ from reference_impl.protocol.bodies import BrokerData, Heartbeat, QueueData, Top
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import SendHeader, SendResponse
+from reference_impl.protocol.message import decode_batch
 from specs.vocabulary import Kind, Outcome, Queue
 
 T0 = 1_700_000_000_000
 SEND = RequestCode.SEND_MESSAGE_V2
+SEND_BATCH = RequestCode.SEND_BATCH_MESSAGE
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
@@ -65,7 +67,7 @@ class Bench:
             for effect in self.producer.handle(self.now, inputs.pop(0)):
                 self.effects.append(effect)
                 if isinstance(effect, Request):
-                    if effect.command.code == SEND or effect.command.code in self.hold:
+                    if effect.command.code in (SEND, SEND_BATCH, *self.hold):
                         self.open.append(effect)
                     else:
                         inputs.append(Answered(effect.token, self.answer(effect.command)))
@@ -310,3 +312,20 @@ def test_shutdown_without_any_broker() -> None:
     bench.give(Start())
     effects = bench.give(Shutdown())
     assert [type(e) for e in effects] == [Begin, CancelTimer, CancelTimer, End, Stopped]
+
+
+def test_a_batch_is_one_request_and_its_answer_names_the_first_place(bench: Bench) -> None:
+    """Its messages go to one queue, each with its id and properties; the others' places are not told."""
+    more = tuple(SendMessage(n, "t", f"b{n}".encode(), tags="red") for n in (2, 3))
+    effects = bench.send(more=more)
+    request = next(e for e in effects if isinstance(e, Request) and e.command.code == RequestCode.SEND_BATCH_MESSAGE)
+    begun = next(e for e in effects if isinstance(e, Begin) and e.kind is Kind.SEND)
+    parts = decode_batch(request.command.body)
+    assert SendHeader.from_ext_v2(request.command.ext).batch
+    assert [part.body for part in parts] == [b"body", b"b2", b"b3"]
+    assert [part.properties.get("TAGS") for part in parts] == [None, "red", "red"]
+    assert [row["message_id"] for row in begun.rows] == [part.properties["UNIQ_KEY"] for part in parts]
+    assert [(row["value"], row["queue_id"], row["attempt"]) for row in begun.rows] == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
+    answer = Command(0, SendResponse("0" * 32, 0, 7).to_ext(), flag=1)
+    end = next(e for e in bench.give(Answered(request.token, answer)) if isinstance(e, End))
+    assert (dict(end.fields), list(end.rows)) == ({"code": 0, "queue_id": 0}, [{"queue_offset": 7}, {}, {}])

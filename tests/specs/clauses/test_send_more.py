@@ -89,6 +89,111 @@ EXAMPLES = (
         1ms..2ms  stall  sends  orders/b0/3  id=m1 key=k1 attempt=2 offset=0 ok
         """,
     ),
+    # ---------------------------------------------------------------- SND-5
+    Example(
+        "SND-5",
+        1,
+        "a batch that nobody answered is stored whole or not at all, too",
+        """
+        0ms..     shop   sends  orders/b0/3  id=m1 value=0 call=a
+        0ms..     shop   sends  orders/b0/3  id=m2 value=1 call=a
+        0ms..     shop   sends  orders/b0/3  id=m3 value=2 call=a
+        90ms      drain  reads  orders/b0/3  offset=0 id=m1 ok
+        91ms      drain  reads  orders/b0/3  offset=1 id=m2 ok
+        92ms      drain  reads  orders/b0/3  offset=2 id=m9 ok
+        """,
+    ),
+    Example(
+        "SND-5",
+        0,
+        "after a crash of the broker the end of a batch may be gone",
+        """
+        0ms..5ms  shop   sends    orders/b0/3  id=m1 value=0 offset=0 call=a ok
+        0ms..5ms  shop   sends    orders/b0/3  id=m2 value=1 call=a ok
+        9ms       b0     crashes  b0
+        90ms      drain  reads    orders/b0/3  offset=0 id=m1 ok
+        91ms      drain  reads    orders/b0/3  offset=1 id=m9 ok
+        """,
+    ),
+    Example(
+        "SND-5",
+        0,
+        "where offsets are missing between two reads, nothing is known of what lies there",
+        """
+        0ms..5ms  shop   sends  orders/b0/3  id=m1 value=0 offset=0 call=a ok
+        0ms..5ms  shop   sends  orders/b0/3  id=m2 value=1 call=a ok
+        90ms      drain  reads  orders/b0/3  offset=0 id=m1 ok
+        91ms      drain  reads  orders/b0/3  offset=2 id=m9 ok
+        """,
+    ),
+    # ---------------------------------------------------------------- SND-8
+    Example(
+        "SND-8",
+        1,
+        "a message without a tag is wanted by nobody who names tags",
+        """
+        config subscription=red
+        5ms..6ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 success
+        7ms..8ms  alice  delivers  billing/orders/b0/3  offset=1 id=m2 success
+        """,
+    ),
+    Example(
+        "SND-8",
+        1,
+        "a message with a wanted tag was passed over",
+        """
+        config subscription=red||green
+        0ms..1ms  shop   sends     orders/b0/3          offset=1 id=m2 body=1 tags=green ok
+        0ms..1ms  shop   sends     orders/b0/3          offset=2 id=m3 body=1 tags=red ok
+        5ms..6ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 tags=red success
+        7ms..8ms  alice  delivers  billing/orders/b0/3  offset=3 id=m4 body=1 tags=red success
+        """,
+    ),
+    Example(
+        "SND-8",
+        0,
+        "what is not known to be there, or was sent to another owner, is not awaited",
+        """
+        config subscription=red
+        0ms..     shop   sends     orders/b0/3          id=m2 body=1 tags=red
+        0ms..1ms  shop   sends     orders/b0/3          offset=2 id=m3 body=1 tags=red code=10 ok
+        0ms..1ms  shop   sends     orders/b0/3          offset=3 id=m4 body=1 tags=red delay=2 ok
+        0ms..1ms  shop   sends     orders/b0/3          offset=4 id=m5 tags=red ok
+        5ms..6ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 tags=red success
+        7ms..8ms  alice  delivers  billing/orders/b0/3  offset=5 id=m6 body=1 tags=red success
+        8ms..9ms  shop   sends     orders/b0/3          offset=8 id=m9 body=1 tags=red ok
+        9ms..10ms bob    delivers  billing/orders/b0/3  offset=10 id=m11 body=1 tags=red success
+        """,
+    ),
+    Example(
+        "SND-8",
+        0,
+        "a reset, a new beginning or a crash of the broker forgets what went before",
+        """
+        config subscription=red
+        0ms..1ms    shop   sends     orders/b0/3          offset=1 id=m2 body=1 tags=red ok
+        0ms..1ms    shop   sends     orders/b0/3          offset=4 id=m5 body=1 tags=red ok
+        0ms..1ms    shop   sends     orders/b0/3          offset=6 id=m7 body=1 tags=red ok
+        5ms..6ms    alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 tags=red success
+        6ms         admin  resets    billing/orders/b0/3  value=3
+        7ms..8ms    alice  delivers  billing/orders/b0/3  offset=3 id=m4 body=1 tags=red success
+        9ms         alice  adds      billing/orders/b0/3  value=5
+        10ms..11ms  alice  delivers  billing/orders/b0/3  offset=5 id=m6 body=1 tags=red success
+        12ms        b0     crashes   b0
+        13ms..14ms  alice  delivers  billing/orders/b0/3  offset=7 id=m8 body=1 tags=red success
+        """,
+    ),
+    Example(
+        "SND-8",
+        0,
+        "concurrent calls come in no order, and may fill the hole later",
+        """
+        config subscription=red mode=concurrent
+        0ms..1ms  shop   sends     orders/b0/3          offset=1 id=m2 body=1 tags=red ok
+        5ms..6ms  alice  delivers  billing/orders/b0/3  offset=0 id=m1 body=1 tags=red success
+        7ms..8ms  alice  delivers  billing/orders/b0/3  offset=2 id=m3 body=1 tags=red success
+        """,
+    ),
     # ---------------------------------------------------------------- SND-10
     Example(
         "SND-10",

@@ -190,8 +190,16 @@ class Wire:
         offset = answer.ext.get("offset")
         return answer.code, None if offset is None else int(offset)
 
-    def join(self, client: str, conn: str, *, group: str = "billing", topics: tuple[str, ...] = ("orders",)) -> Command:
-        consumer = ConsumerData(group, subscriptions=tuple(Subscription.of(topic) for topic in topics))
+    def join(
+        self,
+        client: str,
+        conn: str,
+        *,
+        group: str = "billing",
+        topics: tuple[str, ...] = ("orders",),
+        subscription: str = "*",
+    ) -> Command:
+        consumer = ConsumerData(group, subscriptions=tuple(Subscription.of(topic, subscription) for topic in topics))
         return self.call(RequestCode.HEART_BEAT, body=Heartbeat(client, (), (consumer,)).encode(), conn=conn)
 
     def close(self, conn: str) -> None:

@@ -15,6 +15,8 @@ from reference_impl import mutants
 from reference_impl.core.broker import Broker
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.headers import SendBackHeader
+from reference_impl.protocol.headers import SendHeader
+from reference_impl.protocol.message import BatchPart, decode_all, encode_batch
 from specs.errors import UsageError
 
 LIMIT_MS = 60_000
@@ -243,6 +245,21 @@ def returned_in_the_end(wire: Any) -> Any:
     return [message.reconsume_times for message in wire.messages("%RETRY%billing")]
 
 
+def two_of_a_batch_and_one_more(wire: Any) -> Any:
+    parts = [BatchPart(b"a"), BatchPart(b"b")]
+    header = SendHeader("P", "orders", 0, 0, batch=True)
+    wire.call(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
+    wire.send(b"c")
+    return [message.body for message in wire.messages("orders")]
+
+
+def pull_of_the_second_tag(wire: Any) -> Any:
+    wire.join("alice", "c1", subscription="red || blue")
+    wire.send(b"r", properties={"TAGS": "red"})
+    wire.send(b"b", properties={"TAGS": "blue"})
+    return len(decode_all(wire.pull(0, sys_flag=0).body))
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -283,6 +300,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "offset-skipped": ten_sends,
     "later-send-stored-first": ten_sends,
     "refused-though-stored": messages_sent_to_a_full_disk,
+    "batch-taken-apart": two_of_a_batch_and_one_more,
+    "first-tag-only": pull_of_the_second_tag,
     "body-of-another": bodies_of_ten_sends,
     "gone-member-listed": members_after_a_disconnect,
     "send-back-not-counted": returned_in_the_end,

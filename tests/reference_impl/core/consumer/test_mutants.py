@@ -460,6 +460,14 @@ def offsets_after_a_failure(make: Make) -> object:
     b.append(2, __SHARDINGKEY="k")
     b.start().returns(Outcome.SUSPEND)
     b.advance(1_000)
+
+
+def deliveries_of_other_tags(make: Make) -> object:
+    b = make(topics={"t": "Aa"})
+    b.append(1, TAGS="Aa")
+    b.append(1, TAGS="BB")
+    b.start()
+    b.returns()
     return b.offsets
 
 
@@ -536,6 +544,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "given-up-lane-stands-still": (call_after_a_dead_letter, [1], []),
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "handover-reports-nothing": (commits_at_a_handover, [1], []),
+    "tags-not-compared": (deliveries_of_other_tags, [], [1]),
     "shares-overlap": (share_of_three_queues(["c0", "c1"]), "b0/2", "b0/1"),
     "remainder-left-out": (share_of_three_queues(["c1", "c2"]), "b0/0 b0/1", "b0/0"),
     "queues-sorted-downwards": (share_of_three_queues(["c0", "c1"]), "b0/2", "b0/0"),

@@ -232,6 +232,15 @@ def an_uneven_number_of_queues() -> Plan:
     return replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 3),), ("billing",)))
 
 
+def tags_of_one_hash() -> Plan:
+    """Messages with two tags that have the same hash code, one after the other."""
+    sends = [
+        Action(2_000 + n, "send", {"client": "p1", "topic": "orders", "count": 1, "tags": ("Aa", "BB")[n % 2]})
+        for n in range(10)
+    ]
+    return alone(*sends, duration_ms=5)
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
     "key-held-back-by-another": three_keys,
     "send-back-failure-ignored": send_back_unanswered,
@@ -251,6 +260,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "forced-unlock": taken_away_during_a_long_call,
     "refused-lane-given-up": buried,
     "unlock-while-listener-runs": taken_away_during_a_long_call,
+    "tags-not-compared": tags_of_one_hash,
     "shares-overlap": an_uneven_number_of_queues,
     "remainder-left-out": an_uneven_number_of_queues,
     "queues-sorted-downwards": an_uneven_number_of_queues,

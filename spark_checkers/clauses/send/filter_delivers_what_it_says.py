@@ -1,0 +1,103 @@
+"""SND-8 over columns: the tags of each delivery; and, where the first deliveries of an incarnation leave a hole, what
+lies in it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, composite, dense, first_of_each, positions
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+STORED_WEAKLY = (10, 11, 12)
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    original = ~(rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX))
+    wanted = _wanted(rows)
+    whole = original & (rows.number("body_hash") != NONE)
+    given = positions(whole & rows.are(Kind.DELIVER))
+    findings.at_stake(given)
+    findings.violated(given[~wanted[given]])
+    usual = ~np.isin(rows.number("code"), STORED_WEAKLY) & np.isin(rows.number("delay_level"), (0, NONE))
+    stored = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
+    _holes(rows, findings, original, positions(whole & wanted & usual & stored))
+
+
+def _wanted(rows: Rows) -> Mask:
+    """Does the group's subscription name the row's tag?"""
+    words = rows.words("tags")
+    found = np.zeros(rows.size, np.bool_)
+    for run, _name in enumerate(rows.words("run")):
+        here = positions(rows.run == run)
+        if not len(here):
+            continue
+        tags = {tag.strip() for tag in rows.config_of(int(here[0])).subscription.split("||") if tag.strip()}
+        named = np.asarray([*(word in tags for word in words), False], np.bool_)  # no tag takes the last
+        found[here] = named[rows.text("tags")[here]]
+    return found
+
+
+def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
+    """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
+    orderly = np.asarray([rows.config_of(int(p)).mode == "orderly" for p in _one_of_each_run(rows)], np.bool_)
+    named = rows.text("incarnation") != NO_TEXT
+    calls = original & named & rows.are(Kind.DELIVER) & (rows.offset != NONE) & orderly[rows.run]
+    where = positions(calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET)))
+    if not len(sends) or not len(where):
+        return
+    # What an incarnation remembers begins anew with its ADD and with a reset of its lane.
+    resets = Segments(rows.lane[where]).count_before(rows.are(Kind.RESET)[where])
+    work = dense(rows.incarnation[where], resets)[0]
+    adds = Segments(work).count_before(rows.are(Kind.ADD)[where])
+    life = dense(work, adds)[0]
+    mine = calls[where]
+    where, life = where[mine], life[mine]
+    offset = rows.offset[where]
+    highest = Segments(life).highest_before(offset)
+    raised = (highest != NOWHERE) & (offset > offset[np.maximum(highest, 0)])
+    behind, before = where[raised], where[highest[raised]]
+    if not len(behind):
+        return
+    # The first acknowledged send of each place, by place.
+    ended = sends[np.argsort(rows.end[sends], kind="stable")]
+    place, count = dense(rows.queue[ended], rows.offset[ended])
+    sends = ended[first_of_each(place, count)]
+    both = np.concatenate([rows.queue[sends], rows.queue[before]])
+    keys = composite(dense(both)[0], np.concatenate([rows.offset[sends], rows.offset[before]]))
+    ours, asked = keys[: len(sends)], keys[len(sends) :]
+    order = np.argsort(ours, kind="stable")
+    ours, sends = ours[order], sends[order]
+    at = np.searchsorted(ours, asked, side="right")
+    there = at < len(sends)
+    next_sent = sends[np.minimum(at, len(sends) - 1)]
+    there &= (rows.queue[next_sent] == rows.queue[behind]) & (rows.offset[next_sent] < rows.offset[behind])
+    for each in positions(there).tolist():
+        _judge(rows, findings, int(before[each]), sends[at[each] :], int(behind[each]))
+
+
+def _judge(rows: Rows, findings: Findings, before: int, sends: Ints, behind: int) -> None:
+    """The first of these sends, by place, that had ended when the delivery behind it began."""
+    broker = int(rows.text("broker")[behind])
+    name = rows.words("broker")[broker] if broker != NO_TEXT else ""
+    for sent in sends.tolist():
+        if rows.queue[sent] != rows.queue[behind] or rows.offset[sent] >= rows.offset[behind]:
+            return
+        if rows.end[sent] < rows.begin[behind]:
+            died = rows.context_of(behind).broker_died_between(name, int(rows.begin[sent]), int(rows.begin[behind]))
+            if not died:
+                findings.violation([before, sent, behind])
+            return
+
+
+def _one_of_each_run(rows: Rows) -> Ints:
+    return first_of_each(rows.run, len(rows.words("run")))
+
+
+TWIN = Twin(
+    "SND-8",
+    ("incarnation", "queue_offset", "outcome", "code", "delay_level", "body_hash", "tags"),
+    kernel,
+)
+find = TWIN.find
