@@ -2,8 +2,9 @@
 
 One marker row for each queue (kind READ, no offset, value = the offset up to which it was read) that begins before
 the first read and ends after the last, and one row for each message found. `wall_us` of a message's row is when
-the broker stored it. Rows of a retry or dead-letter topic carry the group that it belongs to, and as `view` the
-topic that the copy names as its origin's.
+the broker stored it. A queue whose oldest messages are no longer kept was not read whole: its marker is refused, and
+says nothing about what is missing. Rows of a retry or dead-letter topic carry the group that it belongs to, and as
+`view` the topic that the copy names as its origin's.
 """
 
 from __future__ import annotations
@@ -55,16 +56,21 @@ def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorde
     }
     op = (DRAIN, broker.config.name, topic, queue_id)
     recorder.begin(op, Kind.READ, fields)
-    offset = 0
+    offset, is_whole = 0, True
     while True:
         header = PullHeader(DRAIN, topic, queue_id, offset, _READ_MAX, PULL_SUBSCRIPTION, subscription="*")
         answer = _ask(broker, now_ms, Command(RequestCode.PULL_MESSAGE, header.to_ext()))
+        if answer is not None and answer.code == ResponseCode.PULL_OFFSET_MOVED:
+            start = int(answer.ext["nextBeginOffset"])
+            if start > offset:  # the oldest messages are no longer kept
+                offset, is_whole = start, False
+                continue
         if answer is None or answer.code != ResponseCode.SUCCESS:
             break
         for message in decode_all(answer.body):
             recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message, broker)})
         offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
-    ended = answer is not None and answer.code in _AT_THE_END
+    ended = is_whole and answer is not None and answer.code in _AT_THE_END
     recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset})
 
 

@@ -6,7 +6,8 @@ read while it lasted; one beyond the queue's end only when it was acknowledged l
 because a broker may show a message a little later than it acknowledges it. Where an acknowledged message should
 lie and another one is read, the loss shows at once. Acknowledgements with the codes 10 to 12 (stored, but not flushed
 or replicated in time) promise less and are left out, as are delayed messages (they lie elsewhere first) and the
-topics of retries and dead letters.
+topics of retries and dead letters. A queue whose oldest messages were forgotten on purpose (retention) is not read
+from its beginning: its reading is not `ok` and decides nothing.
 """
 
 from __future__ import annotations

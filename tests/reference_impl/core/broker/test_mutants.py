@@ -14,8 +14,7 @@ import pytest
 from reference_impl import mutants
 from reference_impl.core.broker import Broker
 from reference_impl.protocol.codes import RequestCode
-from reference_impl.protocol.headers import SendBackHeader
-from reference_impl.protocol.headers import SendHeader
+from reference_impl.protocol.headers import SendBackHeader, SendHeader
 from reference_impl.protocol.message import BatchPart, decode_all, encode_batch
 from specs.errors import UsageError
 
