@@ -263,7 +263,7 @@ def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pa
         key_seq=key_seq,
         attempt=1,
         body_hash=body,
-        code=np.where(refused, 1, np.where(unknown, NONE, 0)),
+        code=np.where(refused, 14, np.where(unknown, NONE, 0)),
     )
     kept = np.flatnonzero(stored)
     return Messages(ids.take(pa.array(kept)), end[kept] + 200, key[kept], words, key_seq[kept], body[kept])

@@ -152,6 +152,8 @@ class Mutant:
     histories that have a place for it.
     dead-letter queues. by_hand: into the lanes of a group in manual mode. tagged: into a run whose groups subscribe to
     some tags, and in which batches are sent.
+    histories that have a place for it. tagged: into a run whose groups subscribe to some tags, and in which batches
+    are sent.
     """
 
     name: str

@@ -286,9 +286,7 @@ class ClusterMachine(RuleBasedStateMachine):
         manual = manual and self.knows_manual
         numbers: dict[str, Any] = {**self.short} if short else {}
         numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
-        numbers: dict[str, Any] = {**SHORT} if short else {}
-        numbers |= {"strategy": strategy, "max_reconsume_times": limit, "batch": batch, "threads": threads}
-        numbers["subscription"] = subscription
+        numbers |= {"strategy": strategy, "subscription": subscription}
         mutant = self.collector.mutant
         numbers |= self.collector.asked
         config = replace(Config(), **numbers)
