@@ -1185,6 +1185,25 @@ def _sent_again(trace: Trace, send: Row) -> Planted:
     return Trace(trace.changed({send.seq_begin: unknown}).rows, trace.info).with_more([again], [send.seq_begin])
 
 
+def stored_behind(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    last: dict[tuple[str | None, ...], Row] = {}
+    for send in trace.of(Kind.SEND):
+        key = (send.client_id, send.topic, send.sharding_key)
+        plain = send.attempt == 1 and send.outcome is Outcome.OK and send.key_seq is not None and not send.delay_level
+        before = last.get(key) if plain else None
+        if before is not None and before.queue == send.queue and send.sharding_key is not None:
+            yield lambda b=before, s=send: _stored_behind(trace, b, s)  # type: ignore[misc]
+        if plain:
+            last[key] = send
+
+
+def _stored_behind(trace: Trace, before: Row, send: Row) -> Planted:
+    refused = {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
+    again = trace.another(before, send, 1, attempt=2, queue_offset=1_000_000 + (send.queue_offset or 0))
+    changed = Trace(trace.changed({before.seq_begin: refused}).rows, trace.info)
+    return changed.with_more([again], [before.seq_begin, send.seq_begin])
+
+
 def changed_body(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for send, read in _reads(trace):
         if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
@@ -1566,6 +1585,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
     Mutant("seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused),
     Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
+    Mutant("stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
     Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
     Mutant(

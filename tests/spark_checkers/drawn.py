@@ -359,8 +359,11 @@ class _History:
             fields.update(queue_id=None, broker=None)
         self._add(Kind.SEND, fields)
         if self._pick(range(4)) == 0:
-            again = {"attempt": 3, "client_id": self._pick(("shop", "shop", "stall")), "queue_offset": None}
+            again = {"attempt": self._pick((2, 2, 3)), "client_id": self._pick(("shop", "stall")), "queue_offset": None}
             self._add(Kind.SEND, {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))})
+        if self._pick(range(3)) == 0 and offset:  # a late try of an earlier message
+            late = {"message_id": f"m{queue}-{offset - 2}", "key_seq": (offset - 2) // 2, "attempt": self._pick((2, 4))}
+            self._add(Kind.SEND, {**fields, **late, "queue_offset": offset + 50, "outcome": Outcome.OK, "code": 0})
         self.sent[queue] += 1
 
     def _send_batch(self, queue: int) -> None:

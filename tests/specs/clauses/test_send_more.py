@@ -194,6 +194,43 @@ EXAMPLES = (
         7ms..8ms  alice  delivers  billing/orders/b0/3  offset=2 id=m3 body=1 tags=red success
         """,
     ),
+    # ---------------------------------------------------------------- SND-9
+    Example(
+        "SND-9",
+        0,
+        "a broker that crashed since may have lost the one in front",
+        """
+        0ms..1ms  shop  sends    orders/b0/3  id=m1 key=k1 key_seq=1 attempt=1 code=14 refused
+        2ms..3ms  shop  sends    orders/b0/3  id=m2 key=k1 key_seq=2 attempt=1 offset=7 ok
+        4ms       b0    crashes  b0
+        5ms..6ms  shop  sends    orders/b0/3  id=m1 key=k1 key_seq=1 attempt=2 offset=8 ok
+        """,
+    ),
+    Example(
+        "SND-9",
+        0,
+        "a missing try may have stored it, an internal error as well, and another queue is another order",
+        """
+        0ms..1ms    shop  sends  orders/b0/3  id=m1 key=k1 key_seq=1 attempt=1 code=14 refused
+        0ms..1ms    shop  sends  orders/b0/3  id=m2 key=k1 key_seq=2 attempt=1 code=1 refused
+        0ms..1ms    shop  sends  orders/b0/3  id=m3 key=k1 key_seq=3 attempt=1 code=14 refused
+        2ms..3ms    shop  sends  orders/b0/3  id=m4 key=k1 key_seq=4 attempt=1 offset=7 ok
+        4ms..5ms    shop  sends  orders/b0/3  id=m1 key=k1 key_seq=1 attempt=3 offset=8 ok
+        6ms..7ms    shop  sends  orders/b0/3  id=m2 key=k1 key_seq=2 attempt=2 offset=9 ok
+        8ms..9ms    shop  sends  orders/b0/2  id=m3 key=k1 key_seq=3 attempt=2 offset=9 ok
+        """,
+    ),
+    Example(
+        "SND-9",
+        1,
+        "several tries were refused",
+        """
+        0ms..1ms    shop  sends  orders/b0/3  id=m1 key=k1 key_seq=1 attempt=1 code=14 refused
+        2ms..3ms    shop  sends  orders/b0/2  id=m1 key=k1 key_seq=1 attempt=2 code=16 refused
+        4ms..5ms    shop  sends  orders/b0/3  id=m2 key=k1 key_seq=2 attempt=1 offset=7 ok
+        6ms..7ms    shop  sends  orders/b0/3  id=m1 key=k1 key_seq=1 attempt=3 offset=8 ok
+        """,
+    ),
     # ---------------------------------------------------------------- SND-10
     Example(
         "SND-10",

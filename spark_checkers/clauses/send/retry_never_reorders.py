@@ -1,0 +1,93 @@
+"""SND-9 over columns: only keys of which a message was refused are gone through, by the ends of their sends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints, dense, positions
+from spark_checkers.twin import Twin
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+NOT_CERTAIN = (0, 1, 10, 11, 12)
+TRIES_MAX = 8
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    code, number = rows.number("code"), rows.number("key_seq")
+    at_once = np.isin(rows.number("delay_level"), (0, NONE))
+    named = (rows.text("message_id") != NO_TEXT) & (rows.text("sharding_key") != NO_TEXT)
+    sends = rows.are(Kind.SEND) & (number != NONE) & named & at_once & ~copy
+    ended = rows.end < NEVER
+    refused = sends & ended & rows.ended_as(Outcome.REFUSED) & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    where = positions(sends)
+    if not refused.any():
+        return
+    key, count = dense(
+        rows.run[where], rows.client[where], rows.text("topic")[where], rows.text("sharding_key")[where]
+    )
+    touched = np.zeros(count, np.bool_)
+    touched[key[refused[where]]] = True
+    where, key = where[touched[key]], key[touched[key]]
+    # An open send counts from its begin, every other one from its end.
+    time = np.where(ended[where], rows.end[where], rows.begin[where])
+    order = np.lexsort((time, key))
+    where, key = where[order], key[order]
+    for part in np.split(where, positions(np.diff(key) != 0) + 1):
+        _one_key(rows, findings, part, refused)
+
+
+def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Ints) -> None:
+    message, number, attempt = rows.text("message_id"), rows.number("key_seq"), rows.number("attempt")
+    stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    waiting: dict[int, list[int]] = {}
+    unclear: set[int] = set()
+    highest: dict[int, int] = {}
+    context = rows.context_of(int(sends[0]))
+    stakes = 0
+    for place in sends.tolist():
+        mine = int(message[place])
+        if refused[place]:
+            if mine not in unclear:
+                waiting.setdefault(mine, []).append(place)
+            continue
+        if stored[place]:
+            stakes += any(number[others[0]] < number[place] for others in waiting.values())
+            later = highest.get(int(rows.queue[place]))
+            if later is None or number[place] > number[later]:
+                highest[int(rows.queue[place])] = place
+            else:
+                before = waiting.get(mine, [])
+                tries = 1 if attempt[place] == NONE else int(attempt[place])
+                first_copy = before and len(before) == tries - 1 and len(before) <= TRIES_MAX
+                behind = rows.offset[place] > rows.offset[later] and number[place] < number[later]
+                now = int(rows.end[place])
+                broker = int(rows.text("broker")[place])
+                name = rows.words("broker")[broker] if broker != NO_TEXT else ""
+                died = context.broker_died_between(name, int(rows.begin[later]), now)
+                if first_copy and behind and not died and context.frames_twice > now:
+                    stakes += 1
+                    findings.violation([*before, later, place])
+        unclear.add(mine)
+        waiting.pop(mine, None)
+    if stakes:
+        findings.at_stake_times(int(sends[0]), stakes)
+
+
+TWIN = Twin(
+    "SND-9",
+    (
+        "client_id",
+        "message_id",
+        "sharding_key",
+        "key_seq",
+        "queue_offset",
+        "attempt",
+        "outcome",
+        "code",
+        "delay_level",
+    ),
+    kernel,
+)
+find = TWIN.find
