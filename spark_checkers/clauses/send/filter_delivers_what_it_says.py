@@ -41,7 +41,8 @@ def _wanted(rows: Rows) -> Mask:
 
 def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
     """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
-    orderly = np.asarray([rows.config_of(int(p)).mode == "orderly" for p in _one_of_each_run(rows)], np.bool_)
+    configs = [rows.config_of(int(place)) for place in _one_of_each_run(rows)]
+    orderly = np.asarray([each.mode == "orderly" and each.message_model == "clustering" for each in configs], np.bool_)
     named = rows.text("incarnation") != NO_TEXT
     calls = original & named & rows.are(Kind.DELIVER) & (rows.offset != NONE) & orderly[rows.run]
     where = positions(calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET)))

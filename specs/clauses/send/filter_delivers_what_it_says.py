@@ -4,7 +4,7 @@ Decided where the configuration names tags. A delivery of a message whose tag is
 breaks the promise; rows of a message show its tags when they have the body's hash. Brokers compare hash codes, which
 may be equal for different tags, so that the client has to compare the texts. And a message with a wanted tag that an
 incarnation passed over breaks it: the incarnation delivered, for the first time each, a message before it and, as its
-next one, a message behind it. Decided for orderly consumption, where first deliveries ascend; a reset forgets what
+next one, a message behind it. Decided for orderly clustering, where first deliveries ascend; a reset forgets what
 went before. Sends that are not acknowledged, acknowledged weakly (codes 10 to 12) or delayed are not awaited, nor are
 those of a broker that crashed since. Copies among the retries are delivered whatever their tags.
 """
@@ -63,11 +63,12 @@ class PassedOver(Finding):
 class QueueJudge(Judge):
     """Remembers the acknowledged sends with a wanted tag, and of each incarnation the highest message delivered."""
 
-    __slots__ = ("highest", "offsets", "sent", "wanted")
+    __slots__ = ("ascends", "highest", "offsets", "sent", "wanted")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.wanted = tags_of(self.config.subscription)
+        self.ascends = self.config.mode == "orderly" and self.config.message_model == "clustering"
         self.sent: dict[int, Row] = {}
         self.offsets: list[int] = []  # of `sent`, ascending
         self.highest: dict[tuple[str | None, str], Row] = {}  # by group and incarnation
@@ -107,7 +108,7 @@ class QueueJudge(Judge):
             self.opportunities += 1
             if row.tags not in self.wanted:
                 found.append(Unwanted(row))
-        if row.incarnation is None or row.queue_offset is None or self.config.mode != "orderly":
+        if row.incarnation is None or row.queue_offset is None or not self.ascends:
             return found
         place = (row.group, row.incarnation)
         before = self.highest.get(place)
