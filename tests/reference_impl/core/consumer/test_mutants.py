@@ -460,6 +460,7 @@ def offsets_after_a_failure(make: Make) -> object:
     b.append(2, __SHARDINGKEY="k")
     b.start().returns(Outcome.SUSPEND)
     b.advance(1_000)
+    return b.offsets
 
 
 def deliveries_of_other_tags(make: Make) -> object:
