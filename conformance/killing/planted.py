@@ -2,9 +2,9 @@
 
 The mutants in `reference_impl/mutants` are bugs that we know, and so does the suite. Here an operator, as mutation
 testers use them, changes one expression or drops one statement of the lock table, the process queue or the commit
-path. The suite is then run on what became of it, in a process of its own: first the text cases, then the cluster
-machine with all clauses. It kills the change when an answer differs, when a clause is refuted, when the code falls
-over, or when it does not come to an end.
+path. The suite is then run on what became of it, in a process of its own: first the text cases, then the machines
+of single cores, then the cluster machine with all clauses. It kills the change when an answer differs, when a
+clause is refuted, when the code falls over, or when it does not come to an end.
 
 What survives is listed. Each survivor is either equivalent (nothing that a client or a broker can see depends on
 it; `EQUIVALENT` says why) or shows a gap, which a new case closes.
@@ -314,7 +314,7 @@ def judge(change: Change, seed: int, examples: int = EXAMPLES) -> Fate:
     """Plant the change in this process and run the suite on it."""
     plant(change)
     try:
-        return Fate(change, _by_cases() or _by_machine(seed, examples))
+        return Fate(change, _by_cases() or _by_programs(seed, examples) or _by_machine(seed, examples))
     except Exception as error:
         return Fate(change, f"error: {type(error).__name__}")
 
@@ -326,6 +326,18 @@ def _by_cases() -> str:
     for case in all_cases():
         if play(case).differences:
             return f"case {case.name}"
+    return ""
+
+
+def _by_programs(seed: int, examples: int) -> str:
+    """The machines that hold one core against its model."""
+    from conformance.machines.every import MACHINES
+    from conformance.machines.programs import search
+
+    for name, machine in MACHINES.items():
+        found = search(machine, seed, examples)
+        if found.broken is not None:
+            return f"machine {name}"
     return ""
 
 
@@ -491,7 +503,13 @@ def report(fates: Sequence[Fate]) -> str:
     return "\n".join(lines)
 
 
-_BY = {"case": "a case", "clause": "a clause", "error": "an error", "it": "not coming to an end"}
+_BY = {
+    "case": "a case",
+    "machine": "a machine of one core",
+    "clause": "a clause",
+    "error": "an error",
+    "it": "not coming to an end",
+}
 
 
 def unexplained(fates: Sequence[Fate]) -> list[Change]:
