@@ -1102,6 +1102,24 @@ def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
 
 
+def wrong_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A stranger hears an offset and adds the lane elsewhere; it takes nothing, and commits nothing."""
+    for commit in _acknowledged(trace):
+        if not any(row.client_id == STRANGER for row in trace.lanes[commit.lane]):
+            yield lambda c=commit: _started_elsewhere(trace, c, 1)  # type: ignore[misc]
+
+
+def right_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for commit in _acknowledged(trace):
+        yield lambda c=commit: _started_elsewhere(trace, c, 0)  # type: ignore[misc]
+
+
+def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
+    told = commit.value or 0
+    add = _looked_up(trace, commit, commit, 2, told + beyond)._replace(kind=Kind.ADD, incarnation=f"{STRANGER}#1")
+    return trace.with_more([_looked_up(trace, commit, commit, 1, told), add], [commit.seq_begin])
+
+
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
     config = trace.info.config
     interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
@@ -1459,6 +1477,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),
     Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
+    Mutant("wrong-start", "CMT-8", "a lane is not started where it was stored", wrong_start),
     Mutant("commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten),
     Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
     Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
@@ -1544,6 +1563,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
     Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
+    Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),

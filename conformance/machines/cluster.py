@@ -247,6 +247,7 @@ class ClusterMachine(RuleBasedStateMachine):
         brokers=st.sampled_from((1, 1, 2)),
         queues=st.sampled_from((2, 1, 3, 4)),
         manual=st.sampled_from((False, False, False, True)),
+        consume_from=st.sampled_from(("first", "first", "last", "timestamp")),
         pace_ms=st.sampled_from((1, 5, 40)),
         members=st.integers(1, 3),
         audit=st.booleans(),
@@ -265,6 +266,7 @@ class ClusterMachine(RuleBasedStateMachine):
         brokers: int,
         queues: int,
         manual: bool,
+        consume_from: str,
         pace_ms: int,
         members: int,
         audit: bool,
@@ -276,7 +278,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.mischief = mischief
         manual = manual and self.knows_manual
         numbers: dict[str, Any] = {**self.short} if short else {}
-        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
+        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads, "consume_from": consume_from}
         mutant = self.collector.mutant
         numbers |= self.collector.asked
         config = replace(Config(), **numbers)

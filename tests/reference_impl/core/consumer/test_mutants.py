@@ -157,6 +157,15 @@ def commits_of_a_call_that_outlives_its_lane(make: Make) -> object:
     return b.commits()
 
 
+def lanes_added_without_an_answer(make: Make) -> object:
+    b = make()
+    b.hold.add(QUERY)
+    b.start()
+    b.fail_held(QUERY)
+    b.advance(100)
+    return len(b.of(Kind.ADD))
+
+
 def order_of_the_shutdown(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -483,6 +492,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "two-pullers": (deliveries_of_finished_messages, [0, 1], [0, 1, 0]),
     "commit-covers-running-call": (commits_during_a_call, [], [1]),
     "commit-though-suspended": (commits_while_suspended, [], [1]),
+    "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),
     "manual-success-committed": (commits_after_a_manual_success, [], [1]),
     "dropped-lane-reports-on": (commits_of_a_call_that_outlives_its_lane, [], [1]),
     "first-of-batch-committed": (commit_of_a_batch, [3], [1]),

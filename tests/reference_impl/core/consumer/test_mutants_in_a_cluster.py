@@ -239,6 +239,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
+    "failed-query-taken-for-missing": second_query_lost,
     "rollback-forgotten": rolling_back,
     "suspend-not-clamped": suspending_for_no_time,
     "dropped-lane-retried": taken_away_while_suspended,
