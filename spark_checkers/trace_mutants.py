@@ -19,7 +19,7 @@ from specs.clauses.base import REQUEST_LEVELS, acknowledges, is_copy_topic, is_m
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome, Queue
 
 MS = 1000
 ROOM = 8
@@ -1120,6 +1120,37 @@ def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
     return trace.with_more([_looked_up(trace, commit, commit, 1, told), add], [commit.seq_begin])
 
 
+def _last_works(trace: Trace) -> Iterator[tuple[list[Row], list[int]]]:
+    """The incarnations that work to the end, each with the deliveries of the last message of its lane."""
+    dead = {row.client_id for row in trace.rows if row.kind in (Kind.CRASH, Kind.LEAVE)}
+    for lane, every in trace.lanes.items():
+        adds = [row for row in every if row.kind is Kind.ADD]
+        mine = [row for row in every if adds and row.incarnation == adds[-1].incarnation]
+        calls = [row for row in every if row.kind is Kind.DELIVER and row.queue_offset is not None]
+        over = not adds or adds[-1].client_id in dead or any(row.kind is Kind.DROP for row in mine)
+        if over or not calls or any(row.kind is Kind.RESET or is_manual(row) for row in every):
+            continue
+        last = max(row.queue_offset or 0 for row in calls)
+        if last >= (adds[-1].value or 0) and lane.queue in _settled_queues(trace):
+            yield mine, [row.seq_begin for row in calls if row.queue_offset == last]
+
+
+def _settled_queues(trace: Trace) -> set[Queue]:
+    return {row.queue for row in trace.of(Kind.READ) if row.queue_offset is None and row.detail == "settled"}
+
+
+def never_delivered(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, gone in _last_works(trace):
+        yield lambda g=gone, a=mine[0]: trace.without(g, [a.seq_begin])  # type: ignore[misc]
+
+
+def nobodys_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, gone in _last_works(trace):
+        drop = trace.another(mine[0], mine[-1], 1, value=None)._replace(kind=Kind.DROP)
+        rows = Trace(trace.without(gone, ()).rows, trace.info)
+        yield lambda r=rows, d=drop: r.with_more([d])  # type: ignore[misc]
+
+
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
     config = trace.info.config
     interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
@@ -1482,6 +1513,8 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
     Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
     Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
+    Mutant("never-delivered", "LIV-1", "the last message is never delivered", never_delivered, generated=False),
+    Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),

@@ -26,6 +26,8 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     "CMT": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13),
     # send and store
     "SND": (1, 2, 3, 4, 7, 10),
+    # progress
+    "LIV": (1, 2),
 }
 
 

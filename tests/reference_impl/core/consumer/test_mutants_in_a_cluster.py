@@ -207,6 +207,18 @@ def buried() -> Plan:
     return replace(plan, topology=topology, until_ms=25_000)
 
 
+def left_to_one_who_was_cut_off() -> Plan:
+    """The second consumer can't ask who is in the group for a while; later the first one leaves."""
+    link = {"a": "c2", "b": "b0"}
+    return alone(
+        Action(1_000, "start", {"client": "c2"}),
+        Action(3_000, "cut", link),
+        Action(8_000, "heal", link),
+        Action(12_000, "stop", {"client": "c1"}),
+        duration_ms=5,
+    )
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -237,6 +249,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "guard-locked-or-fresh": cut_off,
     "loop-without-guard": cut_off,
     "refusal-ignored": forgotten,
+    "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
     "failed-query-taken-for-missing": second_query_lost,
