@@ -52,6 +52,11 @@ STATEMENT = (
 PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (
+    Premise(
+        "clustering",
+        "the members share the queues, and the broker keeps the offsets (configuration)",
+        lambda info: info.config.message_model == "clustering",
+    ),
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     Premise("default time", "a group that starts from a time takes the default, half an hour before"),
