@@ -1151,6 +1151,26 @@ def nobodys_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda r=rows, d=drop: r.with_more([d])  # type: ignore[misc]
 
 
+def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    cap = (trace.info.config.continuous_ms + trace.info.config.schedule_slack_ms) * MS
+    lease = trace.info.config.client_lease_ms * MS
+    for rows in trace.works:
+        pull = next((row for row in rows if row.kind is Kind.PULL and (row.value or 0) > (row.queue_offset or 0)), None)
+        gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER]
+        if pull is None or pull.outcome is not Outcome.OK or pull.seq_end is None or not gone:
+            continue
+        until = (pull.ended_us or 0) + cap + min(cap, lease)
+        others = [
+            row
+            for row in trace.of(Kind.DELIVER)
+            if row.client_id == pull.client_id and row.group == pull.group and row.lane != pull.lane
+            if row.seq_begin > pull.seq_end and row.started_us < until
+        ]
+        same = [row for row in others if row.incarnation == others[0].incarnation]
+        if same and same[-1].started_us > same[0].started_us + cap:
+            yield lambda g=gone, p=pull, o=same[0]: trace.without(g, [p.seq_begin, o.seq_begin])  # type: ignore[misc]
+
+
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
     config = trace.info.config
     interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
@@ -1515,6 +1535,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
     Mutant("never-delivered", "LIV-1", "the last message is never delivered", never_delivered, generated=False),
     Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
+    Mutant("starved-lane", "LIV-3", "a lane gets no thread while another goes on", starved_lane, generated=False),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),

@@ -64,6 +64,7 @@ SHORT: Mapping[str, int] = {
     "long_poll_ms": 4_000,
     "shutdown_wait_ms": 500,
     "suspend_ms": 100,
+    "continuous_ms": 3_000,
 }
 """Every interval of the product, about twenty times shorter and in the same ratios."""
 

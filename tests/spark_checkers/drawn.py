@@ -102,6 +102,7 @@ def configs() -> st.SearchStrategy[Config]:
         persist_ms=st.sampled_from((5, 20)),
         persist_first_ms=st.sampled_from((5, 20)),
         suspend_ms=st.sampled_from((10, 20)),
+        continuous_ms=st.sampled_from((1, 20)),
         max_reconsume_times=st.sampled_from((-1, 0, 1, 2)),
         batch=st.sampled_from((1, 1, 1, 2)),
         consume_from=st.sampled_from(("first", "last")),

@@ -27,7 +27,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     # send and store
     "SND": (1, 2, 3, 4, 7, 10),
     # progress
-    "LIV": (1, 2),
+    "LIV": (1, 2, 3),
 }
 
 

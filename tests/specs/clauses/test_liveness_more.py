@@ -70,6 +70,64 @@ EXAMPLES = (
         """,
     ),
     (
+        "LIV-3",
+        1,
+        "the grant is fresh, and so was the one before",
+        """
+        0ms..1ms          alice  locks     billing/orders/b0/3  ok
+        2ms               alice  adds      billing/orders/b0/3  value=0
+        3ms..4ms          alice  pulls     billing/orders/b0/3  offset=0 value=9
+        10ms..11ms        alice  delivers  billing/orders/b0/4  offset=7 success
+        20000ms..20001ms  alice  locks     billing/orders/b0/3  ok
+        40000ms..40001ms  alice  locks     billing/orders/b0/3  ok
+        62000ms..62001ms  alice  delivers  billing/orders/b0/4  offset=8 success
+        """,
+    ),
+    (
+        "LIV-3",
+        0,
+        "no messages yet; the cap to the millisecond; another client's calls; another lane that takes its turn",
+        """
+        0ms               alice  adds      billing/orders/b0/3  value=0
+        1ms..2ms          alice  pulls     billing/orders/b0/3  offset=0 value=0
+        10ms..11ms        alice  delivers  billing/orders/b0/4  offset=7 success
+        70000ms..70001ms  alice  delivers  billing/orders/b0/4  offset=8 success
+        0ms               bob    adds      billing/orders/b0/5  value=0
+        1ms..2ms          bob    pulls     billing/orders/b0/5  offset=0 value=9
+        10ms..11ms        bob    delivers  billing/orders/b0/6  offset=7 success
+        61010ms..61011ms  bob    delivers  billing/orders/b0/6  offset=8 success
+        80000ms..80001ms  alice  delivers  billing/orders/b0/6  offset=9 success
+        90000ms..90001ms  bob    delivers  billing/orders/b0/7  offset=1 success
+        """,
+    ),
+    (
+        "LIV-3",
+        0,
+        "who loses the lease, the lane or its life is not in line",
+        """
+        0ms..1ms          alice  locks     billing/orders/b0/3  ok
+        2ms               alice  adds      billing/orders/b0/3  value=0
+        3ms..4ms          alice  pulls     billing/orders/b0/3  offset=0 value=9
+        10ms..11ms        alice  delivers  billing/orders/b0/4  offset=7 success
+        62000ms..62001ms  alice  delivers  billing/orders/b0/4  offset=8 success
+        2ms               bob    adds      billing/orders/b0/5  value=0
+        3ms..4ms          bob    pulls     billing/orders/b0/5  offset=0 value=9
+        10ms..11ms        bob    delivers  billing/orders/b0/6  offset=7 success
+        20ms..21ms        bob    locks     billing/orders/b0/5  refused
+        62000ms..62001ms  bob    delivers  billing/orders/b0/6  offset=8 success
+        2ms               carol  adds      billing/orders/b0/7  value=0
+        3ms..4ms          carol  pulls     billing/orders/b0/7  offset=0 value=9
+        10ms..11ms        carol  delivers  billing/orders/b0/8  offset=7 success
+        20ms              carol  drops     billing/orders/b0/7
+        62000ms..62001ms  carol  delivers  billing/orders/b0/8  offset=8 success
+        2ms               dave   adds      billing/orders/b0/9  value=0
+        3ms..4ms          dave   pulls     billing/orders/b0/9  offset=0 value=9
+        10ms..11ms        dave   delivers  billing/orders/b1/0  offset=7 success
+        20ms..30000ms     dave   pauses    -
+        62000ms..62001ms  dave   delivers  billing/orders/b1/0  offset=8 success
+        """,
+    ),
+    (
         "LIV-2",
         1,
         "the owner died in a call, and a member who started later lives",

@@ -186,6 +186,13 @@ def drops_after_nobody_named_the_members(make: Make) -> object:
     return len(b.of(Kind.DROP))
 
 
+def call_after_the_cap(make: Make) -> object:
+    b = with_messages(make, continuous_ms=1_000)
+    b.advance(1_001)
+    b.returns()
+    return b.offsets
+
+
 def order_of_the_shutdown(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -512,6 +519,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "two-pullers": (deliveries_of_finished_messages, [0, 1], [0, 1, 0]),
     "commit-covers-running-call": (commits_during_a_call, [], [1]),
     "commit-though-suspended": (commits_while_suspended, [], [1]),
+    "turn-never-ends": (call_after_the_cap, [], [1]),
     "lane-stands-still": (call_of_a_lane_that_was_idle, [1], []),
     "rebalance-dies-of-an-error": (drops_after_nobody_named_the_members, 1, 0),
     "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),

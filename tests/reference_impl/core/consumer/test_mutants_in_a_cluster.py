@@ -219,6 +219,14 @@ def left_to_one_who_was_cut_off() -> Plan:
     )
 
 
+def two_lanes_and_one_thread() -> Plan:
+    """Both lanes have messages for longer than the cap, and one of them has the thread."""
+    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(6)]
+    plan = alone(*sends, duration_ms=100)
+    plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)))
+    return with_config(plan, {"threads": 1, "continuous_ms": 500})
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -249,6 +257,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "guard-locked-or-fresh": cut_off,
     "loop-without-guard": cut_off,
     "refusal-ignored": forgotten,
+    "turn-never-ends": two_lanes_and_one_thread,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
