@@ -47,6 +47,11 @@ class Sends:
         self._offset = rows.offset[self.where]
         self._end = rows.end[self.where]
 
+    def of_queue(self, queue: int) -> Ints:
+        """The positions of a queue's sends."""
+        low, high = np.searchsorted(self._queue, [queue, queue + 1])
+        return self.where[low:high]
+
     def _range(self, queue: int, start: int, stop: int) -> slice:
         low, high = np.searchsorted(self._queue, [queue, queue + 1])
         part = self._offset[low:high]

@@ -59,6 +59,7 @@ class RunContext:
     broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
     left: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when a shutdown began, in µs
     lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
+    joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -68,6 +69,7 @@ class RunContext:
         paused: dict[str, list[tuple[int, int]]] = {}
         broker_paused: dict[str, list[tuple[int, int]]] = {}
         deaths: dict[str, list[tuple[int, int]]] = {}
+        joined: dict[str, list[tuple[int, str]]] = {}
         left: dict[str, list[tuple[int, int]]] = {}
         lanes: dict[str, dict[Any, int]] = {}
         stepped, twice = NEVER, NEVER
@@ -77,6 +79,8 @@ class RunContext:
                 deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
+                if row.kind is Kind.JOIN and row.group:
+                    joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
                 if row.kind is Kind.LEAVE:
                     left.setdefault(row.client_id, []).append((row.seq_begin, row.started_us))
             elif row.kind is Kind.PAUSE and row.client_id:
@@ -92,7 +96,7 @@ class RunContext:
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
-        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first)
+        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined)
 
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""
@@ -113,6 +117,20 @@ class RunContext:
         for seq, kind in reversed(self.client_state.get(client, ())):
             if seq <= now and kind in kinds:
                 return kind
+        return None
+
+    def latest(self, client: str, kind: Kind, now: int) -> int | None:
+        """The seq of the client's last CRASH, LEAVE or JOIN up to `now`."""
+        states = self.client_state.get(client, ())
+        return next((seq for seq, each in reversed(states) if seq <= now and each is kind), None)
+
+    def newest_member(self, group: str, now: int) -> int | None:
+        """The seq of the JOIN of the group's living member that started last."""
+        for seq, client in reversed(self.joined.get(group, ())):
+            if seq <= now:
+                states = self.client_state.get(client, ())
+                if not any(kind is not Kind.JOIN and seq < each <= now for each, kind in states):
+                    return seq
         return None
 
     def leaving_at(self, client: str, now: int) -> bool:

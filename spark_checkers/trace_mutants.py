@@ -19,7 +19,7 @@ from specs.clauses.base import REQUEST_LEVELS, acknowledges, is_copy_topic, is_m
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome, Queue
 
 MS = 1000
 ROOM = 8
@@ -1108,6 +1108,75 @@ def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
 
 
+def wrong_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A stranger hears an offset and adds the lane elsewhere; it takes nothing, and commits nothing."""
+    for commit in _acknowledged(trace):
+        if not any(row.client_id == STRANGER for row in trace.lanes[commit.lane]):
+            yield lambda c=commit: _started_elsewhere(trace, c, 1)  # type: ignore[misc]
+
+
+def right_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for commit in _acknowledged(trace):
+        yield lambda c=commit: _started_elsewhere(trace, c, 0)  # type: ignore[misc]
+
+
+def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
+    told = commit.value or 0
+    add = _looked_up(trace, commit, commit, 2, told + beyond)._replace(kind=Kind.ADD, incarnation=f"{STRANGER}#1")
+    return trace.with_more([_looked_up(trace, commit, commit, 1, told), add], [commit.seq_begin])
+
+
+def _last_works(trace: Trace) -> Iterator[tuple[list[Row], list[int]]]:
+    """The incarnations that work to the end, each with the deliveries of the last message of its lane."""
+    dead = {row.client_id for row in trace.rows if row.kind in (Kind.CRASH, Kind.LEAVE)}
+    for lane, every in trace.lanes.items():
+        adds = [row for row in every if row.kind is Kind.ADD]
+        mine = [row for row in every if adds and row.incarnation == adds[-1].incarnation]
+        calls = [row for row in every if row.kind is Kind.DELIVER and row.queue_offset is not None]
+        over = not adds or adds[-1].client_id in dead or any(row.kind is Kind.DROP for row in mine)
+        if over or not calls or any(row.kind is Kind.RESET or is_manual(row) for row in every):
+            continue
+        last = max(row.queue_offset or 0 for row in calls)
+        if last >= (adds[-1].value or 0) and lane.queue in _settled_queues(trace):
+            yield mine, [row.seq_begin for row in calls if row.queue_offset == last]
+
+
+def _settled_queues(trace: Trace) -> set[Queue]:
+    return {row.queue for row in trace.of(Kind.READ) if row.queue_offset is None and row.detail == "settled"}
+
+
+def never_delivered(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, gone in _last_works(trace):
+        yield lambda g=gone, a=mine[0]: trace.without(g, [a.seq_begin])  # type: ignore[misc]
+
+
+def nobodys_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for mine, gone in _last_works(trace):
+        drop = trace.another(mine[0], mine[-1], 1, value=None)._replace(kind=Kind.DROP)
+        rows = Trace(trace.without(gone, ()).rows, trace.info)
+        yield lambda r=rows, d=drop: r.with_more([d])  # type: ignore[misc]
+
+
+def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    cap = (trace.info.config.continuous_ms + trace.info.config.schedule_slack_ms) * MS
+    lease = trace.info.config.client_lease_ms * MS
+    for rows in trace.works:
+        pull = next((row for row in rows if row.kind is Kind.PULL and (row.value or 0) > (row.queue_offset or 0)), None)
+        gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER]
+        if pull is None or pull.outcome is not Outcome.OK or pull.seq_end is None or not gone:
+            continue
+        until = (pull.ended_us or 0) + cap + min(cap, lease)
+        others = [
+            row
+            for row in trace.of(Kind.DELIVER)
+            if row.client_id == pull.client_id and row.group == pull.group and row.lane != pull.lane
+            if row.seq_begin > pull.seq_end and row.started_us < until
+        ]
+        same = [row for row in others if row.incarnation == others[0].incarnation]
+        if same and same[-1].started_us > same[0].started_us + cap:
+            yield lambda g=gone, p=pull, o=same[0]: trace.without(g, [p.seq_begin, o.seq_begin])  # type: ignore[misc]
+
+
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
     config = trace.info.config
     interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
@@ -1576,10 +1645,14 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),
     Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
+    Mutant("wrong-start", "CMT-8", "a lane is not started where it was stored", wrong_start),
     Mutant("commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten),
     Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
     Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
     Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
+    Mutant("never-delivered", "LIV-1", "the last message is never delivered", never_delivered, generated=False),
+    Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
+    Mutant("starved-lane", "LIV-3", "a lane gets no thread while another goes on", starved_lane, generated=False),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
@@ -1670,6 +1743,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
     Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
+    Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),

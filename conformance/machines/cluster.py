@@ -69,6 +69,7 @@ SHORT: Mapping[str, int] = {
     "long_poll_ms": 4_000,
     "shutdown_wait_ms": 500,
     "suspend_ms": 100,
+    "continuous_ms": 3_000,
 }
 """Every interval of the product, about twenty times shorter and in the same ratios."""
 
@@ -252,6 +253,7 @@ class ClusterMachine(RuleBasedStateMachine):
         brokers=st.sampled_from((1, 1, 2)),
         queues=st.sampled_from((2, 1, 3, 4)),
         manual=st.sampled_from((False, False, False, True)),
+        consume_from=st.sampled_from(("first", "first", "last", "timestamp")),
         pace_ms=st.sampled_from((1, 5, 40)),
         members=st.integers(1, 3),
         strategy=st.sampled_from(("AVG", "AVG", "CIRCLE", "CONSISTENT_HASH")),
@@ -272,6 +274,7 @@ class ClusterMachine(RuleBasedStateMachine):
         brokers: int,
         queues: int,
         manual: bool,
+        consume_from: str,
         pace_ms: int,
         members: int,
         strategy: str,
@@ -285,7 +288,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.mischief = mischief
         manual = manual and self.knows_manual
         numbers: dict[str, Any] = {**self.short} if short else {}
-        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads}
+        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads, "consume_from": consume_from}
         numbers |= {"strategy": strategy, "subscription": subscription}
         mutant = self.collector.mutant
         numbers |= self.collector.asked

@@ -51,6 +51,8 @@ PRODUCER_GROUP = "producers"
 LOOK_MS = 500
 """While the cluster settles: how often it is looked at whether anything still happens."""
 _PROBES = {"probe_lock": Kind.LOCK, "probe_unlock": Kind.UNLOCK, "probe_offset": Kind.FETCH_OFFSET}
+RETRIES_MS = 10_000
+"""What the short pauses before requests that are tried again may add up to."""
 CALM_MS = 1_500
 """Nothing is called quiet sooner than this after the last event."""
 
@@ -98,6 +100,8 @@ class Cluster:
         self._dead: set[str] = set()  # clients that crashed and were not started again
         self._last_event_ms = 0  # when something last happened to a message, or a suspended one is due
         self._faults = 0
+        self._kept_uncommitted = any(rule.manual for rule in plan.listener)  # a listener may leave messages open
+        self._settled = False
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
         self._build()
@@ -203,10 +207,12 @@ class Cluster:
             node = self._nodes[client.id]
             if client.id in self._dead and not node.alive:
                 self._do_restart(client.id)
+        self._last_event_ms = max(self._last_event_ms, self.now_ms)  # what was long quiet was so for a reason
         end_ms = self.now_ms + limit_ms
         while self.now_ms < end_ms:
             self.run_until(min(self.now_ms + LOOK_MS, end_ms))
             if self.is_quiet:
+                self._settled = self._all_is_consumed() or self._is_long_quiet()
                 return True
         return False
 
@@ -223,8 +229,24 @@ class Cluster:
         config = self.plan.config
         if config.message_model == "broadcasting":
             return self._everybody_has_everything() or self.now_ms - self._last_event_ms > config.rebalance_ms
+        if self._all_is_consumed():
+            return True
+        if not self._kept_uncommitted:  # then something is stuck, or waits for what died without a word
+            return self._is_long_quiet()
         patience_ms = config.broker_lease_ms + config.rebalance_ms + config.long_poll_ms + 2_000
-        return self._all_is_consumed() or self.now_ms - self._last_event_ms > patience_ms
+        return self.now_ms - self._last_event_ms > patience_ms
+
+    def _is_long_quiet(self) -> bool:
+        """Has nothing happened for longer than all waits of a healthy system, one after the other?
+
+        Until a dead member is forgotten, until the living are members again, a rebalance, a lease that nobody
+        renews, a pull that is never answered, and the retries in between.
+        """
+        config = self.plan.config
+        forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
+        asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
+        pulled_ms = max(2 * config.long_poll_ms, 3_000)
+        return self.now_ms - self._last_event_ms > forgotten_ms + asked_ms + pulled_ms + RETRIES_MS
 
     def _all_is_consumed(self) -> bool:
         """Every queue that a running consumer's group has subscribed to is consumed to its end, and stored so."""
@@ -266,7 +288,7 @@ class Cluster:
         for name in self.plan.topology.brokers:
             node = self._nodes[name]
             if isinstance(node.core, Broker):
-                drain_broker(node.core, node.wall_ms, self._recorder)
+                drain_broker(node.core, node.wall_ms, self._recorder, settled=self._settled)
 
     def rows(self) -> list[Row]:
         """The history so far."""
@@ -276,6 +298,7 @@ class Cluster:
 
     def add_rule(self, rule: ListenerRule) -> None:
         """One more rule for the listeners, as if it stood last in the plan."""
+        self._kept_uncommitted |= rule.manual
         self._listener.add(rule)
 
     def perform(self, do: str, args: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ says nothing about what is missing. Rows of a retry or dead-letter topic carry t
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from reference_impl.core.broker.broker import Broker
@@ -28,22 +29,29 @@ _READ_MAX = 800
 _AT_THE_END = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST})
 
 
-def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder) -> None:
+SETTLED = {"detail": "settled"}
+"""Marks a reading before which nothing was left to happen: see docs/history.md."""
+
+
+def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder, *, settled: bool = False) -> None:
     """Read all queues of all readable topics, and every group's dead letters. now_ms: the broker's wall clock."""
+    mark = SETTLED if settled else {}
     broker.handle(now_ms, Opened(_CONNECTION, "10.0.3.1:50000"))
     for group in sorted(broker.store.groups.keys() - {DRAIN}):
         # No such topic: nobody's message was ever given up there, and that is to be seen.
         if dead_letter_topic(group) not in broker.store.topics:
-            _drain_queue(broker, now_ms, dead_letter_topic(group), 0, recorder)
+            _drain_queue(broker, now_ms, dead_letter_topic(group), 0, recorder, mark)
     for topic in sorted(broker.store.topics):
         config = broker.store.topics[topic]
         if topic not in (DEFAULT_TOPIC, SCHEDULE_TOPIC) and config.perm & PERM_READ:
             for queue_id in range(config.read_queues):
-                _drain_queue(broker, now_ms, topic, queue_id, recorder)
+                _drain_queue(broker, now_ms, topic, queue_id, recorder, mark)
     broker.handle(now_ms, Closed(_CONNECTION))
 
 
-def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorder: MemoryRecorder) -> None:
+def _drain_queue(
+    broker: Broker, now_ms: int, topic: str, queue_id: int, recorder: MemoryRecorder, mark: Mapping[str, Any]
+) -> None:
     fields: dict[str, Any] = {
         "process": DRAIN,
         "client_id": DRAIN,
@@ -71,7 +79,7 @@ def _drain_queue(broker: Broker, now_ms: int, topic: str, queue_id: int, recorde
             recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message, broker)})
         offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
     ended = is_whole and answer is not None and answer.code in _AT_THE_END
-    recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset})
+    recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset, **mark})
 
 
 def _ask(broker: Broker, now_ms: int, command: Command) -> Command | None:

@@ -54,6 +54,7 @@ def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
         levels=("client", "wire", "store"),
         clock_bounds_us={"virtual": 0},
         closed_world=True,
+        settles=True,
         config=plan.config,
         plan=plan.to_json(),
     )

@@ -141,6 +141,12 @@ SENT_IN_TURN = Premise(
 SAME_QUEUES = Premise(
     "same queues", "the sends chose by the same selector from the same queues, as their `view` says"
 )
+SETTLED = Premise(
+    "settled",
+    "the harness heals all faults and waits until nothing happens before it drains (run.json says so); a reading that "
+    "was not so prepared is passed over",
+    lambda info: info.settles,
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
 
 
@@ -187,6 +193,7 @@ class Context:
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
     broker_paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a broker
     broker_deaths: dict[str, list[Row]] = field(default_factory=dict)  # every crash of a broker
+    members: dict[str, dict[str, Row]] = field(default_factory=dict)  # by group and client: the start of who lives
     clock_stepped: Row | None = None
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
@@ -203,11 +210,15 @@ class Context:
                 self.broker_deaths.setdefault(row.broker, []).append(row)
             case Kind.CRASH if row.client_id:
                 self.client_died[row.client_id] = self.last_death[row.client_id] = row
+                self._gone(row.client_id)
             case Kind.LEAVE if row.client_id:
                 self.leaving[row.client_id] = row
+                self._gone(row.client_id)
             case Kind.JOIN if row.client_id:
                 self.leaving.pop(row.client_id, None)
                 self.client_died.pop(row.client_id, None)
+                if row.group:
+                    self.members.setdefault(row.group, {})[row.client_id] = row
             case Kind.PAUSE if row.client_id:
                 self.paused[row.client_id] = row
             case Kind.PAUSE if row.broker:
@@ -224,6 +235,15 @@ class Context:
     def has_threads(self, client_id: str | None) -> bool:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
         return 2 * len(self.lanes.get(client_id or "", ())) <= self.config.threads
+
+    def _gone(self, client_id: str) -> None:
+        for members in self.members.values():
+            members.pop(client_id, None)
+
+    def newest_member(self, group: str | None) -> Row | None:
+        """The JOIN of the living member of the group that started last."""
+        members = self.members.get(group or "", {})
+        return max(members.values(), key=lambda row: row.seq_begin, default=None)
 
     def broker_died_since(self, broker: str | None, row: Row) -> bool:
         """Did the broker crash at or after the begin of `row`?"""
@@ -242,6 +262,7 @@ class Context:
         self.broker_paused.clear()
         self.broker_deaths.clear()
         self.lanes.clear()
+        self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:

@@ -54,9 +54,10 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.READ: "The drain. One row for each message found (`queue_offset`, `message_id`, for a copy `origin_id` as the "
     "producer's id of the message it was made from, `wall_us` = when the broker stored it), and for each queue one "
     "marker without offset and id that begins before the first read, asks for the queue's end no earlier, ends after "
-    "the last read, and is `ok` when the queue was read from offset 0 to its end, with `value` = that end. Rows of a "
-    "dead-letter or retry topic name its `group`, and as `view` the topic that the copy says it came from; a "
-    "dead-letter topic that does not exist gets a marker with `value=0`.",
+    "the last read, and is `ok` when the queue was read from offset 0 to its end, with `value` = that end; "
+    "`detail=settled` when before it all was healed, who had died was started again, and nothing happened for longer "
+    "than anybody waits in a healthy system. Rows of a dead-letter or retry topic name its `group`, and as `view` the "
+    "topic that the copy says it came from; a dead-letter topic that does not exist gets a marker with `value=0`.",
     Kind.CRASH: "An instant: a process died; `client_id` or `broker` says which.",
     Kind.PAUSE: "A client was stopped from begin to end.",
     Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",

@@ -58,6 +58,7 @@ def run_schema() -> dict[str, Any]:
             "plan": {"type": ["object", "null"]},
             "replay": {**_TEXT_OR_NULL, "description": "The command that repeats the run."},
             "workload_floor": {"type": "integer", "minimum": 0},
+            "settles": {"type": "boolean", "description": "Is all healed and quiet before the drain?"},
             "environment": _TEXT_BY_NAME,
         },
     }

@@ -19,7 +19,8 @@ class RunInfo:
     """A run. clock_bounds_us: per clock domain, how far it may be from the others (0: virtual, or one host).
 
     closed_world: the history holds every producer and every consumer of its topics. parties: who implements
-    broker, client and producer. levels: at which levels it was recorded. drained: queues were read to their end.
+    broker, client and producer. levels: at which levels it was recorded. settles: before it
+    drains, the harness heals every fault, starts again what died, and waits until nothing happens any more.
     """
 
     run: str
@@ -34,6 +35,7 @@ class RunInfo:
     plan: Mapping[str, Any] | None = None
     replay: str | None = None
     workload_floor: int = 0
+    settles: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -56,6 +58,7 @@ class RunInfo:
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,
             "workload_floor": self.workload_floor,
+            "settles": self.settles,
             "environment": dict(self.environment),
         }
 
@@ -79,6 +82,7 @@ class RunInfo:
                 plan=data.get("plan"),
                 replay=data.get("replay"),
                 workload_floor=int(data.get("workload_floor", 0)),
+                settles=bool(data.get("settles", False)),
                 environment=dict(data.get("environment", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

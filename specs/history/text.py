@@ -169,7 +169,7 @@ def _parse_line(number: int, text: str) -> _Line:
 
 def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
     """Read the notation. Raises HistoryError with the line's number for anything that can't be read."""
-    info = RunInfo(run=run)
+    info = RunInfo(run=run, settles=True)
     lines: list[_Line] = []
     for number, raw in enumerate(text.splitlines(), start=1):
         content = raw.split("#", 1)[0].strip() if " #" in raw or raw.strip().startswith("#") else raw.strip()

@@ -51,6 +51,7 @@ class Config:
     pull_batch: int = 32
     long_poll_ms: int = 15_000
     shutdown_wait_ms: int = 5_000
+    continuous_ms: int = 60_000
     consume_from: str = "first"
     mode: str = "orderly"
     message_model: str = "clustering"

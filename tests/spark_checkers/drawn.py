@@ -104,6 +104,7 @@ def configs() -> st.SearchStrategy[Config]:
         persist_ms=st.sampled_from((5, 20)),
         persist_first_ms=st.sampled_from((5, 20)),
         suspend_ms=st.sampled_from((10, 20)),
+        continuous_ms=st.sampled_from((1, 20)),
         max_reconsume_times=st.sampled_from((-1, 0, 1, 2)),
         batch=st.sampled_from((1, 1, 1, 2)),
         consume_from=st.sampled_from(("first", "last")),
@@ -124,7 +125,7 @@ def histories(draw: st.DrawFn, run: str = "drawn", most: int = 40) -> tuple[RunI
 class _History:
     def __init__(self, draw: st.DrawFn, run: str, most: int) -> None:
         self.draw = draw
-        self.info = RunInfo(run=run, config=draw(configs()))
+        self.info = RunInfo(run=run, config=draw(configs()), settles=True)
         if draw(st.integers(0, 9)) == 0:
             self.info = replace(self.info, closed_world=False)
         if draw(st.integers(0, 9)) == 0:
@@ -455,7 +456,8 @@ class _History:
             self.now += 20
         outcome = self._pick((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.REFUSED))
         value = len(found) - self._pick((0, 0, 0, 1))
-        fields = {**where, **who, "outcome": outcome, "value": value}
+        detail = "settled" if self._pick((True, True, False)) else None
+        fields = {**where, **who, "outcome": outcome, "value": value, "detail": detail}
         if self._pick(range(12)):
             self.now += 10
             self.ops += 1

@@ -20,6 +20,7 @@ _CONFIG = Config(
     rebalance_ms=1000,
     max_reconsume_times=1,
     suspend_ms=50,
+    continuous_ms=1000,
     persist_ms=500,
     persist_first_ms=1000,
     dead_letter_bound_ms=500,

@@ -127,4 +127,5 @@ class ConsumerConfig:
             pull_timeout_ms=max(2 * plan.long_poll_ms, 3_000),
             pull_batch=plan.pull_batch,
             shutdown_wait_ms=plan.shutdown_wait_ms,
+            continuous_ms=plan.continuous_ms,
         )

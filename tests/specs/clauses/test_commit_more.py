@@ -180,6 +180,92 @@ EXAMPLES = (
         """,
     ),
     (
+        "CMT-8",
+        2,
+        "no lane is added, and none is pulled, after an error",
+        """
+        1ms..2ms  alice  fetches  billing/orders/b0/3  unknown
+        3ms       alice  adds     billing/orders/b0/3  value=0
+        4ms..5ms  alice  fetches  billing/orders/b0/3  inc=1 code=1 refused
+        6ms..7ms  alice  pulls    billing/orders/b0/3  offset=0 value=1
+        """,
+    ),
+    (
+        "CMT-8",
+        2,
+        "where nothing is stored, from the first means 0; the first pull asks for what was told last",
+        """
+        1ms..2ms  alice  fetches  billing/orders/b0/3            value=-1 refused
+        3ms       alice  adds     billing/orders/b0/3            value=4
+        4ms..5ms  alice  fetches  billing/orders/b0/3            inc=1 value=6 ok
+        6ms..7ms  alice  pulls    billing/orders/b0/3            offset=4 value=5
+        """,
+    ),
+    (
+        "CMT-8",
+        1,
+        "a retry topic from the last means 0",
+        """
+        config consume_from=last
+        1ms..2ms  bob    fetches  billing/%RETRY%billing/b0/0    value=-1 refused
+        3ms       bob    adds     billing/%RETRY%billing/b0/0    value=1
+        """,
+    ),
+    (
+        "CMT-8",
+        2,
+        "from the last: not below the end; a first message a moment ago makes the topic young",
+        """
+        config consume_from=last
+        0ms..1ms          shop   sends    orders/b0/3          offset=0 id=m1 ok
+        5000ms..5001ms    alice  fetches  billing/orders/b0/3  value=-1 refused
+        5002ms            alice  adds     billing/orders/b0/3  value=0
+        """,
+    ),
+    (
+        "CMT-8",
+        1,
+        "from a time: what was sent since then is not skipped",
+        """
+        config consume_from=timestamp
+        0ms..1ms          shop   sends    orders/b0/3          offset=7 id=m8 ok
+        5000ms..5001ms    alice  fetches  billing/orders/b0/3  value=-1 refused
+        5002ms            alice  adds     billing/orders/b0/3  value=8
+        """,
+    ),
+    (
+        "CMT-8",
+        0,
+        "older than half an hour, the end of a retry topic, a first message that is old, one from before a crash",
+        """
+        config consume_from=timestamp
+        0ms..1ms               shop   sends    orders/b0/3                  offset=0 id=m8 ok
+        1900000ms..1900001ms   alice  fetches  billing/orders/b0/3          value=-1 refused
+        1900002ms              alice  adds     billing/orders/b0/3          value=1
+        1900003ms..1900004ms   alice  fetches  billing/orders/b0/3          inc=1 value=-1 refused
+        1900005ms..1900006ms   alice  pulls    billing/orders/b0/3          offset=1 value=1
+        1900002ms..1900003ms   bob    fetches  billing/%RETRY%billing/b0/0  value=-1 refused
+        1900004ms              bob    adds     billing/%RETRY%billing/b0/0  value=3
+        1900005ms..1900006ms   shop   sends    orders/b1/3                  offset=0 id=m9 ok
+        1905000ms              b1     crashes  b1
+        1906000ms..1906001ms   alice  fetches  billing/orders/b1/3          value=-1 refused
+        1906002ms              alice  adds     billing/orders/b1/3          value=4
+        """,
+    ),
+    (
+        "CMT-8",
+        0,
+        "a reset, and a look-up that is not over when the lane is added",
+        """
+        1ms..2ms  alice  fetches  billing/orders/b0/3  value=6 ok
+        3ms       admin  resets   billing/orders/b0/3  value=2
+        4ms       alice  adds     billing/orders/b0/3  value=2
+        5ms..9ms  bob    fetches  billing/orders/b0/3  value=6 ok
+        7ms       bob    adds     billing/orders/b0/3  value=2
+        8ms       bob    pulls    billing/orders/b0/3  offset=3 value=4
+        """,
+    ),
+    (
         "CMT-9",
         1,
         "nothing is stored though a commit was answered",

@@ -160,6 +160,12 @@ def fetch_after_a_crash(wire: Any) -> Any:
     return wire.fetch()
 
 
+def fetch_of_a_young_queue(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    return wire.fetch()
+
+
 def pull_beyond_the_end(wire: Any) -> Any:
     for _ in range(3):
         wire.send()
@@ -264,6 +270,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "batch-all-or-nothing": a_batch_is_free_in_part,
     "batch-answers-what-was-asked": a_batch_is_free_in_part,
     "fetch-reads-the-disk": fetch_right_after_a_commit,
+    "young-topic-not-found": fetch_of_a_young_queue,
     "offsets-written-once": fetch_after_a_crash,
     "commit-race-loses-first": first_commits_of_two_queues,
     "dead-letter-lost": dead_letters,

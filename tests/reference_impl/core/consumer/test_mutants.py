@@ -17,6 +17,7 @@ from specs.vocabulary import Kind, Outcome, Queue
 
 LANE = Queue("t", "b0", 0)
 LOCK, SEND, QUERY = RequestCode.LOCK_BATCH_MQ, RequestCode.SEND_MESSAGE_V2, RequestCode.QUERY_CONSUMER_OFFSET
+MEMBERS = RequestCode.GET_CONSUMER_LIST_BY_GROUP
 
 Make = Callable[..., Any]
 """Builds a bench with the consumer class under test."""
@@ -155,6 +156,41 @@ def commits_of_a_call_that_outlives_its_lane(make: Make) -> object:
     b.returns()
     b.advance(10_000)
     return b.commits()
+
+
+def lanes_added_without_an_answer(make: Make) -> object:
+    b = make()
+    b.hold.add(QUERY)
+    b.start()
+    b.fail_held(QUERY)
+    b.advance(100)
+    return len(b.of(Kind.ADD))
+
+
+def call_of_a_lane_that_was_idle(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.append(1)
+    b.advance(1_000)
+    return b.offsets
+
+
+def drops_after_nobody_named_the_members(make: Make) -> object:
+    b = with_messages(make, 1)
+    b.returns()
+    b.hold.add(MEMBERS)
+    b.advance(20_000)
+    b.fail_held(MEMBERS)
+    b.hold.clear()
+    b.take_away()
+    return len(b.of(Kind.DROP))
+
+
+def call_after_the_cap(make: Make) -> object:
+    b = with_messages(make, continuous_ms=1_000)
+    b.advance(1_001)
+    b.returns()
+    return b.offsets
 
 
 def order_of_the_shutdown(make: Make) -> object:
@@ -502,6 +538,10 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "two-pullers": (deliveries_of_finished_messages, [0, 1], [0, 1, 0]),
     "commit-covers-running-call": (commits_during_a_call, [], [1]),
     "commit-though-suspended": (commits_while_suspended, [], [1]),
+    "turn-never-ends": (call_after_the_cap, [], [1]),
+    "lane-stands-still": (call_of_a_lane_that_was_idle, [1], []),
+    "rebalance-dies-of-an-error": (drops_after_nobody_named_the_members, 1, 0),
+    "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),
     "manual-success-committed": (commits_after_a_manual_success, [], [1]),
     "dropped-lane-reports-on": (commits_of_a_call_that_outlives_its_lane, [], [1]),
     "first-of-batch-committed": (commit_of_a_batch, [3], [1]),

@@ -207,6 +207,26 @@ def buried() -> Plan:
     return replace(plan, topology=topology, until_ms=25_000)
 
 
+def left_to_one_who_was_cut_off() -> Plan:
+    """The second consumer can't ask who is in the group for a while; later the first one leaves."""
+    link = {"a": "c2", "b": "b0"}
+    return alone(
+        Action(1_000, "start", {"client": "c2"}),
+        Action(3_000, "cut", link),
+        Action(8_000, "heal", link),
+        Action(12_000, "stop", {"client": "c1"}),
+        duration_ms=5,
+    )
+
+
+def two_lanes_and_one_thread() -> Plan:
+    """Both lanes have messages for longer than the cap, and one of them has the thread."""
+    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(6)]
+    plan = alone(*sends, duration_ms=100)
+    plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)))
+    return with_config(plan, {"threads": 1, "continuous_ms": 500})
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -252,8 +272,11 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "guard-locked-or-fresh": cut_off,
     "loop-without-guard": cut_off,
     "refusal-ignored": forgotten,
+    "turn-never-ends": two_lanes_and_one_thread,
+    "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
+    "failed-query-taken-for-missing": second_query_lost,
     "rollback-forgotten": rolling_back,
     "suspend-not-clamped": suspending_for_no_time,
     "dropped-lane-retried": taken_away_while_suspended,

@@ -1,0 +1,118 @@
+"""CMT-8 over columns: look-ups, adds and first pulls are gone through; sends are looked up when one is in question."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
+
+YOUNG_US = 60_000 * MS
+HALF_AN_HOUR_US = 30 * 60_000 * MS
+
+
+class Lane(Machine):
+    """Who is about to start, and what it was told."""
+
+    __slots__ = ("adds", "anchors", "bound_us", "first", "lookups", "sent", "start")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        rows = lane.digest.rows
+        self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        self.sent = rows.sends.of_queue(int(rows.queue[lane.place]))
+        first = self.sent[rows.offset[self.sent] == 0]
+        self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
+        self.start = self._start()
+        self.lookups: dict[int, tuple[Op, int | None]] = {}
+        self.adds: dict[int, Op] = {}
+        self.anchors: dict[int, Op] = {}
+
+    def _start(self) -> str:
+        """What the group's rule says where nothing is stored."""
+        retry = self.lane.topic.startswith(RETRY_PREFIX)
+        match self.config.consume_from:
+            case "first":
+                return "zero"
+            case "last":
+                return "zero" if retry else "end"
+            case _:
+                return "end" if retry else "time"
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.lookups, self.adds, self.anchors = {}, {}, {}
+        elif op.kind is Kind.FETCH_OFFSET:
+            if op.incarnation == NO_TEXT:
+                self.lookups[op.client] = (op, self._last_seen(op))
+            else:
+                self.anchors[op.incarnation] = op
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.adds[op.incarnation] = op
+            self.anchors.pop(op.incarnation, None)
+            lookup, last = self.lookups.pop(op.client, (None, None))
+            if lookup is not None and ended_before(lookup, op) and op.value != NONE:
+                self._added(lookup, last, op)
+        elif op.kind is Kind.PULL:
+            add, anchor = self.adds.pop(op.incarnation, None), self.anchors.pop(op.incarnation, None)
+            if add is not None and anchor is not None and ended_before(anchor, op):
+                self._pulled(add, anchor, op)
+
+    def _last_seen(self, lookup: Op) -> int | None:
+        """Of the sends that were acknowledged longer ago than the bound, the one with the highest offset."""
+        rows = self.lane.digest.rows
+        seen = self.sent[
+            (rows.end[self.sent] < lookup.begin) & (rows.ended[self.sent] + self.bound_us <= lookup.started)
+        ]
+        if not len(seen):
+            return None
+        highest = seen[rows.offset[seen] == rows.offset[seen].max()]
+        return int(highest[np.argmin(rows.end[highest])])
+
+    def _lives(self, send: int) -> bool:
+        return not self.context.broker_died_between(self.broker, int(self.lane.digest.rows.begin[send]), self.now)
+
+    def _added(self, lookup: Op, last: int | None, op: Op) -> None:
+        self.stakes += 1
+        told = answered_offset(lookup)
+        if told is None or told >= 0 or self.start == "zero":
+            if op.value != (0 if told == -1 else told):
+                self.found(lookup, op)
+            return
+        rows = self.lane.digest.rows
+        if last is None or not self._lives(last):
+            return
+        offset = int(rows.offset[last])
+        since = int(rows.started[last]) >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+        if op.value <= offset if self.start == "end" else since and op.value > offset:
+            self.findings.violation([last, lookup.place, op.place])
+
+    def _pulled(self, add: Op, lookup: Op, op: Op) -> None:
+        told = answered_offset(lookup)
+        wanted = add.value if told is not None and told < 0 else told
+        if told is not None and (wanted == NONE or op.offset == NONE):
+            return
+        self.stakes += 1
+        if told is None or op.offset != wanted:
+            self.found(add, lookup, op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.FETCH_OFFSET or self.first is None or answered_offset(op) not in (-1, 0):
+            return
+        rows, first = self.lane.digest.rows, self.first
+        if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
+            return
+        if rows.started[first] >= op.started - YOUNG_US and self._lives(first):
+            self.stakes += 1
+            if op.outcome is Outcome.REFUSED:
+                self.findings.violation([first, op.place])
+
+
+_KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)
+TWIN = Twin("CMT-8", (*OP_COLUMNS, "delay_level"), machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)))
+find = TWIN.find

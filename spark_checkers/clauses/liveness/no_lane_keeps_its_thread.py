@@ -1,0 +1,172 @@
+"""LIV-3 over columns: only calls that begin while a lane of their client waits for its first one are gone through."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.rows import KINDS, MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.segments import Ints, Mask, dense
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+BEGIN, END = 0, 1
+
+
+class Waiting:
+    """One incarnation that was not called yet."""
+
+    __slots__ = ("add", "firsts", "granted", "lane", "pull")
+
+    def __init__(self, add: int, lane: int, granted: int | None) -> None:
+        self.add = add
+        self.lane = lane
+        self.granted = granted
+        self.pull = -1
+        self.firsts: dict[int, int] = {}
+
+
+class Group:
+    """One group: its clients' lanes that were not called yet, and the grants of all lanes."""
+
+    def __init__(self, rows: Rows, place: int, findings: Findings) -> None:
+        self.rows = rows
+        self.place = place
+        self.findings = findings
+        self.context: RunContext = rows.context_of(place)
+        config = self.context.info.config
+        self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
+        self.lease_us = config.client_lease_ms * MS
+        self.waiting: dict[int, dict[int, Waiting]] = {}
+        self.granted: dict[tuple[int, int], int] = {}
+        self.stakes = 0
+
+    def take(self, now: int, place: int) -> None:
+        rows, kind = self.rows, KINDS[int(self.rows.kind[place])]
+        client, lane, name = int(rows.client[place]), int(rows.lane[place]), int(rows.incarnation[place])
+        mine = self.waiting.setdefault(client, {})
+        if kind is Kind.RESET:
+            self.waiting.clear()
+        elif kind is Kind.UNLOCK:
+            self._out_of_line(mine, lane)
+        elif kind is Kind.LOCK:
+            self._answered(mine, client, lane, place)
+        elif kind is Kind.ADD:
+            mine[name] = Waiting(place, lane, self.granted.get((client, lane)))
+        elif kind is Kind.DROP:
+            mine.pop(name, None)
+        elif kind is Kind.PULL:
+            if name in mine and mine[name].pull < 0:
+                mine[name].pull = place
+        elif kind is Kind.DELIVER:
+            mine.pop(name, None)
+            for each in mine.values():
+                if each.pull >= 0:
+                    self._called(each, name, place, now)
+
+    def _called(self, each: Waiting, name: int, place: int, now: int) -> None:
+        first = each.firsts.setdefault(name, place)
+        if first == place:
+            return
+        self.stakes += 1
+        started = self.rows.started
+        if started[place] > started[first] + self.cap_us and self._in_line(each, place, now):
+            self.findings.violation([each.add, each.pull, first, place])
+            each.firsts[name] = place
+
+    def _in_line(self, each: Waiting, place: int, now: int) -> bool:
+        rows, context = self.rows, self.context
+        code = int(rows.client[place])
+        client = rows.words("client_id")[code] if code != NO_TEXT else ""
+        if context.leaving_at(client, now) or context.client_died_between(client, int(rows.begin[each.add]), now):
+            return False
+        if context.paused_since(client, int(rows.ended[each.pull]), now):
+            return False
+        return each.granted is None or int(rows.started[place]) <= int(rows.ended[each.granted]) + self.lease_us
+
+    def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
+        rows = self.rows
+        if not rows.ended_as(Outcome.OK)[place]:
+            self._out_of_line(mine, lane)
+            return
+        before = self.granted.get((client, lane))
+        if before is not None and rows.started[place] > rows.ended[before] + self.lease_us:
+            self._out_of_line(mine, lane)
+        self.granted[client, lane] = place
+        for each in mine.values():
+            if each.lane == lane:
+                each.granted = place
+
+    def _out_of_line(self, mine: dict[int, Waiting], lane: int) -> None:
+        for name in [name for name, each in mine.items() if each.lane == lane]:
+            del mine[name]
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    known = rows.text("incarnation") != NO_TEXT
+    adds = np.flatnonzero(rows.are(Kind.ADD) & known)
+    if not len(adds):
+        return
+    locks = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK, Outcome.REFUSED)
+    pulls = rows.are(Kind.PULL) & known & rows.ended_as(Outcome.OK) & (rows.value != NONE) & (rows.offset != NONE)
+    at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK, Kind.RESET)
+    begins = np.concatenate([np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))])
+    ends = np.flatnonzero((locks | (pulls & (rows.value > rows.offset))) & (rows.end < NEVER))
+    where = np.concatenate([begins, ends])
+    phase = np.concatenate([np.full(len(begins), BEGIN), np.full(len(ends), END)])
+    seq = np.where(phase == BEGIN, rows.begin[where], rows.end[where])
+    kept = seq < rows.clock_stepped(where)
+    where, phase, seq = where[kept], phase[kept], seq[kept]
+    group, _ = dense(rows.run[where], rows.group[where])
+    states: dict[int, Group] = {}
+    for index in np.lexsort((phase, seq, group)).tolist():
+        place, of = int(where[index]), int(group[index])
+        state = states.get(of)
+        if state is None:
+            state = states[of] = Group(rows, place, findings)
+        state.take(int(seq[index]), place)
+    for state in states.values():
+        if state.stakes:
+            findings.at_stake_times(state.place, state.stakes)
+
+
+def _calls(rows: Rows, known: Mask) -> Ints:
+    """The first row of each listener call."""
+    where = np.flatnonzero(rows.are(Kind.DELIVER) & known)
+    of, op = rows.incarnation[where], rows.number("op_id")[where]
+    order = np.lexsort((rows.begin[where], of))
+    of, op = of[order], op[order]
+    first = np.ones(len(where), np.bool_)
+    first[1:] = (of[1:] != of[:-1]) | (op[1:] != op[:-1])
+    return where[order[first]]
+
+
+def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
+    """The calls that begin after a lane of their client was added, up to that lane's first call."""
+    if not len(calls):
+        return calls
+    both = np.concatenate([adds, calls])
+    client, _ = dense(rows.run[both], rows.group[both], rows.client[both])
+    order = np.lexsort((rows.begin[calls], client[len(adds) :]))
+    calls, of_call = calls[order], client[len(adds) :][order]
+    begin = rows.begin[calls]
+    chosen = np.zeros(len(calls), np.bool_)
+    for add, code in zip(adds.tolist(), client[: len(adds)].tolist(), strict=True):
+        low, high = np.searchsorted(of_call, [code, code + 1])
+        low += int(np.searchsorted(begin[low:high], rows.begin[add]))
+        own = np.flatnonzero(rows.incarnation[calls[low:high]] == rows.incarnation[add])
+        chosen[low : low + int(own[0]) + 1 if len(own) else high] = True
+    return calls[chosen]
+
+
+COLUMNS = (
+    "client_id",
+    "ended_us",
+    "incarnation",
+    "op_id",
+    "outcome",
+    "queue_offset",
+    "started_us",
+    "value",
+)
+TWIN = Twin("LIV-3", COLUMNS, kernel)
+find = TWIN.find

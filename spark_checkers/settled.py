@@ -1,0 +1,161 @@
+"""What a settled drain shows of each group: what the twins of LIV-1 and LIV-2 share.
+
+The lanes are gone through as for any clause about progress; between their events the readings of the queue are taken
+in: a settled reading asks, for each message that it finds, whether the lane's group has finished it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
+from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from specs.clauses.base import is_copy_topic
+from specs.vocabulary import Kind, Outcome
+
+SETTLED = "settled"
+COLUMNS = (*OP_COLUMNS, "message_id", "delay_level")
+
+Event = tuple[int, bool, int]
+"""(seq, is it an end, position): of a READ row."""
+
+
+def readings(rows: Rows) -> dict[int, list[Event]]:
+    """The begins of all READ rows and the ends of settled markers, in their order, by queue."""
+    where = rows.of(Kind.READ)
+    settled = rows.text("detail") == rows.code("detail", SETTLED)
+    done = rows.ended_as(Outcome.OK)
+    found: dict[int, list[Event]] = {}
+    for place in where.tolist():
+        events = found.setdefault(int(rows.queue[place]), [])
+        if rows.offset[place] != NONE:
+            if done[place]:
+                events.append((int(rows.begin[place]), False, place))
+        elif settled[place] and done[place]:
+            events.append((int(rows.begin[place]), False, place))
+            if rows.end[place] < NEVER:
+                events.append((int(rows.end[place]), True, place))
+    for events in found.values():
+        events.sort()
+    return found
+
+
+class Settled(Progress):
+    """One group on the queue. A subclass says when it is at stake, and what shows that a message is owed."""
+
+    __slots__ = ("at", "events", "handed_over", "last", "last_code", "marker", "owing", "running", "taken_by_hand")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.events: list[Event] = []
+        self.at = 0
+        self.last: Incarnation | None = None
+        self.handed_over = False
+        self.last_code = NO_TEXT
+        self.running: set[int] = set()
+        self.taken_by_hand = False  # has the listener chosen the manual mode?
+        self.marker = -1
+        self.owing = -1
+
+    # ---- the lane
+
+    def takes(self, stretch: Stretch) -> bool:
+        self.catch_up(stretch.first.begin)
+        if self.at < len(self.events) and self.events[self.at][0] < stretch.last.end:
+            return False
+        if not super().takes(stretch):
+            return False
+        self.taken_by_hand = self.taken_by_hand or stretch.first.manual
+        return True
+
+    def begins(self, op: Op) -> None:
+        self.catch_up(op.begin)
+        super().begins(op)
+        if op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self.handed_over = self.last is not None
+            self.last, self.last_code = self.incarnations[op.incarnation], op.incarnation
+            self.running.clear()
+        elif op.kind is Kind.DELIVER:
+            self.taken_by_hand = self.taken_by_hand or op.manual
+            if self.last is not None and op.incarnation == self.last_code:
+                self.running.add(op.place)
+
+    def ends(self, op: Op) -> None:
+        self.catch_up(op.end)
+        super().ends(op)
+        self.running.discard(op.place)
+
+    # ---- the readings
+
+    def catch_up(self, now: int) -> None:
+        """Take in the readings up to a seq."""
+        before = self.now
+        while self.at < len(self.events) and self.events[self.at][0] < now:
+            seq, is_end, place = self.events[self.at]
+            self.at += 1
+            self.now = seq
+            if is_end:
+                if place == self.marker:
+                    self.marker = -1
+                    if self.owing >= 0 and self.last is not None:
+                        self.owes(self.last, self.owing, place)
+            elif self.lane.digest.rows.offset[place] == NONE:
+                self.marker, self.owing = place, -1
+            elif self.marker >= 0:
+                self._read(place)
+        self.now = before
+
+    def _read(self, place: int) -> None:
+        offset, last = int(self.lane.digest.rows.offset[place]), self.last
+        if last is None or last.start is None or offset < last.start or self.taken_by_hand or self.was_reset:
+            return
+        if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
+            return
+        self.stakes += 1
+        if self.owing < 0 and offset not in self.finished:
+            self.owing = place
+
+    def has_died(self, last: Incarnation) -> bool:
+        return last.add is not None and self.client_died_since(last.add.client, last.add)
+
+    def lives(self, last: Incarnation) -> bool:
+        if last.add is None or last.dropped is not None or self.has_died(last):
+            return False
+        return not self.leaving(last.add.client)
+
+    def is_at_stake(self, last: Incarnation) -> bool:
+        return False
+
+    def owes(self, last: Incarnation, read: int, marker: int) -> None:
+        """The group owes the message that was read."""
+
+
+def settled_kernel(machine: type[Settled]) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue."""
+    wanted = frozenset(PROGRESS_KINDS)
+
+    def kernel(rows: Rows, findings: Findings) -> None:
+        found = readings(rows)
+        if not found:
+            return
+        for queue, lanes in groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])):
+            for lane in lanes:
+                if queue not in found or is_copy_topic(lane.topic):
+                    continue
+                state = machine(lane, findings)
+                state.events = found[queue]
+                run_lane(state, lane, NEVER)
+                state.catch_up(NEVER)
+                if state.stakes:
+                    findings.at_stake_times(lane.place, state.stakes)
+
+    return kernel
+
+
+def places(*ops: Op | None) -> list[int]:
+    return [op.place for op in ops if op is not None]
+
+
+__all__ = ["COLUMNS", "Settled", "places", "settled_kernel"]

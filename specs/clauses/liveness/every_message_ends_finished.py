@@ -1,0 +1,85 @@
+"""When all is healed and quiet, whoever has a lane has finished every message in it.
+
+Judged at a settled drain, of lanes that somebody has: the last incarnation was neither dropped nor left nor cut by a
+crash. Each message that the drain finds at or after that incarnation's start has been finished by somebody of the
+group, or given up. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is
+said about how long it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Finding, at, who
+from specs.clauses.progress import Incarnation
+from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
+from specs.history.row import Row
+from specs.vocabulary import Key, Party
+
+ID = "LIV-1"
+TITLE = "every message ends finished"
+STATEMENT = "When faults are healed, every message of a lane that somebody has ends finished."
+PARTY = Party.PAIR
+KEY = Key.QUEUE
+PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
+KINDS = SETTLED_KINDS
+
+__all__ = ["wants"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFinished(Finding):
+    """start: what set the incarnation's start: the ADD or a look-up. read: the message, found by the drain."""
+
+    add: Row
+    start: Row
+    read: Row
+    marker: Row
+
+
+class QueueJudge(SettledJudge):
+    """At stake where the last incarnation still works."""
+
+    __slots__ = ()
+
+    def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
+        return self.lives(last)
+
+    def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
+        if last.add is not None and last.start_row is not None:
+            yield NeverFinished(last.add, last.start_row, read, marker)
+
+
+judge = QueueJudge
+
+
+def explain(found: NeverFinished) -> str:
+    add, read, marker = found.add, found.read, found.marker
+    return (
+        f"message {read.message_id} at offset {read.queue_offset} of {read.queue} was never finished by {add.group}, "
+        f"although {who(add)}, who started at {found.start.value} at {at(add)}, has the lane, and all was healed and "
+        f"quiet by {at(marker)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    config closed_world=no
+    0ms         alice  adds   billing/orders/b0/3   value=17
+    90ms..99ms  drain  reads  orders/b0/3           value=18 detail=settled ok
+    95ms        drain  reads  orders/b0/3           offset=17 id=m17 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config closed_world=no
+    0ms           alice  adds          billing/orders/b0/3   value=17
+    1ms..2ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 suspend
+    3ms..4ms      alice  dead-letters  billing/orders/b0/3   offset=17 ok                 # given up is finished
+    50ms..59ms    drain  reads         orders/b0/3           value=19 ok                  # not settled yet
+    55ms          drain  reads         orders/b0/3           offset=18 id=m18 ok
+    60ms..69ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 success
+    90ms..99ms    drain  reads         orders/b0/3           value=19 detail=settled ok
+    93ms          drain  reads         orders/b0/3           offset=16 id=m16 ok          # before its start
+    94ms          drain  reads         orders/b0/3           offset=17 id=m17 ok
+    95ms          drain  reads         orders/b0/3           offset=18 id=m18 ok
+"""

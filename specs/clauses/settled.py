@@ -1,0 +1,120 @@
+"""What a settled drain shows of each group: the lowest message that it still owes, and who has its lane.
+
+A drain is settled (`detail=settled` on its markers) when before it all faults were healed, who had died was started
+again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
+be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation: what was
+skipped before is the affair of other clauses. Nothing is concluded of a group whose listener chose the manual mode
+(it may leave messages open), of a lane whose offset was reset, and of one whose listener call has not returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from specs.clauses.base import NOTHING, Context, Finding, Judge, is_copy_topic, is_manual
+from specs.clauses.progress import PROGRESS_KINDS, Incarnation, QueueProgress
+from specs.history.row import Row
+from specs.vocabulary import Kind, Outcome
+
+SETTLED_KINDS = (PROGRESS_KINDS - {Kind.SEND}) | {Kind.READ}
+SETTLED = "settled"
+
+
+def wants(row: Row) -> bool:
+    """Copies are consumed in other ways."""
+    return not is_copy_topic(row.topic)
+
+
+class _Group:
+    """One group: its lane's last incarnation, calls of it that run, and the first message that the drain found owed."""
+
+    __slots__ = ("handed_over", "last", "manual", "owed", "running")
+
+    def __init__(self) -> None:
+        self.last: Incarnation | None = None
+        self.handed_over = False  # has the lane had more than one incarnation?
+        self.running: set[int] = set()
+        self.manual = False
+        self.owed: Row | None = None
+
+
+class SettledJudge(Judge):
+    """Follows the progress of a queue's groups. A subclass says what is wrong about a lane that owes a message."""
+
+    __slots__ = ("groups", "marker", "progress")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.progress = QueueProgress(self.config)
+        self.groups: dict[str, _Group] = {}
+        self.marker: Row | None = None  # the settled reading that is under way
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.READ:
+            if row.queue_offset is not None:
+                self._read(row, row.queue_offset)
+            elif row.detail == SETTLED and row.outcome is Outcome.OK:
+                self.marker = row
+                for group in self.groups.values():
+                    group.owed = None
+            return NOTHING
+        self.progress.begins(row)
+        group = self.groups.setdefault(row.group or "", _Group())
+        if row.kind is Kind.ADD and row.incarnation is not None:
+            group.handed_over = group.last is not None
+            group.last = self.progress.group(row).incarnations[row.incarnation]
+            group.running.clear()
+        elif row.kind is Kind.DELIVER:
+            group.manual = group.manual or is_manual(row)
+            if group.last is not None and row.incarnation == group.last.name:
+                group.running.add(row.seq_begin)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.READ:
+            self.progress.ends(row)
+            if row.kind is Kind.DELIVER:
+                self.groups[row.group or ""].running.discard(row.seq_begin)
+            return NOTHING
+        if self.marker is None or row.seq_begin != self.marker.seq_begin:
+            return NOTHING
+        self.marker = None
+        found: list[Finding] = []
+        for name in sorted(self.groups):
+            group = self.groups[name]
+            if group.owed is not None and group.last is not None:
+                found.extend(self.owes(name, group.last, group.owed, row))
+        return found
+
+    def _read(self, row: Row, offset: int) -> None:
+        if self.marker is None or row.outcome is not Outcome.OK:
+            return
+        for name, group in self.groups.items():
+            progress, last = self.progress.groups.get(name), group.last
+            if progress is None or last is None or last.start is None or offset < last.start or group.manual:
+                continue
+            if progress.was_reset or not self.is_at_stake(name, last, group.handed_over):
+                continue
+            if group.running and not self.has_died(last):
+                continue
+            self.opportunities += 1
+            if group.owed is None and offset not in progress.finished:
+                group.owed = row
+
+    def has_died(self, last: Incarnation) -> bool:
+        """Did the incarnation's client crash?"""
+        return last.add is not None and self.context.client_died_since(last.add.client_id, last.add)
+
+    def lives(self, last: Incarnation) -> bool:
+        """Does the client of the incarnation still work on the lane, as far as anybody knows?"""
+        if last.add is None or last.dropped is not None or self.has_died(last):
+            return False
+        return last.add.client_id not in self.context.leaving
+
+    def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
+        """Is the clause about a lane of which this was the last incarnation, and perhaps not the only one?"""
+        return False
+
+    def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
+        """The group owes the message that was read."""
+        return NOTHING
