@@ -259,6 +259,8 @@ class Cluster:
 
     def _waits_for_its_time(self, store: BrokerStore) -> bool:
         levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
+        if any(asked == 0 for asked in store.open_halves.values()):
+            return True
         return any(store.queue(SCHEDULE_TOPIC, n - 1).max_offset > store.delayed_done.get(n, 0) for n in levels)
 
     def drain(self) -> None:
@@ -398,24 +400,36 @@ class Cluster:
         self._fault_note("clock_step", node)
         found.skew_ms += ms
 
+    def _do_send_half(
+        self, client: str, topic: str, count: int, ends: str, checked: str, key: str | None = None
+    ) -> None:
+        self._do_send(client, topic, count, key, transaction=io.Transaction(ends, checked))
+
     def _do_send(
-        self, client: str, topic: str, count: int, key: str | None = None, delay_level: int | None = None
+        self,
+        client: str,
+        topic: str,
+        count: int,
+        key: str | None = None,
+        delay_level: int | None = None,
+        transaction: io.Transaction | None = None,
     ) -> None:
         """The messages get their numbers in any case, so that they do not depend on who runs.
 
-        A delayed message has no number among those of its key: its place in the queue is decided at its release.
+        A delayed message, or a half one, has no number among those of its key: its place in the queue is decided
+        when it is released.
         """
         messages = []
         for _ in range(count):
             self.message_number += 1
             number = self.message_number
             key_seq = None
-            if key is not None and not delay_level:
+            if key is not None and not delay_level and transaction is None:
                 key_seq = self._key_seqs[topic, key] = self._key_seqs.get((topic, key), 0) + 1
             body = f"message {number} of the plan".encode()
             message_id = f"m{number}"
             messages.append(
-                io.SendMessage(number, topic, body, key, key_seq, message_id=message_id, delay_level=delay_level)
+                io.SendMessage(number, topic, body, key, key_seq, None, message_id, delay_level, transaction)
             )
         node = self._nodes[client]
         if not node.alive or client not in self._clients or self._clients[client].kind != "producer":

@@ -25,7 +25,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     # commit
     "CMT": (1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 13),
     # send and store
-    "SND": (1, 2, 3, 4, 7, 10),
+    "SND": (1, 2, 3, 4, 6, 7, 10),
 }
 
 
