@@ -1381,6 +1381,17 @@ def seen_by_one_only(trace: Trace) -> Iterator[Callable[[], Planted]]:
             yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
 
+def _as_half(trace: Trace, send: Row) -> Planted:
+    change = {"detail": "half", "queue_offset": None, "value": send.queue_offset}
+    return trace.changed({send.seq_begin: change})
+
+
+def seen_half_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id:
+            yield lambda s=send: _as_half(trace, s)  # type: ignore[misc]
+
+
 # ---------------------------------------------------------------- lookalikes
 
 
@@ -1470,6 +1481,19 @@ def content_unknown(trace: Trace) -> Iterator[Callable[[], Planted]]:
         if send.body_hash is not None:
             change = {read.seq_begin: {"body_hash": None, "tags": "other"}}
             yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+
+
+def committed_half_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id:
+            yield lambda s=send: _committed(trace, s)  # type: ignore[misc]
+
+
+def _committed(trace: Trace, send: Row) -> Planted:
+    unsaid = dict.fromkeys(("queue_offset", "sharding_key", "key_seq", "body_hash", "tags", "view", "attempt", "code"))
+    more: dict[str, Any] = {**unsaid, "kind": Kind.END_TRANSACTION, "outcome": Outcome.SENT, "value": 8}
+    commit = trace.another(send, send, 1, at_end=False, **more)
+    return Trace(_as_half(trace, send).rows, trace.info).with_more([commit], [send.seq_begin])
 
 
 def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1660,6 +1684,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
     Mutant("stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
+    Mutant("seen-half-message", "SND-6", "a half message is read though nobody committed it", seen_half_message),
     Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
     Mutant(
         "key-overlaps",
@@ -1750,6 +1775,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("seen-by-one-only", None, "a member sees somebody whom the others don't", seen_by_one_only, generated=False),
     Mutant("another-wanted-tag", None, "a message has another wanted tag", another_wanted_tag, tagged=True),
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
+    Mutant("committed-half-message", None, "a half message was committed", committed_half_message),
     Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
     Mutant("second-try-arrives", None, "a dead letter is refused at first, and acknowledged then", second_try_arrives),

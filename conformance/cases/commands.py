@@ -19,7 +19,7 @@ from reference_impl.protocol.bodies import SubscriptionGroup
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.message import StoredMessage
 from specs.errors import UsageError
-from specs.plan.plan import ListenerRule
+from specs.plan.plan import STATES, ListenerRule
 from specs.vocabulary import Outcome, Queue
 
 # ---------------------------------------------------------------- before anything happens
@@ -182,6 +182,24 @@ def produces_batch(world: World, producer: str, count: int, topic: str) -> list[
     """The same, all of them in one request."""
     world.perform("start", {"client": producer})
     world.perform("send", {"client": producer, "topic": topic, "count": count, "batch": True})
+    return []
+
+
+@says("PRODUCER produces COUNT half messages to TOPIC[ keyed KEY] with WORDS")
+def produces_halves(
+    world: World, producer: str, count: int, topic: str, key: str | None, words: Sequence[str]
+) -> list[str]:
+    """Messages that nobody sees before their commit; the words say how each transaction ends, and what is answered.
+
+    `commit`, `rollback` or `unknown`, then, after `asked`, what the producer says when the broker asks.
+    """
+    ends, *rest = words
+    checked = rest[1] if len(rest) == 2 and rest[0] == "asked" else ends
+    if (rest and len(rest) != 2) or not {ends, checked} <= set(STATES):
+        raise UsageError(f"{' '.join(words)!r} is no end of a transaction; write {', '.join(STATES)}, and asked STATE")
+    args = {"client": producer, "topic": topic, "count": count, "ends": ends, "checked": checked}
+    world.perform("start", {"client": producer})
+    world.perform("send_half", args if key is None else {**args, "key": key})
     return []
 
 
@@ -394,7 +412,7 @@ def watch(world: World, words: Sequence[str]) -> list[str]:
     """What is told of consumers and producers from now on, with `on TOPIC` of that topic only.
 
     At first it is `deliveries dead-letters sends send-backs`; there are also commits, fetches, pulls, locks, unlocks,
-    adds, drops, assigns, leaves, and the `writes` of broadcast consumers into their own files.
+    adds, drops, assigns, leaves, transactions, and the `writes` of broadcast consumers into their own files.
     """
     topic: str | None = None
     if len(words) > 2 and words[-2] == "on":

@@ -28,6 +28,7 @@ WATCHED: Mapping[str, tuple[Kind, ...]] = {
     "leaves": (Kind.LEAVE,),
     "send-backs": (Kind.SEND_BACK,),
     "writes": (Kind.PERSIST,),
+    "transactions": (Kind.END_TRANSACTION, Kind.CHECK),
 }
 """What `watch` can be told."""
 
@@ -45,6 +46,8 @@ _TOLD: Mapping[Kind, tuple[str, ...]] = {
     Kind.PULL: ("queue_offset", "value"),
     Kind.ADD: ("value",),
     Kind.DROP: ("detail",),
+    Kind.END_TRANSACTION: ("message_id", "value"),
+    Kind.CHECK: ("message_id", "attempt"),
     Kind.ASSIGN: ("view", "detail"),
 }
 _ALWAYS = (

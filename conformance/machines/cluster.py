@@ -29,7 +29,7 @@ from reference_impl.sim.simulate import cluster_of, runinfo_of
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.plan.plan import NAME_SERVER, Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.plan.plan import NAME_SERVER, STATES, Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Coverage
@@ -70,6 +70,9 @@ SHORT: Mapping[str, int] = {
     "shutdown_wait_ms": 500,
     "suspend_ms": 100,
     "continuous_ms": 3_000,
+    "transaction_timeout_ms": 300,
+    "transaction_check_interval_ms": 1_500,
+    "transaction_check_max": 2,
 }
 """Every interval of the product, about twenty times shorter and in the same ratios."""
 
@@ -350,6 +353,22 @@ class ClusterMachine(RuleBasedStateMachine):
         else:
             args = {} if key is None else {"key": key}
             self.do("send", client=producer, topic=TOPIC, count=count, **args)
+        self.wait(gap_ms)
+
+    @precondition(lambda self: self.sent < MESSAGES_MAX)
+    @rule(
+        producer=st.sampled_from(PRODUCERS),
+        key=st.sampled_from((*KEYS, None)),
+        count=st.integers(1, 2),
+        ends=st.sampled_from(("rollback", "commit", "unknown")),
+        checked=st.sampled_from(STATES),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
+    def send_half(self, producer: str, key: str | None, count: int, ends: str, checked: str, gap_ms: int) -> None:
+        """Messages that nobody may see before their commit."""
+        self.sent += count
+        args = {} if key is None else {"key": key}
+        self.do("send_half", client=producer, topic=TOPIC, count=count, ends=ends, checked=checked, **args)
         self.wait(gap_ms)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)

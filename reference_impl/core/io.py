@@ -106,6 +106,14 @@ class Shutdown:
 
 
 @dataclass(frozen=True, slots=True)
+class Transaction:
+    """How the producer's own transaction ends, and what it says when the broker asks: see `specs.plan.plan.STATES`."""
+
+    ends: str
+    checked: str
+
+
+@dataclass(frozen=True, slots=True)
 class SendMessage:
     """A producer: send one message. token: the caller's own handle, echoed in `SendDone`.
 
@@ -121,6 +129,7 @@ class SendMessage:
     message_id: str | None = None  # the UNIQ_KEY; made by the producer when None
     delay_level: int | None = None  # not to be seen before the time of that level, 1 is the first
     more: tuple[SendMessage, ...] = ()
+    transaction: Transaction | None = None  # a half message: seen only when it was committed
 
 
 Input = (

@@ -30,6 +30,8 @@ from reference_impl.core.io import (
     Failed,
     Input,
     Note,
+    Oneway,
+    Pushed,
     Request,
     SendDone,
     SendMessage,
@@ -41,29 +43,46 @@ from reference_impl.core.io import (
 )
 from reference_impl.protocol.bodies import Heartbeat, TopicRoute, java_hash
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
-from reference_impl.protocol.command import Command
+from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.headers import (
     PERM_WRITE,
+    CheckTransactionHeader,
+    EndTransactionHeader,
     GetRouteHeader,
     SendHeader,
     SendResponse,
     UnregisterClientHeader,
 )
 from reference_impl.protocol.message import (
+    PROPERTY_CHECKED,
     PROPERTY_DELAY,
+    PROPERTY_PRODUCER_GROUP,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
+    PROPERTY_TRANSACTION_CHECK_TIMES,
+    PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_KEY,
+    SYS_PREPARED,
     BatchPart,
+    StoredMessage,
+    decode_all,
     encode_batch,
     pack_properties,
+    parse_offset_message_id,
     unpack_properties,
 )
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue
 
 KEY_SEQ = "KEY_SEQ"
+HALF = "half"
+"""How a row of a SEND says that the message is not to be seen before its commit."""
+STATES = {
+    "commit": EndTransactionHeader.COMMIT,
+    "rollback": EndTransactionHeader.ROLLBACK,
+    "unknown": EndTransactionHeader.UNKNOWN,
+}
 SELECTOR = "java-hash"
 """What `Producer.select` declares in the history: producers that say the same choose the same queue."""
 ROUTES = ("routes",)
@@ -180,6 +199,7 @@ class Producer:
             SendMessage: self._on_send,
             Answered: self._on_answered,
             Failed: self._on_failed,
+            Pushed: self._on_pushed,
             TimerFired: self._on_timer,
             Start: self._on_start,
             Shutdown: self._on_shutdown,
@@ -351,6 +371,10 @@ class Producer:
             properties[KEY_SEQ] = str(message.key_seq)
         if message.delay_level is not None:
             properties[PROPERTY_DELAY] = str(message.delay_level)
+        if message.transaction is not None:
+            properties[PROPERTY_TRANSACTION_PREPARED] = "true"
+            properties[PROPERTY_PRODUCER_GROUP] = self.config.group
+            properties[PROPERTY_CHECKED] = message.transaction.checked
         return pack_properties(properties)
 
     def select(self, key: str, queues: Sequence[Queue]) -> Queue:
@@ -393,6 +417,7 @@ class Producer:
             properties=None if sending.more else sending.properties,
             reconsume_times=0,
             batch=bool(sending.more),
+            sys_flag=0 if message.transaction is None else SYS_PREPARED,
         )
         if sending.more:
             parts = [BatchPart(part.message.body, unpack_properties(part.properties)) for part in batch]
@@ -417,31 +442,100 @@ class Producer:
             "tags": message.tags,
             "view": self.views[message.topic] if by_key else None,
             "delay_level": message.delay_level,
+            "detail": None if message.transaction is None else HALF,
         }
 
     def _sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code in STORED:
             stored = SendResponse.from_ext(answer.ext)
             where: dict[str, Any] = {"code": answer.code, "queue_id": stored.queue_id}
-            first = {"queue_offset": stored.queue_offset}
+            is_half = sending.message.transaction is not None
+            # A half message has no place in its queue yet.
+            first = {"value" if is_half else "queue_offset": stored.queue_offset}
             if sending.more:  # the answer tells the place of the first one only
                 self._out.append(End(sending.op, Outcome.OK, where, [first, *({} for _ in sending.more)]))
             else:
                 self._out.append(End(sending.op, Outcome.OK, {**where, **first}))
+            if is_half:
+                self._half_stored(sending, stored, parse_offset_message_id(stored.msg_id)[1])
             self._done(now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset)
             return
         if answer is None:
             outcome = Outcome.REFUSED if reason in ("unreachable", "no route") else Outcome.UNKNOWN
-            self._out.append(End(sending.op, outcome, {"detail": reason}))
+            self._out.append(End(sending.op, outcome, {"detail": self._why(sending, reason)}))
             again = reason in RETRIED_FAILURES
         else:
             outcome = Outcome.REFUSED
-            self._out.append(End(sending.op, outcome, {"code": answer.code, "detail": answer.remark}))
+            why = self._why(sending, answer.remark)
+            self._out.append(End(sending.op, outcome, {"code": answer.code, "detail": why}))
             again = answer.code in RETRIED_CODES
         if again and sending.attempt < self.tries(sending.message):
             self._try(now_ms, sending)
         else:
             self._done(now_ms, sending, outcome, None if answer is None else answer.code)
+
+    # ------------------------------------------------------------ transactions
+
+    def _half_stored(self, sending: Sending, stored: SendResponse, place_in_log: int) -> None:
+        """The half message lies at the broker: the transaction runs, and the broker is told how it ended."""
+        message, broker = sending.message, sending.last_broker
+        address = self.addresses.get(broker or "")
+        if message.transaction is None or address is None:
+            return
+        header = EndTransactionHeader(
+            self.config.group,
+            stored.queue_offset,
+            place_in_log,
+            STATES[message.transaction.ends],
+            message.topic,
+            msg_id=sending.message_id,
+            transaction_id=stored.transaction_id,
+        )
+        where = {"topic": message.topic, "broker": broker, "queue_id": stored.queue_id}
+        self._end_transaction(address, header, {**where, "message_id": sending.message_id})
+
+    def _on_pushed(self, now_ms: int, input: Pushed) -> None:
+        """A broker asks how a transaction ended that was begun by a producer of this group, whichever."""
+        if input.command.code != RequestCode.CHECK_TRANSACTION_STATE or self.stopping:
+            return
+        try:
+            asked = CheckTransactionHeader.from_ext(input.command.ext)
+            (half,) = decode_all(input.command.body)
+        except (ProtocolError, ValueError):
+            return
+        brokers = (name for name, address in sorted(self.addresses.items()) if address == input.address)
+        fields = {
+            "topic": half.topic,
+            "broker": next(brokers, None),
+            "queue_id": half.queue_id,
+            "message_id": half.message_id,
+        }
+        number = half.properties.get(PROPERTY_TRANSACTION_CHECK_TIMES, "")
+        attempt = int(number) if number.isdecimal() else None
+        self._out.append(Note(Kind.CHECK, Outcome.OK, {**self._who, **fields, "attempt": attempt}))
+        header = EndTransactionHeader(
+            half.properties.get(PROPERTY_PRODUCER_GROUP, self.config.group),
+            asked.tran_state_table_offset,
+            asked.commit_log_offset,
+            self.decide(half),
+            half.topic,
+            from_transaction_check=True,
+            msg_id=asked.msg_id,
+            transaction_id=asked.transaction_id,
+        )
+        self._end_transaction(input.address, header, {**fields, "view": "check"})
+
+    def decide(self, half: StoredMessage) -> int:
+        """How the transaction ended, as far as this producer can know; the message itself says what it knows."""
+        return STATES.get(half.properties.get(PROPERTY_CHECKED, ""), EndTransactionHeader.UNKNOWN)
+
+    def _end_transaction(self, address: Address, header: EndTransactionHeader, fields: dict[str, Any]) -> None:
+        state = {"value": header.commit_or_rollback}
+        self._out.append(Note(Kind.END_TRANSACTION, Outcome.SENT, {**self._who, **fields, **state}))
+        self._out.append(Oneway(address, Command(RequestCode.END_TRANSACTION, header.to_ext(), flag=FLAG_ONEWAY)))
+
+    def _why(self, sending: Sending, reason: str | None) -> str | None:
+        return reason if sending.message.transaction is None else f"{HALF}, {reason}"
 
     def tries(self, message: SendMessage) -> int:
         """How often a message may be sent: with a key only once, else a second copy could overtake."""

@@ -281,6 +281,8 @@ class Cluster:
 
     def _waits_for_its_time(self, store: BrokerStore) -> bool:
         levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
+        if any(asked == 0 for asked in store.open_halves.values()):
+            return True
         return any(store.queue(SCHEDULE_TOPIC, n - 1).max_offset > store.delayed_done.get(n, 0) for n in levels)
 
     def drain(self) -> None:
@@ -421,6 +423,11 @@ class Cluster:
         self._fault_note("clock_step", node)
         found.skew_ms += ms
 
+    def _do_send_half(
+        self, client: str, topic: str, count: int, ends: str, checked: str, key: str | None = None
+    ) -> None:
+        self._do_send(client, topic, count, key, transaction=io.Transaction(ends, checked))
+
     def _do_send(
         self,
         client: str,
@@ -430,10 +437,12 @@ class Cluster:
         batch: bool = False,
         tags: str | None = None,
         delay_level: int | None = None,
+        transaction: io.Transaction | None = None,
     ) -> None:
         """The messages get their numbers in any case, so that they do not depend on who runs.
 
-        A delayed message has no number among those of its key: its place in the queue is decided at its release.
+        A delayed message, or a half one, has no number among those of its key: its place in the queue is decided
+        when it is released.
         """
         messages = []
         key = None if batch else key
@@ -441,12 +450,22 @@ class Cluster:
             self.message_number += 1
             number = self.message_number
             key_seq = None
-            if key is not None and not delay_level:
+            if key is not None and not delay_level and transaction is None:
                 key_seq = self._key_seqs[topic, key] = self._key_seqs.get((topic, key), 0) + 1
             body = f"message {number} of the plan".encode()
             message_id = f"m{number}"
             messages.append(
-                io.SendMessage(number, topic, body, key, key_seq, tags, message_id=message_id, delay_level=delay_level)
+                io.SendMessage(
+                    number,
+                    topic,
+                    body,
+                    key,
+                    key_seq,
+                    tags,
+                    message_id=message_id,
+                    delay_level=delay_level,
+                    transaction=transaction,
+                )
             )
         if batch and len(messages) > 1:
             messages = [replace(messages[0], more=tuple(messages[1:]))]

@@ -16,7 +16,9 @@ CONVENTIONS: Mapping[Kind, str] = {
     "The messages of a batch share their `op_id`, `value` is each one's place in it, from 0, and only the first one "
     "has a `queue_offset`, since the answer names no other. "
     "With a `delay_level` above 0 `queue_id` is the queue it is meant for and "
-    "`queue_offset` its place among those that wait; it has no `key_seq`.",
+    "`queue_offset` its place among those that wait; it has no `key_seq`. "
+    "The `detail` of a half message's begins with `half`; it has neither `key_seq` nor `queue_offset`, and `value` is "
+    "its place among the half messages when `ok`. Whoever records it records every end of its transaction too.",
     Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "
     "with a `code` other than 0 is an error answer and says nothing about the lane.",
     Kind.UNLOCK: "One row for each lane; one way (`sent`) or answered (`ok`); `refused` when it could not be sent "
@@ -38,8 +40,10 @@ CONVENTIONS: Mapping[Kind, str] = {
     "message itself, in `reconsume_times` the counter from which the copy is counted up, and in `delay_level` the "
     "level that the copy will wait for (below 0: the dead letters at once). Once it is acknowledged the message is "
     "finished in its own lane.",
-    Kind.END_TRANSACTION: "A producer ended a transaction.",
-    Kind.CHECK: "A broker asked a producer about a transaction.",
+    Kind.END_TRANSACTION: "A producer says how the transaction of the half message `message_id` ended: `value` is 8 "
+    "for commit, 12 for rollback, 0 for unknown; mostly one way (`sent`). `view=check` when a broker had asked.",
+    Kind.CHECK: "An instant: a producer was asked by a broker about a half message; `attempt` is how often it was "
+    "asked about by then, as the broker says.",
     Kind.ASSIGN: "A client computed its share: `value` lanes of a topic, as seen with the members in `view`; `detail` "
     "names them, a `broker/queue` each.",
     Kind.ASSIGN: "A client computed its share of a topic: `value` lanes, in `detail` as `broker/queue`, in order. "

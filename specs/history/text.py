@@ -40,6 +40,8 @@ VERBS: dict[str, Kind] = {
     "resets": Kind.RESET,
     "dead-letters": Kind.DEAD_LETTER,
     "sends-back": Kind.SEND_BACK,
+    "ends-transaction": Kind.END_TRANSACTION,
+    "is-asked": Kind.CHECK,
     "assigns": Kind.ASSIGN,
     "adds": Kind.ADD,
     "drops": Kind.DROP,

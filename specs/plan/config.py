@@ -58,6 +58,9 @@ class Config:
     strategy: str = "AVG"
     subscription: str = "*"
     delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    transaction_timeout_ms: int = 6_000  # so long a half message may be open before its producer is asked
+    transaction_check_interval_ms: int = 30_000
+    transaction_check_max: int = 15
     dialect: str = "5.x"
     # What the judges allow for, beyond the product's own numbers:
     dead_letter_bound_ms: int = 1_000  # an acknowledged dead letter is to be seen this soon

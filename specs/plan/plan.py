@@ -41,6 +41,9 @@ LISTENER_OUTCOMES = (
     Outcome.THREW,
 )
 
+STATES = ("commit", "rollback", "unknown")
+"""How a producer's transaction ends, and what the producer answers when a broker asks about it."""
+STATE = "state"  # an argument that is one of STATES
 NODE = "node"  # an argument that names a client, a broker or the name server
 VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     # verb: {argument: (its type, is it required)}
@@ -56,6 +59,14 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "batch": ("boolean", False),  # all of them in one request, without a key
         "tags": ("string", False),  # of each message
         "delay_level": ("integer", False),  # 1 is the first of the broker's table; not seen before its time
+    },
+    "send_half": {
+        "client": (NODE, True),
+        "topic": ("string", True),
+        "key": ("string", False),
+        "count": ("integer", True),  # each with a transaction of its own, one after the other
+        "ends": (STATE, True),  # unknown: the broker will ask
+        "checked": (STATE, True),  # what is answered when it asks
     },
     "broker_crash": {"broker": (NODE, True)},  # memory is lost, the store is not
     "broker_restart": {"broker": (NODE, True)},
@@ -378,7 +389,14 @@ def _client(data: Any, where: str) -> ClientPlan:
     return client
 
 
-_ARG_TYPES: Mapping[str, type] = {NODE: str, "string": str, "integer": int, "boolean": bool, "integers": list}
+_ARG_TYPES: Mapping[str, type] = {
+    NODE: str,
+    STATE: str,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "integers": list,
+}
 
 
 def _action(data: Any, where: str) -> Action:
@@ -396,6 +414,8 @@ def _action(data: Any, where: str) -> Action:
         value: Any = _member(args, name, _ARG_TYPES[kind], None, f"{where}, args of {verb}")
         if kind == "integers" and not all(_is(item, int) for item in value):
             raise UsageError(f"{where}, args of {verb}: {name!r} must be a list of whole numbers")
+        if kind == STATE and value not in STATES:
+            raise UsageError(f"{where}, args of {verb}: {name!r} must be one of {', '.join(STATES)}, not {value!r}")
     return Action(_member(source, "at_ms", int, None, where), verb, args)
 
 

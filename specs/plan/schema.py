@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from specs.plan.config import Config
-from specs.plan.plan import CLIENT_KINDS, LISTENER_OUTCOMES, NODE, PLAN_SCHEMA, VERBS
+from specs.plan.plan import CLIENT_KINDS, LISTENER_OUTCOMES, NODE, PLAN_SCHEMA, STATE, STATES, VERBS
 
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer", "minimum": 0}
@@ -15,6 +15,7 @@ _FLAG = {"type": "boolean"}
 _TEXTS = {"type": "array", "items": _TEXT}
 _ARG: dict[str, dict[str, Any]] = {
     NODE: _TEXT,
+    STATE: {"enum": list(STATES)},
     "string": _TEXT,
     "integer": _ANY_WHOLE,
     "boolean": _FLAG,

@@ -113,6 +113,7 @@ def configs() -> st.SearchStrategy[Config]:
         schedule_slack_ms=st.sampled_from((1, 10)),
         delay_levels=st.sampled_from(("0s 1s", "1s")),
         subscription=st.sampled_from(("*", "*", "*", "red")),
+        transaction_check_max=st.sampled_from((1, 15)),
     )
 
 
@@ -358,7 +359,19 @@ class _History:
             fields["queue_offset"] = offset
         elif self._pick(range(2)):
             fields.update(queue_id=None, broker=None)
+        half = self._pick(range(10)) == 0
+        if half:
+            offset_there = fields.pop("queue_offset", None)
+            fields.update(detail=self._pick(("half", "half, timeout", "halfway")), value=offset_there)
         self._add(Kind.SEND, fields)
+        if half and self._pick((True, True, False)):
+            asked = ("client_id", "process", "topic", "broker", "message_id")
+            about = {name: fields.get(name) for name in asked}
+            if self._pick((True, False)):
+                times = self._pick((None, 1, 2, 16))
+                self._add(Kind.CHECK, {**about, "attempt": times, "outcome": Outcome.OK}, length=0)
+            ended = {"value": self._pick((0, 8, 8, 12, None)), "outcome": self._pick((Outcome.SENT, Outcome.OK))}
+            self._add(Kind.END_TRANSACTION, {**about, **ended})
         if self._pick(range(4)) == 0:
             again = {"attempt": self._pick((2, 2, 3)), "client_id": self._pick(("shop", "stall")), "queue_offset": None}
             self._add(Kind.SEND, {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))})

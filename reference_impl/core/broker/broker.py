@@ -31,6 +31,7 @@ from reference_impl.core.broker.send import Sending
 from reference_impl.core.broker.send_back import SendBack
 from reference_impl.core.broker.storing import DELAY_TIMER, Storing
 from reference_impl.core.broker.topics import GroupTable, TopicTable
+from reference_impl.core.broker.transactions import CHECK_TIMER, Transactions
 from reference_impl.core.io import (
     Answered,
     Closed,
@@ -62,6 +63,7 @@ class Broker:
     membership_class: ClassVar[type[Membership]] = Membership
     storing_class: ClassVar[type[Storing]] = Storing
     diversion_class: ClassVar[type[Diversion]] = Diversion
+    transactions_class: ClassVar[type[Transactions]] = Transactions
     sending_class: ClassVar[type[Sending]] = Sending
     send_back_class: ClassVar[type[SendBack]] = SendBack
     pulling_class: ClassVar[type[Pulling]] = Pulling
@@ -89,6 +91,7 @@ class Broker:
         self.storing = self.storing_class(self.parts)
         self.diversion = self.diversion_class(self.parts)
         self.sending = self.sending_class(self.parts, self.storing, self.diversion)
+        self.transactions = self.sending.transactions = self.transactions_class(self.parts, self.storing)
         self.send_back = self.send_back_class(self.parts, self.storing)
         self.pulling = self.pulling_class(self.parts)
         self.leases = self.leases_class(self.parts)
@@ -107,6 +110,7 @@ class Broker:
             RequestCode.SEND_MESSAGE_V2: self.sending.send_v2,
             RequestCode.SEND_BATCH_MESSAGE: self.sending.send_v2,
             RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back.send_back,
+            RequestCode.END_TRANSACTION: self.transactions.end,
             RequestCode.PULL_MESSAGE: self.pulling.pull,
             RequestCode.LOCK_BATCH_MQ: self.leases.lock,
             RequestCode.UNLOCK_BATCH_MQ: self.leases.unlock,
@@ -130,6 +134,7 @@ class Broker:
             PERSIST_TIMER: lambda now_ms, out: self.consumer_offsets.persist_in_turn(out),
             SCAN_TIMER: self.clients.scan,
             REGISTER_TIMER: self.registration.in_turn,
+            CHECK_TIMER: self.transactions.check,
         }
 
     def handle(self, now_ms: int, event: Input) -> list[Effect]:
@@ -197,3 +202,4 @@ class Broker:
         self.consumer_offsets.start(out)
         self.clients.start(out)
         self.storing.start(now_ms, out)
+        self.transactions.start(out)

@@ -27,7 +27,7 @@ class Clients:
         for consumer in beat.consumers:
             self._consumer(now_ms, conn, beat.client_id, consumer, out)
         if beat.producers:
-            self._parts.members.producer_heartbeat(now_ms, conn)
+            self._parts.members.producer_heartbeat(now_ms, conn, beat.producers)
         return request.reply(ResponseCode.SUCCESS, dict(self._parts.config.rules.heartbeat_ext))
 
     def _consumer(
@@ -52,6 +52,8 @@ class Clients:
 
     def unregister(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = UnregisterClientHeader.from_ext(request.ext)
+        if header.producer_group is not None:
+            self._parts.members.producer_left(conn, header.producer_group)
         group = header.consumer_group
         if group is not None and self._parts.members.unregister(conn, header.client_id, group):
             self.notify(group, out)

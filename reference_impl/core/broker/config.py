@@ -37,6 +37,9 @@ class BrokerConfig:
     register_timeout_ms: int = 6_000
     long_polling: bool = True
     delay_levels: str = DELAY_LEVELS
+    transaction_timeout_ms: int = 6_000
+    transaction_check_interval_ms: int = 30_000
+    transaction_check_max: int = 15
     auto_create_topics: bool = True
     auto_create_groups: bool = True
     default_queues: int = 8
@@ -67,6 +70,9 @@ class BrokerConfig:
             channel_expiry_ms=plan.channel_expiry_ms,
             channel_scan_ms=min(10_000, max(1, plan.channel_expiry_ms // 4)),
             delay_levels=plan.delay_levels,
+            transaction_timeout_ms=plan.transaction_timeout_ms,
+            transaction_check_interval_ms=plan.transaction_check_interval_ms,
+            transaction_check_max=plan.transaction_check_max,
         )
 
 

@@ -90,6 +90,7 @@ class BrokerStore:
         self.groups: dict[str, SubscriptionGroup] = {}
         self.offsets: dict[OffsetKey, dict[int, int]] = {}
         self.delayed_done: dict[int, int] = {}  # by delay level: the next offset of its queue to be delivered
+        self.open_halves: dict[int, int] = {}  # by offset in the half topic: how often its producer was asked
         self.end = 0  # of the log, in bytes
         self.is_full = False  # the disk takes no further message of a client's
         self.turned_away = 0  # so many messages were refused while it was

@@ -37,6 +37,7 @@ class Membership:
         self.expiry_ms = expiry_ms
         self._groups: dict[str, Group] = {}
         self._producers: dict[ConnId, int] = {}
+        self._producer_groups: dict[str, dict[ConnId, None]] = {}
 
     def heartbeat(
         self,
@@ -59,8 +60,17 @@ class Membership:
         changed = subscriptions is not None and self._subscribe(group, subscriptions)
         return is_new or changed
 
-    def producer_heartbeat(self, now_ms: int, conn: ConnId) -> None:
+    def producer_heartbeat(self, now_ms: int, conn: ConnId, groups: Iterable[str] = ()) -> None:
         self._producers[conn] = now_ms
+        for group in groups:
+            self._producer_groups.setdefault(group, {})[conn] = None
+
+    def producers(self, group: str) -> list[ConnId]:
+        """The connections of the group's producers, in the order in which they joined."""
+        return list(self._producer_groups.get(group, ()))
+
+    def producer_left(self, conn: ConnId, group: str) -> None:
+        self._producer_groups.get(group, {}).pop(conn, None)
 
     def unregister(self, conn: ConnId, client_id: str, group_name: str) -> bool:
         """A consumer leaves the group; whether it was in it."""
@@ -74,6 +84,8 @@ class Membership:
     def closed(self, conn: ConnId) -> list[str]:
         """The connection is gone; the groups that lost a member by it."""
         self._producers.pop(conn, None)
+        for producers in self._producer_groups.values():
+            producers.pop(conn, None)
         left = [name for name, group in self._groups.items() if conn in group.members]
         for name in left:
             self._remove(name, self._groups[name], conn)

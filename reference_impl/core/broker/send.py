@@ -14,6 +14,7 @@ from reference_impl.core.broker.log import Draft
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.broker.storing import Storing
 from reference_impl.core.broker.topics import SEND_FORBIDDEN, is_valid_name
+from reference_impl.core.broker.transactions import Transactions
 from reference_impl.core.io import ConnId, Effect
 from reference_impl.protocol.bodies import TopicConfig
 from reference_impl.protocol.codes import ResponseCode
@@ -21,6 +22,7 @@ from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import PERM_WRITE, SendHeader
 from reference_impl.protocol.message import (
     MAX_PROPERTIES_BYTES,
+    PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_KEY,
     SYS_COMMIT,
     SYS_PREPARED,
@@ -41,6 +43,7 @@ class Sending:
         self._parts = parts
         self._storing = storing
         self._diversion = diversion
+        self.transactions = Transactions(parts, storing)
 
     def send(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         return self._send(now_ms, conn, request, SendHeader.from_ext(request.ext), out)
@@ -70,7 +73,10 @@ class Sending:
             self._diversion.divert(now_ms, draft, header.max_reconsume_times, request.version)
         transaction = self._add_unique_key(draft)
         queue_id = draft.queue_id  # of a delayed message: the one it is meant for, though it waits in another
-        stored = self.accept(now_ms, draft, out)
+        if self.transactions.is_half(draft):
+            stored = self.transactions.prepare(now_ms, draft, out)
+        else:
+            stored = self.accept(now_ms, draft, out)
         return request.reply(
             ResponseCode.SUCCESS,
             {
@@ -148,8 +154,9 @@ class Sending:
             raise Refused(config.rules.bad_queue_id, f"topic {header.topic} has no queue {header.queue_id}")
         if header.queue_id < 0 and topic.write_queues < 1:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} has no queue to write to")
-        if header.sys_flag & (SYS_PREPARED | SYS_COMMIT):
-            raise Refused(ResponseCode.NO_PERMISSION, "this broker takes no transactional messages")
+        is_half = header.property_map.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
+        if header.sys_flag & (SYS_PREPARED | SYS_COMMIT) and not is_half:
+            raise Refused(ResponseCode.NO_PERMISSION, "only a transaction's end makes a message transactional")
         if len(body) > config.body_bytes_max:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the body is larger than {config.body_bytes_max} bytes")
         if header.properties and len(header.properties.encode()) > MAX_PROPERTIES_BYTES:

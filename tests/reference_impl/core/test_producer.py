@@ -134,6 +134,7 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
         "tags": "a",
         "view": "java-hash b0/0 b0/1 b1/0 b1/1",
         "delay_level": None,
+        "detail": None,
     }
     assert java_hash("k") % 4 == 3
     assert bench.begun() == [fields]

@@ -331,3 +331,35 @@ def test_a_dead_letter_of_a_4_9_broker_waits_for_its_level() -> None:
     assert copies == [("SCHEDULE_TOPIC_XXXX", 3, 4), ("%DLQ%billing", 0, None)]
     (read,) = [row for row in of(rows, Kind.READ) if row.origin_id == "m1"]
     assert 30_000 <= ((read.wall_us or 0) - (given_up.wall_us or 0)) // 1000 <= 30_010
+
+
+def test_half_messages_of_a_plan_are_seen_after_their_commit_only() -> None:
+    """Committed at once, rolled back, left open and answered when the broker asks, left open for ever."""
+
+    def half(key: str, ends: str, checked: str) -> Action:
+        return act(500, "send_half", client="p", topic="orders", key=key, count=1, ends=ends, checked=checked)
+
+    plan = plan_of(
+        half("k1", "commit", "commit"),
+        half("k2", "rollback", "commit"),
+        half("k3", "unknown", "commit"),
+        half("k4", "unknown", "rollback"),
+        half("k5", "unknown", "unknown"),
+        act(700, "crash", client="p"),  # another process of the group answers
+        act(900, "restart", client="p"),
+        act(20_000, "send", client="p", topic="orders", key="k1", count=1),
+    )
+    often = {"transaction_timeout_ms": 300, "transaction_check_interval_ms": 1_500, "transaction_check_max": 3}
+    rows = simulate(with_config(plan, often))[1]
+    halves = {row.message_id: row for row in of(rows, Kind.SEND) if row.detail == "half"}
+    assert {(row.outcome, row.queue_offset, row.key_seq) for row in halves.values()} == {(Outcome.OK, None, None)}
+    assert [row.message_id for row in of(rows, Kind.DELIVER)] == ["m1", "m3", "m6"]
+    asked = [(row.message_id, row.attempt, row.client_id) for row in of(rows, Kind.CHECK)]
+    assert sorted(asked) == [
+        ("m3", 1, "p.2"),
+        ("m4", 1, "p.2"),
+        ("m5", 1, "p.2"),
+        ("m5", 2, "p.2"),
+        ("m5", 3, "p.2"),
+    ]
+    assert [row.value for row in of(rows, Kind.END_TRANSACTION) if row.message_id == "m3"] == [0, 8]

@@ -15,6 +15,7 @@ from specs.errors import UsageError
 from specs.plan.config import Config
 from specs.plan.plan import (
     LISTENER_OUTCOMES,
+    STATES,
     VERBS,
     Action,
     ClientPlan,
@@ -29,6 +30,7 @@ from specs.plan.schema import plan_schema
 NODES = ("alice", "p", "eve", "b0", "ns")
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "node": st.sampled_from(NODES),
+    "state": st.sampled_from(STATES),
     "string": st.text(max_size=5),
     "integer": st.integers(0, 9),
     "boolean": st.booleans(),
@@ -96,6 +98,9 @@ def test_the_schema_file_is_the_generated_one() -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == plan_schema()
 
 
+HALF = {"client": "p", "topic": "orders", "count": 1, "ends": "commit", "checked": "commit"}
+
+
 def whole() -> dict[str, Any]:
     clients = (ClientPlan("alice", "consumer", "billing", ("orders",)), ClientPlan("p", "producer"))
     send = Action(5, "send", {"client": "p", "topic": "orders", "count": 1})
@@ -124,6 +129,11 @@ def whole() -> dict[str, Any]:
         (("actions", 0, "args", "cuont"), 1, "unknown field 'cuont'; did you mean 'count'"),
         (("actions", 0, "args", "client"), "q", "there is no node 'q'"),
         (("actions", 0, "args"), {"client": "p", "topic": "orders"}, "the field 'count' is missing"),
+        (
+            ("actions", 0),
+            {"at_ms": 5, "do": "send_half", "args": {**HALF, "ends": "maybe"}},
+            "'ends' must be one of commit, rollback, unknown, not 'maybe'",
+        ),
         (("actions", 0), 3, "actions[0] must be a JSON object"),
         (("listener", 0, "outcome"), "ok", "outcome must be one of"),
         (("listener", 0, "number"), "7", "'number' must be a whole number"),

@@ -31,13 +31,14 @@ from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.headers import (
     CreateTopicHeader,
+    EndTransactionHeader,
     Header,
     PullHeader,
     QueryConsumerOffsetHeader,
     SendHeader,
     UpdateConsumerOffsetHeader,
 )
-from reference_impl.protocol.message import StoredMessage, decode_all, pack_properties
+from reference_impl.protocol.message import StoredMessage, decode_all, pack_properties, parse_offset_message_id
 from specs.vocabulary import Queue
 
 BORN_MS = 1_700_000_000_000
@@ -144,6 +145,26 @@ class Wire:
     ) -> Command:
         header = SendHeader("P", topic, queue_id, BORN_MS, properties=pack_properties(properties or {}), **fields)
         return self.call(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
+
+    def send_half(self, message_id: str = "m1", *, group: str = "shop") -> Command:
+        """A half message of the group, meant for orders/b0/0."""
+        properties = {"UNIQ_KEY": message_id, "TRAN_MSG": "true", "PGROUP": group}
+        return self.send(message_id.encode(), properties=properties, sys_flag=4)
+
+    def end_half(
+        self, stored: Command, state: int, *, group: str = "shop", offset: int | None = None
+    ) -> Command | None:
+        """Say how the transaction ended: 8 commit, 12 rollback, 0 unknown."""
+        place = parse_offset_message_id(stored.ext["msgId"])[1]
+        table_offset = int(stored.ext["queueOffset"]) if offset is None else offset
+        opaque = self.ask(RequestCode.END_TRANSACTION, EndTransactionHeader(group, table_offset, place, state))
+        return self.answers.get(opaque)
+
+    def questions(self) -> list[tuple[Any, str]]:
+        """Whom the broker asked about a half message since the last look, and how often it was asked about by then."""
+        asked = [each for each in self.pushed if each[1].code == RequestCode.CHECK_TRANSACTION_STATE]
+        self.pushed = [each for each in self.pushed if each not in asked]
+        return [(conn, decode_all(command.body)[0].properties["TRANSACTION_CHECK_TIMES"]) for conn, command in asked]
 
     def pull(
         self,

@@ -13,6 +13,7 @@ import pytest
 
 from reference_impl import mutants
 from reference_impl.core.broker import Broker
+from reference_impl.protocol.bodies import Heartbeat
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.headers import SendBackHeader, SendHeader
 from reference_impl.protocol.message import BatchPart, decode_all, encode_batch
@@ -265,6 +266,25 @@ def pull_of_the_second_tag(wire: Any) -> Any:
     return len(decode_all(wire.pull(0, sys_flag=0).body))
 
 
+def half_message_before_its_end(wire: Any) -> Any:
+    wire.send_half()
+    return len(wire.messages("orders"))
+
+
+def half_message_after_its_rollback(wire: Any) -> Any:
+    wire.end_half(wire.send_half(), 12)
+    return len(wire.messages("orders"))
+
+
+def half_message_that_nobody_ends(wire: Any) -> Any:
+    wire.call(RequestCode.HEART_BEAT, body=Heartbeat("p", ("shop",)).encode())
+    wire.send_half()
+    for _ in range(20):
+        wire.call(RequestCode.HEART_BEAT, body=Heartbeat("p", ("shop",)).encode())
+        wire.pass_ms(30_000)
+    return len(wire.questions())
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
@@ -273,6 +293,9 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "young-topic-not-found": fetch_of_a_young_queue,
     "offsets-written-once": fetch_after_a_crash,
     "commit-race-loses-first": first_commits_of_two_queues,
+    "asked-for-ever": half_message_that_nobody_ends,
+    "half-message-visible": half_message_before_its_end,
+    "rollback-taken-for-commit": half_message_after_its_rollback,
     "dead-letter-lost": dead_letters,
     "delay-of-the-level-below": delayed_message_before_its_time,
     "restart-releases-what-waits": delayed_message_after_a_restart,
