@@ -456,8 +456,12 @@ class State:
             level = min(level, len(self.rules.delay_ms))
             self.delayed.append(Delayed(at_ms + self.rules.delay_ms[level - 1], level, queue, message))
             return None
-        self.logs.setdefault(queue, []).append(message._replace(stored_ms=at_ms))
+        offset = self._append(queue, message, at_ms)
         self._wake(queue)
+        return offset
+
+    def _append(self, queue: tuple[str, int], message: Message, at_ms: int) -> int:
+        self.logs.setdefault(queue, []).append(message._replace(stored_ms=at_ms))
         return self.end(queue) - 1
 
     def send_batch(self, request: SendBatch, at_ms: int) -> Answer:
@@ -644,13 +648,20 @@ class State:
         return min(times) if times and self.is_up else None
 
     def due(self, at_ms: int) -> Iterator[tuple[Seen, State]]:
-        """What happens by itself at that moment. Messages of different levels that are due together: any order."""
+        """What happens by itself at that moment.
+
+        Messages of different levels that are due together come in any order, and a parked pull may be answered with
+        the first of them or with all.
+        """
         due = [each for each in self.delayed if each.due_ms <= at_ms]
-        for order in _interleaved(due):
+        for groups in _gathered(due):
             after = self.copy()
             after.delayed = [each for each in self.delayed if each.due_ms > at_ms]
-            for each in order:
-                after.store(each.queue, each.message, 0, at_ms)
+            for group in groups:
+                for each in group:
+                    after._append(each.queue, each.message, at_ms)
+                for queue in dict.fromkeys(each.queue for each in group):
+                    after._wake(queue)
             for hold in [hold for hold in after.holds if hold.until_ms <= at_ms]:
                 after.holds.remove(hold)
                 after.pushed.append(Pushed(hold.conn, hold.number, after.read(hold.pull)))
@@ -699,6 +710,14 @@ def _distinct(offsets: list[Offsets]) -> list[Offsets]:
         if each not in found:
             found.append(each)
     return found
+
+
+def _gathered(due: list[Delayed]) -> Iterator[tuple[tuple[Delayed, ...], ...]]:
+    """In every order, the groups that come at once: each alone, those of one level in a row, or all."""
+    for order in _interleaved(due):
+        alone = tuple((each,) for each in order)
+        by_level = tuple(tuple(group) for _, group in itertools.groupby(order, key=lambda each: each.level))
+        yield from dict.fromkeys((alone, by_level, (order,) if order else ()))
 
 
 def _interleaved(due: list[Delayed]) -> Iterator[tuple[Delayed, ...]]:

@@ -108,6 +108,16 @@ def test_a_message_sent_back_comes_after_its_level_with_its_counter() -> None:
     assert (message.id, message.times, message.origin, message.stored_ms) == ("a", 1, "a", 52)
 
 
+def test_a_parked_pull_may_be_answered_with_the_first_of_two_that_are_due_together_or_with_both() -> None:
+    state = State(Rules(delay_ms=(50,)), topics={"orders": 1})
+    for number in (1, 2):
+        ((_, state),) = state.handle("p", number, Send("orders", 0, f"m{number}", level=1), 10)
+    ((seen, state),) = state.handle("c", 3, Pull("g", "orders", 0, 0, wait_ms=500), 20)
+    assert seen.answer is None
+    following = [seen.pushed[0].answer.value[0] for seen, _ in state.due(60)]  # type: ignore[index,union-attr]
+    assert sorted(set(following)) == [1, 2]
+
+
 def test_a_new_member_is_announced_to_all_and_a_silent_one_is_dropped() -> None:
     oracle = Oracle(Rules(channel_expiry_ms=20, channel_scan_ms=10), 0)
     beat = Beat("alice", (("g", frozenset({"orders"})),))
