@@ -7,7 +7,9 @@ from typing import Any
 
 from reference_impl.core.allocation import Strategy, by_config, by_machine_room, nearby, strategy
 from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.mutants import Mutant
+from reference_impl.protocol.bodies import java_hash
 from specs import vectors
 from specs.clauses.catalogue import catalogue
 from specs.errors import SpecError
@@ -42,6 +44,20 @@ def allocation(rows: Sequence[Mapping[str, Any]], mutant: Mutant | None) -> Iter
                 )
 
 
+def key_to_queue(rows: Sequence[Mapping[str, Any]], mutant: Mutant | None) -> Iterator[str]:
+    """The queue that a producer chooses for each key, and the hash that it chooses by."""
+    producer = Producer if mutant is None or mutant.producer is None else mutant.producer
+    select = producer(ProducerConfig("p1", "producers", ())).select
+    for row in rows:
+        key, count = row["key"], row["queues"]
+        queue = select(key, [Queue("orders", "b0", number) for number in range(count)])
+        if (java_hash(key), queue.queue_id) != (row["hash"], row["queue"]):
+            yield (
+                f"{row['why']}: key {key!r} has hash {java_hash(key)} and queue {queue.queue_id} of {count} instead of "
+                f"{row['hash']} and {row['queue']}"
+            )
+
+
 def _strategy(name: str, settings: Mapping[str, Any], known: Mapping[str, Strategy]) -> Strategy:
     match name:
         case "CONFIG":
@@ -64,5 +80,8 @@ def _queue(text: str) -> Queue:
     return Queue(topic, broker, int(number))
 
 
-_CHECKS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Mutant | None], Iterator[str]]] = {"ASG-3": allocation}
+_CHECKS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Mutant | None], Iterator[str]]] = {
+    "ASG-3": allocation,
+    "ORD-6": key_to_queue,
+}
 

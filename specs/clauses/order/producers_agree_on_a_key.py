@@ -2,9 +2,8 @@
 
 A send says in `view` by which selector and from which queues it chose; every send of another producer with the same
 topic, key and view is compared with the first. It counts whether or not it was answered: what is promised is the
-choice. That one producer keeps to its choice is ORD-1. A history shows only the hashes that occur in it; the table
-`key_to_queue.json` holds the selector to the values that matter, the smallest hash among them, which has no positive
-twin.
+choice. That one producer keeps to its choice is ORD-1. A history shows only the hashes that occur in it: a table
+holds the selector by Java's hash to the ones that matter, among them the smallest, which has no positive twin.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ KEY = Key.TOPIC_KEY
 PREMISE = (SAME_QUEUES,)
 SOURCES = ("docs/sources.md#selector",)
 KINDS = frozenset({Kind.SEND})
+VECTORS = "key_to_queue.json"
 
 
 def wants(row: Row) -> bool:
