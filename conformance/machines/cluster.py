@@ -92,7 +92,7 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
     "given up in vain": ("poison", 10),
 }
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
-OFTEN = (*TROUBLES, "poison", "poison", "rolled back")
+OFTEN = (*TROUBLES, "poison", "poison", "rolled back", "given up in vain", "given up in vain")
 """Some need more of their kind: what they lead to takes a limit, a fresh lease, or a message taken before."""
 MISCHIEF = ("", "", "", "", "frames", "clocks")
 """What only some runs meet, since clauses have it as a premise that it does not happen: frames that come twice or
