@@ -159,7 +159,7 @@ class WireClient:
         """The queue offset that a broker gave a message."""
         return SendResponse.from_ext(answer.ext).queue_offset
 
-    def give_up(self, lane: Lane, offset: int, message_id: str, times: int, limit: int) -> Answer:
+    def give_up(self, lane: Lane, offset: int, message_id: str, key: str, times: int, limit: int) -> Answer:
         """Send a message's copy to the group's retry topic, its tries exhausted, as an orderly consumer does."""
         operation = self._begin(
             Kind.DEAD_LETTER,
@@ -171,7 +171,7 @@ class WireClient:
                 "attempt": 1,
             },
         )
-        answer = self._send_to_retry(lane, message_id, times, limit, delay_level=3 + limit)
+        answer = self._send_to_retry(lane, message_id, times, limit, delay_level=3 + limit, key=key)
         return self._end(operation, answer)
 
     def try_again(self, lane: Lane, message_id: str, times: int, limit: int) -> Answer:
@@ -192,7 +192,13 @@ class WireClient:
         return self._end(operation, self._send_to_retry(lane, message_id, times, limit))
 
     def _send_to_retry(
-        self, lane: Lane, message_id: str, times: int, limit: int, delay_level: int | None = None
+        self,
+        lane: Lane,
+        message_id: str,
+        times: int,
+        limit: int,
+        delay_level: int | None = None,
+        key: str | None = None,
     ) -> Answer:
         """Send to `%RETRY%group` with the retry counters in the header."""
         properties = {
@@ -202,6 +208,8 @@ class WireClient:
         }
         if delay_level is not None:
             properties[PROPERTY_DELAY] = str(delay_level)
+        if key is not None:
+            properties[PROPERTY_SHARDING_KEY] = key
         return self._send(retry_topic(lane.group), 0, properties, message_id.encode(), times, limit)
 
     def _send(

@@ -32,6 +32,30 @@ from specs.verdicts.examine import examine
 from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
 
+OUT_OF_REACH: Mapping[str, str] = {
+    "ORD-6": "two producers of one key are no part of a run on the wire",
+    "LSE-5": "nobody dies at work in a run on the wire; a chaos scenario kills",
+    "RTY-2": "a run on the wire has fewer threads than its bound takes for granted",
+    "RTY-7": "no listener throws in a run on the wire",
+    "RTY-9": "no listener rolls back in a run on the wire",
+    "RTY-11": "lanes hardly change hands between two tries in a run on the wire",
+    "DLQ-6": "no dead letter fails in a run on the wire",
+    "DLQ-9": "a message given up has hardly a successor that waits in a run on the wire",
+    "CMT-3": "no listener commits by itself in a run on the wire",
+    "CMT-6": "no lane is dropped at work in a run on the wire",
+    "CMT-7": "the broker is not killed in a run on the wire; a chaos scenario kills",
+    "SND-3": "sends are hardly refused in a run on the wire",
+    "SND-5": "no batch is sent in a run on the wire",
+    "SND-6": "no half message is sent in a run on the wire",
+    "SND-7": "no delayed message is sent in a run on the wire",
+    "SND-9": "no refused send is tried again in a run on the wire",
+    "ASG-1": "members hardly come and go in a run on the wire",
+    "ASG-2": "members hardly come and go in a run on the wire",
+    "ASG-4": "members hardly come and go in a run on the wire",
+    "LIV-3": "threads are not short in a run on the wire",
+}
+"""What a run on the wire does not, or hardly, put at stake, and why."""
+
 QUEUES = 8
 KEYS = 24
 POISON_EVERY = 12
@@ -185,6 +209,7 @@ def conform_wire(
         history.info,
         profile,
         floor=floor,
+        out_of_reach=OUT_OF_REACH,
         extra=session.judged(run.parties["broker"], floor),
         tool={"engine": "python", "inorder": version("inorder")},
     )

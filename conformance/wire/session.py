@@ -172,6 +172,10 @@ class World:
     def lane(self, group: str, queue_id: int) -> Lane:
         return Lane(group, self.topic, self.session.broker_name, queue_id)
 
+    def key_of(self, queue_id: int) -> str:
+        """The sharding key of a queue's messages."""
+        return f"{self.name}-k{queue_id}"
+
     def settle(self, who: str, queue_id: int) -> int | None:
         """Wait until the broker shows what it has acknowledged in a queue, and return the queue's end.
 
@@ -270,7 +274,7 @@ class World:
         message_id = f"{self.name}-m{self._messages}"
         queue = self.queue(queue_id)
         known = queue_id in self.logs
-        answer = self._took(client.send(queue, message_id, key=f"{self.name}-k{queue_id}", key_seq=self._messages))
+        answer = self._took(client.send(queue, message_id, key=self.key_of(queue_id), key_seq=self._messages))
         if not known:
             code = self.session.wire.get("queue_out_of_range_code")
             if answer.code is not None and code is not None:
@@ -417,7 +421,9 @@ class World:
         offset, message_id, queue_id = fresh[0]
         self._drained.add(message_id)
         # One more than the limit, as clients from 5.1.1 on count it; 4.9 compares with >= and takes it too.
-        self.client(who).give_up(self.lane(group, queue_id), offset, message_id, limit + 1, limit)
+        self.client(who).give_up(
+            self.lane(group, queue_id), offset, message_id, self.key_of(queue_id), limit + 1, limit
+        )
         self._drain_dead_letters(group)
 
     def retry_under_lock(self, who: str, group: str) -> None:

@@ -161,8 +161,10 @@ def is_own_code_on_foreign_target(names: Sequence[str], info: RunInfo) -> bool:
     return foreign and bool(names) and all(name.startswith(OURS) for name in names)
 
 
-def judge_clause(clause: Clause, tally: Tally, info: RunInfo, profile: Profile, floor: int) -> Judged:
-    """One clause's verdict under a profile."""
+def judge_clause(
+    clause: Clause, tally: Tally, info: RunInfo, profile: Profile, floor: int, out_of_reach: str | None = None
+) -> Judged:
+    """One clause's verdict under a profile. out_of_reach: why such a run can't put it at stake."""
     names = implementations(clause.party, info)
     claim = profile.claim(clause.id)
     reason = ""
@@ -170,6 +172,8 @@ def judge_clause(clause: Clause, tally: Tally, info: RunInfo, profile: Profile, 
         verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
     elif tally == Tally() and (premise := clause.unmet(info)) is not None:  # of many runs some may have met it
         verdict, reason = ClauseVerdict.NOT_CLAIMED, f"its premise is not met: {premise.name}"
+    elif out_of_reach is not None and not (tally.violations or tally.possible) and tally.opportunities < floor:
+        verdict, reason = ClauseVerdict.NOT_CLAIMED, out_of_reach
     elif is_own_code_on_foreign_target(names, info):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
     elif tally.violations:
@@ -233,6 +237,7 @@ def conclude(
     floor: int = 1,
     require_exercised: bool = True,
     clauses: Sequence[Clause] | None = None,
+    out_of_reach: Mapping[str, str] | None = None,
     extra: Sequence[Judged] = (),
     more: Sequence[Check] = (),
     tool: Mapping[str, str] | None = None,
@@ -240,11 +245,20 @@ def conclude(
     """The verdict of a run. extra: wire rules that were judged while the run went on. more: further checks of
     the run itself (what a scenario must reach); one that fails makes the run inconclusive.
 
-    require_exercised: whether a claimed clause below its floor makes the run inconclusive.
+    require_exercised: whether a claimed clause below its floor makes the run inconclusive. out_of_reach: for clauses
+    that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were.
     """
     chosen = all_clauses() if clauses is None else clauses
     judged = [
-        judge_clause(clause, examination.tallies.get(clause.id, Tally()), info, profile, floor) for clause in chosen
+        judge_clause(
+            clause,
+            examination.tallies.get(clause.id, Tally()),
+            info,
+            profile,
+            floor,
+            (out_of_reach or {}).get(clause.id),
+        )
+        for clause in chosen
     ]
     judged = [*_specific_first(judged, chosen), *extra]
     met = (*checks(examination, info, judged, require_exercised=require_exercised), *more)
