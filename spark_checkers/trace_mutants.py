@@ -169,6 +169,7 @@ class Mutant:
     def under(self, info: RunInfo) -> RunInfo:
         """The run's description as the changed history has it."""
         return replace(info, config=replace(info.config, **self.config)) if self.config else info
+
     tagged: bool = False
 
 
@@ -1636,11 +1637,11 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
     Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
     Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
-    Mutant("orphan-forgotten", "LSE-5", "a dead owner's lane is not taken over", orphan_forgotten),
+    Mutant("orphan-forgotten", "LSE-5", "a dead owner's lane is not taken over", orphan_forgotten, generated=False),
     Mutant("unlock-in-vain", "LSE-6", "the owner gives a lane back, and the next one is refused", unlock_in_vain),
     Mutant("prolonged-lease", "LSE-7", "a refusal makes the owner's lease longer", prolonged_by_a_refusal),
     Mutant("pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease),
-    Mutant("renewals-missing", "LSE-13", "a client at work does not renew", renewals_missing),
+    Mutant("renewals-missing", "LSE-13", "a client at work does not renew", renewals_missing, generated=False),
     Mutant("unlock-during-call", "LSE-15", "a lane is given back while its call runs", unlock_during_a_call),
     Mutant("lease-kept", "LSE-16", "a dropped lane is not given back", lease_kept),
     Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
@@ -1750,8 +1751,6 @@ DEFECTS: dict[str, Mutant] = _mutants(
         generated=False,
         consumed=BROADCASTING,
     ),
-
-
     Mutant("batch-interrupted", "SND-5", "another message lies within a batch", batch_interrupted, tagged=True),
     Mutant("unwanted-tag", "SND-8", "a message is delivered whose tag nobody asked for", unwanted_tag, tagged=True),
     Mutant("wanted-passed-over", "SND-8", "a message with a wanted tag is left out", wanted_passed_over, tagged=True),

@@ -376,13 +376,19 @@ class ClusterMachine(RuleBasedStateMachine):
         key=st.sampled_from((*KEYS, None)),
         count=st.integers(1, 2),
         level=st.sampled_from((1, 1, 2)),
+        restarts=st.sampled_from((False, False, False, True)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def send_delayed(self, key: str | None, count: int, level: int, gap_ms: int) -> None:
-        """Messages that nobody may see before the time of their delay level: one second, or five."""
+    def send_delayed(self, key: str | None, count: int, level: int, restarts: bool, gap_ms: int) -> None:
+        """Messages that nobody may see before the time of their delay level, one second or five, whatever happens."""
         self.sent += count
         args = {} if key is None else {"key": key}
         self.do("send", client=PRODUCERS[0], topic=TOPIC, count=count, delay_level=level, **args)
+        if restarts:
+            self.wait(20)
+            for verb in ("broker_crash", "broker_restart"):
+                for broker in self.plan.topology.brokers:
+                    self.do(verb, broker=broker)
         self.wait(gap_ms)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)

@@ -332,7 +332,7 @@ def _member(source: Mapping[str, Any], name: str, kind: type[T], default: T | No
     return value  # type: ignore[no-any-return]
 
 
-_MAY_BE_NEGATIVE = frozenset({"suspend_ms", "ms"})
+_MAY_BE_NEGATIVE = frozenset({"suspend_ms", "ms", "delay_level"})
 
 
 def _items(source: Mapping[str, Any], name: str, where: str) -> list[tuple[Any, str]]:

@@ -72,12 +72,14 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(session: Any, tmp
     import pyarrow.parquet as pq
 
     contexts: dict[str, RunContext] = {}
+    unmet: set[tuple[str, str]] = set()  # a twin alone knows no premise of the whole run: the engine leaves it out
     expected: dict[tuple[str, str], Any] = {}
     rows: list[Row] = []
     for info, its in many_runs():
         contexts[info.run] = context_of(its, info)
         for clause, found in by_python(its, info, all_clauses()).items():
             expected[(info.run, clause)] = found
+        unmet |= {(info.run, clause.id) for clause in all_clauses() if clause.unmet(info) is not None}
         rows += its
     random.Random(5).shuffle(rows)
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
@@ -86,6 +88,8 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(session: Any, tmp
     for key in {twin.key for twin in all_twins()}:
         twins = [twin for twin in all_twins() if twin.key is key]
         for row in by_key(frame, twins, contexts).collect():
+            if (row["run"], row["clause"]) in unmet:
+                continue
             times, violations = seen[(row["run"], row["clause"])]
             if row["seqs"] is not None:
                 violations.append((tuple(row["seqs"]), row["certain"]))

@@ -77,7 +77,8 @@ def test_rocketmq_5_4_0_keeps_what_5_x_promises(tmp_path: Path) -> None:
 def test_rocketmq_4_9_7_breaks_a_promise_of_5_x_and_answers_with_its_own_codes(tmp_path: Path) -> None:
     verdict = conform("rocketmq-local:4.9.7", "rocketmq-5-orderly", tmp_path / "run")
     assert verdict.verdict is RunVerdict.REFUTED
-    assert refuted(verdict) == {"DLQ-7", *CODES_OF_5}
+    # Dead letters that wait for different levels overtake each other: DLQ-4, in most runs.
+    assert refuted(verdict) - {"DLQ-4"} == {"DLQ-7", *CODES_OF_5}
     assert len(by_id(verdict)["DLQ-7"].witness) <= 10
 
 
