@@ -9,23 +9,19 @@ from __future__ import annotations
 import cProfile
 import pstats
 import resource
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-from hypothesis import HealthCheck, Phase, Verbosity, settings
-from hypothesis import seed as hypothesis_seed
-from hypothesis.configuration import set_hypothesis_home_dir
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine
 from rich import box
 from rich.table import Table
 
 from conformance.cli.people import console
 from conformance.machines import cluster
 from conformance.machines.cluster import Collector
-from conformance.machines.drawing import INDEPENDENT
+from conformance.machines.drawing import drive
 from conformance.runner import STEPS, run_machine
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, simulate
@@ -133,26 +129,6 @@ def _empty_machine() -> type[RuleBasedStateMachine]:
     return type("EmptyMachine", (cluster.ClusterMachine,), {"collector": Collector(lambda refuted: ()), **nothing})
 
 
-def _run_empty(examples: int) -> None:
-    machine = hypothesis_seed(1)(_empty_machine())
-    how = settings(
-        backend=INDEPENDENT,
-        max_examples=examples,
-        stateful_step_count=STEPS,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-    )
-    with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
-        set_hypothesis_home_dir(home)
-        try:
-            run_state_machine_as_test(machine, settings=how)
-        finally:
-            set_hypothesis_home_dir(None)
-
-
 def where_time_goes(work: Callable[[], object], lines: int) -> list[tuple[str, float]]:
     """(function, share of the time spent in it alone) for the most expensive ones."""
     profile = cProfile.Profile()
@@ -193,7 +169,7 @@ def _figures(messages: int, times: int, examples: int) -> Table:
 
     machine = best_of(1, lambda: run_machine(Collector(lambda refuted: ()), 1, examples))
     silent = best_of(1, lambda: run_machine_unjudged(examples))
-    empty = best_of(1, lambda: _run_empty(examples))
+    empty = best_of(1, lambda: drive(_empty_machine(), 1, examples, STEPS))
     table.add_row(
         "machine, judged, beside an empty one", f"{machine / empty:.1f}", f"{MACHINE_AIM:.1f}", f"{examples} examples"
     )

@@ -7,20 +7,15 @@ plan is shrunk, and the verdict is that of the shrunk run alone, so that its his
 
 from __future__ import annotations
 
+import contextlib
 import platform
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, Verbosity, settings
-from hypothesis import seed as hypothesis_seed
-from hypothesis.configuration import set_hypothesis_home_dir
-from hypothesis.stateful import run_state_machine_as_test
-
 from conformance.machines.cluster import Collector, Refuted, Run
-from conformance.machines.drawing import INDEPENDENT
+from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
 from conformance.shrink import shrink
 from reference_impl.mutants import Mutant, load
@@ -110,27 +105,8 @@ def conform_simulated(
 
 def run_machine(collector: Collector, seed: int, examples: int, steps: int = STEPS) -> None:
     """Let the machine make up to `examples` runs; it ends early when the collector found what it wants."""
-    machine = hypothesis_seed(seed)(machine_for(collector))
-    how = settings(
-        backend=INDEPENDENT,
-        max_examples=examples,
-        stateful_step_count=steps,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-        print_blob=False,
-    )
-    with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
-        set_hypothesis_home_dir(home)  # nothing is left in the user's folder
-        try:
-            run_state_machine_as_test(machine, settings=how)
-        except Refuted:
-            pass
-        finally:
-            set_hypothesis_home_dir(None)
+    with contextlib.suppress(Refuted):
+        drive(machine_for(collector), seed, examples, steps)
 
 
 def _wanted(bug: Mutant | None, profile: Profile) -> Callable[[tuple[str, ...]], tuple[str, ...]]:

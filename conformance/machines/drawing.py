@@ -9,9 +9,14 @@ before it makes a new one: of 150 runs hardly 20 are independent, and a rare bug
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 INDEPENDENT = "inorder-independent"
 """The name of the backend (https://hypothesis.readthedocs.io/en/latest/extensions.html#alternative-backends)."""
@@ -25,3 +30,28 @@ class IndependentProvider(HypothesisProvider):
 
 
 AVAILABLE_PROVIDERS[INDEPENDENT] = IndependentProvider
+
+
+def drive(machine: type[RuleBasedStateMachine], seed: int, examples: int, steps: int) -> None:
+    """Up to `examples` runs of the machine, of up to `steps` rules each, all from the seed.
+
+    Whatever a run raises ends the search and comes out of here. Nothing is left in the user's folder.
+    """
+    how = settings(
+        backend=INDEPENDENT,
+        max_examples=examples,
+        stateful_step_count=steps,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+        print_blob=False,
+    )
+    with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
+        set_hypothesis_home_dir(home)
+        try:
+            run_state_machine_as_test(hypothesis_seed(seed)(machine), settings=how)
+        finally:
+            set_hypothesis_home_dir(None)

@@ -7,18 +7,16 @@ system and model disagree, the search ends, the program is shortened, and what i
 
 from __future__ import annotations
 
+import contextlib
 import json
-import tempfile
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, Phase, Verbosity, event, settings
-from hypothesis import seed as hypothesis_seed
-from hypothesis.configuration import set_hypothesis_home_dir
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis import event
+from hypothesis.stateful import RuleBasedStateMachine
 
-from conformance.machines.drawing import INDEPENDENT
+from conformance.machines.drawing import drive
 from conformance.reports.schemas import PROGRAM_SCHEMA
 from reference_impl.mutants import Mutant
 
@@ -160,27 +158,8 @@ def search(
 ) -> Search:
     """Up to `examples` runs of the machine, all from the seed; the first disagreement ends it and is shortened."""
     found = Search(mutant)
-    bound = hypothesis_seed(seed)(type(machine.__name__, (machine,), {"hunt": found}))
-    how = settings(
-        backend=INDEPENDENT,
-        max_examples=examples,
-        stateful_step_count=steps,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-        print_blob=False,
-    )
-    with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
-        set_hypothesis_home_dir(home)  # nothing is left in the user's folder
-        try:
-            run_state_machine_as_test(bound, settings=how)
-        except Found:
-            pass
-        finally:
-            set_hypothesis_home_dir(None)
+    with contextlib.suppress(Found):
+        drive(type(machine.__name__, (machine,), {"hunt": found}), seed, examples, steps)
     if found.broken is not None:
         found.broken = shorten(found.broken, machine.bench_class, mutant)
         found.why = repeat(found.broken, machine.bench_class, mutant) or found.why
