@@ -15,8 +15,8 @@ from specs.errors import UsageError
 from specs.history.store import open_history
 from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict
 
-EXAMPLES = 12
-FLOOR = 5
+EXAMPLES = 20
+FLOOR = 10
 CODES_OF_5 = {"WIR-6", "WIR-10", "WIR-15", "WIR-16", "WIR-17", "WIR-20"}
 """The rules in which the measured answers of 4.9 and 5.x differ."""
 
