@@ -1,8 +1,8 @@
 """Where the command line meets the parts that do the work: one function per job, nothing of a terminal in them.
 
-A target's factory (entry-point group `inorder.targets`) gives either a simulated target, run by
-`conformance.runner`, or a `WireRun`, run by `conformance.wire.runner`; this file is the only one that tells them
-apart.
+A target's factory (entry-point group `inorder.targets`) gives a simulated target, run by `conformance.runner`, a
+`WireRun`, run by `conformance.wire.runner`, or a `DrivenRun`, run by `conformance.drivers.runner`; this file is the
+only one that tells them apart.
 """
 
 from __future__ import annotations
@@ -60,8 +60,13 @@ class Conformance:
 
     @property
     def on_the_wire(self) -> bool:
-        """Is the target spoken to over sockets? Then the wire rules are judged as well."""
-        return hasattr(self.system, "open_system")
+        """Is the target spoken to by our own raw client? Then the wire rules are judged as well."""
+        return hasattr(self.system, "lease_known")
+
+    @property
+    def is_driven(self) -> bool:
+        """Are clients at work in processes of their own, which speak the driver protocol?"""
+        return hasattr(self.system, "watched")
 
     def run(self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> VerdictView:
         """Judge the target, keep the run in `out`, and return its verdict.
@@ -73,6 +78,8 @@ class Conformance:
         if self.on_the_wire:
             verdict = self._on_the_wire(seed, examples, floor, out, watch)
             return save(verdict, out)
+        if self.is_driven:
+            return save(self._driven(seed, examples, floor, out, watch), out)
         result = self._simulated(seed, examples, floor, watch)
         result.save(out)
         info = replace(result.verdict.info, replay=f"inorder replay {out}")
@@ -88,6 +95,20 @@ class Conformance:
             examples=WIRE_EXAMPLES if examples is None else examples,
             out=out,
             floor=WIRE_FLOOR if floor is None else floor,
+            say=watch.say,
+        )
+        return verdict
+
+    def _driven(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
+        from conformance.drivers.runner import FLOOR, ROUNDS, conform_driven
+
+        verdict, _rounds = conform_driven(
+            self.system,
+            self.profile,
+            seed=seed,
+            rounds=ROUNDS if examples is None else examples,
+            out=out,
+            floor=FLOOR if floor is None else floor,
             say=watch.say,
         )
         return verdict

@@ -4,8 +4,13 @@ A driver is one client of a plan. It is asked `hello` first, then `start`, any n
 request has an id, which its answer repeats. What happens is told by events, each with the host's monotonic clock in
 µs, in the order of the lines: `delivered` before the listener's work, `finished` before the client learns its
 result, `sent` when a send has its answer. The listener decides by the rules that came with `start`. An unknown verb
-is refused, and so is a line beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `locked`
-and `committed` are optional: hello's `events` says what a driver tells.
+is refused, and so is a line beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`,
+`dropped`, `locked` and `committed` are optional: hello's `events` says what a driver tells.
+
+`added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
+unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
+`assigned` tells a share that the client computed, of which topic, and from which members and queues; only one that
+differs from the last need be told.
 
 `python -m conformance.drivers.protocol` writes the schema into `specs/schemas/`.
 """
@@ -21,7 +26,7 @@ VERSION = 1
 LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
-OPTIONAL_EVENTS = ("assigned", "locked", "committed")
+OPTIONAL_EVENTS = ("assigned", "added", "dropped", "locked", "committed")
 CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
 
 _TEXT = {"type": "string"}
@@ -50,8 +55,29 @@ _MESSAGE = _line(
         "reconsume_times": _WHOLE,
         "body": _TEXT,
     },
-    {"key": _MAYBE_TEXT, "key_seq": _MAYBE_TEXT, "tags": _MAYBE_TEXT},
+    {
+        "key": _MAYBE_TEXT,
+        "key_seq": _MAYBE_TEXT,
+        "tags": _MAYBE_TEXT,
+        "incarnation": {"type": "integer", "minimum": 1, "description": "The number of the work on the lane."},
+    },
 )
+
+
+def _lane_event(name: str) -> dict[str, Any]:
+    return _line(
+        {
+            "event": {"const": name},
+            "topic": _TEXT,
+            "broker": _TEXT,
+            "queue_id": _WHOLE,
+            "incarnation": {"type": "integer", "minimum": 1},
+            "at_us": _AT,
+        }
+    )
+
+
+_NAMES = {"type": "array", "items": _TEXT}
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"const": VERSION}}),
@@ -107,6 +133,18 @@ LINES: dict[str, dict[str, Any]] = {
             "at_us": _AT,
         }
     ),
+    "added": _lane_event("added"),
+    "dropped": _lane_event("dropped"),
+    "assigned": _line(
+        {
+            "event": {"const": "assigned"},
+            "topic": _TEXT,
+            "members": {**_NAMES, "description": "Their ids in the protocol, in the client's order."},
+            "queues": {**_NAMES, "description": "`broker/queue` each, in the client's order."},
+            "share": {**_NAMES, "description": "What the client takes of them."},
+            "at_us": _AT,
+        }
+    ),
     "sent": _line(
         {
             "event": {"const": "sent"},
@@ -121,6 +159,7 @@ LINES: dict[str, dict[str, Any]] = {
             "queue_offset": _WHOLE,
             "code": _WHOLE,
             "why": _TEXT,
+            "choices": {**_NAMES, "description": "The queues that the key's hash chose from, in their order."},
         },
     ),
 }

@@ -1,8 +1,11 @@
 """What a driver tells, as rows of a history at level `client`.
 
-The rows carry the driver's own times. An incarnation is one process's work on one lane: a client that does not
-tell which lanes it adds and drops shows no more. So a run that is to be judged by clauses about incarnations must
-have one consumer in a group, which keeps its lanes from start to stop.
+The rows carry the driver's own times. Where a delivery names the client's work on its lane by a number, that is its
+incarnation; of a driver that can't tell it is one process's work on one lane, and then a run that is to be judged by
+clauses about incarnations must have one consumer in a group, which keeps its lanes from start to stop.
+
+`added` and `dropped` become rows (ADD, DROP) only where somebody records every commit of the client too: whoever
+records the one records the other (docs/history.md).
 """
 
 from __future__ import annotations
@@ -19,15 +22,28 @@ from specs.vocabulary import Kind, Outcome
 
 SUSPEND_LEAST_MS = 10
 SUSPEND_MOST_MS = 30_000
+HASH_SELECTOR = "java-hash"
+"""How a send says that the hash of its key chose the queue: as our own producer says it (docs/history.md)."""
 
 
 class DriverRecorder:
     """Takes a driver's events; `on_event` is called by one thread, the other methods by another.
 
-    suspend_ms: the consumer's default, which the listener's -1 stands for.
+    suspend_ms: the consumer's default, which the listener's -1 stands for. life: the how-manieth process of this
+    client it is. names: client id in the protocol → in the plan. lanes: whether ADD and DROP are to be rows.
     """
 
-    def __init__(self, folder: Path, client: str, group: str, *, suspend_ms: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        client: str,
+        group: str,
+        *,
+        suspend_ms: int,
+        life: int = 1,
+        names: Mapping[str, str] | None = None,
+        lanes: bool = False,
+    ) -> None:
         host = host_clock()
         self._now_us = host.monotonic_us()
         # Lines ascend, so the event at hand is what the clock says.
@@ -39,6 +55,9 @@ class DriverRecorder:
         self._client = client
         self._group = group
         self._suspend_ms = suspend_ms
+        self._life = life
+        self._names = names or {}
+        self._lanes = lanes
         self._attempts: dict[tuple[Any, ...], int] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
@@ -70,9 +89,28 @@ class DriverRecorder:
             case "finished":
                 self._now_us = event["at_us"]
                 self._journal.end(event["call"], Outcome(event["outcome"]), self._ended(event))
+            case "added" | "dropped" if self._lanes:
+                self._now_us = event["at_us"]
+                kind = Kind.ADD if event["event"] == "added" else Kind.DROP
+                lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
+                work = self._work(lane, event["incarnation"])
+                self._journal.note(kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work})
+            case "assigned":
+                self._now_us = event["at_us"]
+                members = " ".join(self._names.get(member, member) for member in event["members"])
+                fields = {
+                    "group": self._group,
+                    "topic": event["topic"],
+                    "value": len(event["share"]),
+                    "view": f"{members} | {' '.join(event['queues'])}",
+                    "detail": " ".join(event["share"]),
+                }
+                self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
             case "sent":
                 kept = ("broker", "queue_id", "queue_offset", "code")
                 fields = {name: event[name] for name in kept if name in event}
+                if event.get("choices"):
+                    fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
                 self._sends.end(event["id"], Outcome(event["outcome"]), fields)
         with self._changed:
             match event["event"]:
@@ -94,7 +132,7 @@ class DriverRecorder:
             rows.append(
                 {
                     **lane,
-                    "incarnation": f"{self._client}/{'/'.join(map(str, lane.values()))}",
+                    "incarnation": self._work(lane, message.get("incarnation")),
                     "queue_offset": message["queue_offset"],
                     "message_id": message["message_id"],
                     "sharding_key": message.get("key"),
@@ -106,6 +144,12 @@ class DriverRecorder:
                 }
             )
         return rows
+
+    def _work(self, lane: Mapping[str, Any], number: int | None) -> str:
+        """The name of an incarnation: of the numbered one, or of this process's work on the lane."""
+        if number is None:
+            return f"{self._client}.{self._life}/{'/'.join(map(str, lane.values()))}"
+        return f"{self._client}.{self._life}#{number}"
 
     def _ended(self, event: Mapping[str, Any]) -> dict[str, Any]:
         asked = event["suspend_ms"]

@@ -16,7 +16,7 @@ def find_driven(text: str) -> tuple[WireRun, str]:
     if not mark:
         raise UsageError(f"{text} names no driver; write it as rocketmq-local:5.4.0{MARK}5.4.0")
     jars.check_client_version(version)
-    run = find(system)
+    run = find("reference+tcp" if system == "reference" else system)
     if not isinstance(run, WireRun):
         raise UsageError(f"{system} is not on sockets, so that no Java client can speak to it")
     return run, version

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.drivers.runner import DrivenRun
+from conformance.drivers.targets import MARK
 from conformance.parts import jars
+from conformance.targets.driven import pair, profile_of
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, WireRun, ours
 from reference_impl.shell.errors import split_address
@@ -12,27 +15,23 @@ from specs.errors import UsageError
 from specs.plan.config import Config
 
 
-def _profile(version: str) -> str:
-    """The profile of a release, as built."""
-    if version.startswith("4."):
-        return "rocketmq-4.9-orderly"
-    return "rocketmq-5.0-orderly" if version.startswith(("5.0.", "5.1.")) else "rocketmq-5.2-orderly"
-
-
 def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
 
-def local(version: str | None) -> WireRun:
-    """An Apache release on this machine, with leases of a second so that their end can be waited for."""
+def local(version: str | None) -> WireRun | DrivenRun:
+    """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
+    broker, mark, client = version.partition(MARK)
+    if mark:
+        return pair(broker, client)
     jars.check_version(version)
     config = replace(SHORT_LEASES, dialect="4.9" if version.startswith("4.") else "5.x")
     return WireRun(
         target=f"rocketmq-local:{version}",
         parties=_parties(f"Apache RocketMQ {version}"),
-        profile=_profile(version),
+        profile=profile_of(version),
         config=config,
         lease_known=True,
         open_system=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),

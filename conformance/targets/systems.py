@@ -15,14 +15,14 @@ from typing import Self
 from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
 from conformance.waiting import wait_until
-from reference_impl.core.broker import BrokerConfig
+from reference_impl.core.broker import Broker, BrokerConfig
 from reference_impl.protocol.bodies import ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.headers import GetRouteHeader
 from reference_impl.shell.client import SyncClient
-from reference_impl.shell.cluster import ThreadedCluster
+from reference_impl.shell.cluster import BrokerMaker, ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
@@ -60,13 +60,16 @@ class System(ABC):
 
 
 class ReferenceOnSockets(System):
-    """Our own cluster on sockets of 127.0.0.1."""
+    """Our own cluster on sockets of 127.0.0.1. make_broker: its core, where it is not the plain one."""
 
-    def __init__(self, config: Config, *, proxied: bool = False) -> None:
+    def __init__(self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker) -> None:
         self._reservation = ports.reserve()
         port = self._reservation.port
         self._cluster = ThreadedCluster(
-            BrokerConfig.from_plan(config), broker_port=port, advertise=f"{PROXIED_IP}:{port}" if proxied else None
+            BrokerConfig.from_plan(config),
+            broker_port=port,
+            advertise=f"{PROXIED_IP}:{port}" if proxied else None,
+            make_broker=make_broker,
         )
 
     def __enter__(self) -> Self:

@@ -237,12 +237,17 @@ def make_topics(session: Session, plan: Plan, namesrv: str) -> None:
     client: WireClient = session.client("setup")
     try:
         for topic in plan.topology.topics:
-            answer = client.create_topic(topic.name, topic.queues)
-            if answer.code != 0:
-                raise TargetMisbehaved(f"the broker did not create {topic.name}: code {answer.code} {answer.remark}")
-            wait_for_route(namesrv, topic.name, session.broker_name)
+            make_topic(client, topic.name, topic.queues, namesrv)
     finally:
         client.close()
+
+
+def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
+    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
+    answer = client.create_topic(topic, queues)
+    if answer.code != 0:
+        raise TargetMisbehaved(f"the broker did not create {topic}: code {answer.code} {answer.remark}")
+    wait_for_route(namesrv, topic, client.broker_name)
 
 
 def note_queues(session: Session, plan: Plan) -> None:

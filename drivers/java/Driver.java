@@ -10,7 +10,11 @@
  * - `delivered` is written and flushed before the listener's work, `finished` before the client learns the result:
  *   a process that is killed leaves what it began;
  * - when stdin ends, whoever started us is gone: we halt at once, without the client's shutdown;
- * - compiled against the jars of any version from 4.5 on; nothing but the client's public API is used.
+ * - compiled against the jars of any version from 4.5 on; the client is used by its public API;
+ * - which lanes the client works on is told by its own table of process queues (`added`, `dropped`), in whose place we
+ *   put one that tells its changes. `added` comes before the lane is in the table, `dropped` once it has left it: what
+ *   the client gives back on the way (its last commit, the unlock) goes before. A version without that table tells
+ *   neither, and hello does not name them.
  */
 
 import java.io.BufferedInputStream;
@@ -18,22 +22,32 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
+import java.util.AbstractSet;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
+import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.MessageQueueSelector;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.MQVersion;
@@ -109,7 +123,11 @@ public final class Driver {
                 hello.put("version", PROTOCOL);
                 hello.put("driver", "java");
                 hello.put("client", clientVersion());
-                hello.put("events", List.of("delivered", "finished", "sent"));
+                List<String> told = new ArrayList<>(List.of("delivered", "finished", "sent", "assigned"));
+                if (table() != null) {
+                    told.addAll(List.of("added", "dropped"));
+                }
+                hello.put("events", told);
                 emit(hello);
                 return false;
             case "start":
@@ -170,7 +188,10 @@ public final class Driver {
             for (Object rule : Json.list(asked.getOrDefault("listener", List.of()), "listener")) {
                 rules.add(new Rule(Json.object(rule, "a rule")));
             }
-            made.registerMessageListener(new Listener(name, text(asked, "group"), rules));
+            Lanes lanes = new Lanes();
+            lanes.watch(made);
+            made.setAllocateMessageQueueStrategy(new Told(new AllocateMessageQueueAveragely()));
+            made.registerMessageListener(new Listener(name, text(asked, "group"), rules, lanes));
             made.start();
             consumer = made;
         } else {
@@ -212,9 +233,13 @@ public final class Driver {
     private void sendNow(long id, Message message, String key) {
         Map<String, Object> sent = event("sent");
         sent.put("id", id);
+        List<Object> choices = new ArrayList<>();
+        MessageQueueSelector byHash = (queues, each, of) -> {
+            choices.addAll(named(queues));
+            return new SelectMessageQueueByHash().select(queues, each, of);
+        };
         try {
-            SendResult result =
-                key == null ? producer.send(message) : producer.send(message, new SelectMessageQueueByHash(), key);
+            SendResult result = key == null ? producer.send(message) : producer.send(message, byHash, key);
             MessageQueue queue = result.getMessageQueue();
             sent.put("outcome", "ok");
             sent.put("status", result.getSendStatus().name());
@@ -229,6 +254,9 @@ public final class Driver {
             sent.put("outcome", "unknown");
             sent.put("why", error.toString());
         }
+        if (!choices.isEmpty()) {
+            sent.put("choices", choices);
+        }
         emit(sent);
     }
 
@@ -237,14 +265,16 @@ public final class Driver {
         private final String client;
         private final String group;
         private final List<Rule> rules;
+        private final Lanes lanes;
         private final long beganNanos = System.nanoTime();
         private final Map<String, Integer> deliveries = new HashMap<>();
         private long calls;
 
-        Listener(String client, String group, List<Rule> rules) {
+        Listener(String client, String group, List<Rule> rules, Lanes lanes) {
             this.client = client;
             this.group = group;
             this.rules = rules;
+            this.lanes = lanes;
         }
 
         @Override
@@ -257,7 +287,12 @@ public final class Driver {
             }
             List<Object> listed = new ArrayList<>();
             for (MessageExt message : messages) {
-                listed.add(described(message, context.getMessageQueue()));
+                Map<String, Object> one = described(message, context.getMessageQueue());
+                Integer work = lanes.number(context.getMessageQueue());
+                if (work != null) {
+                    one.put("incarnation", work);
+                }
+                listed.add(one);
             }
             Map<String, Object> delivered = event("delivered");
             delivered.put("call", call);
@@ -310,6 +345,157 @@ public final class Driver {
             }
             return found == null ? Rule.USUAL : found;
         }
+    }
+
+    /** The field that holds a client's own table; null in a version that has none of the kind. */
+    private static Field table() {
+        try {
+            Field field = RebalanceImpl.class.getDeclaredField("processQueueTable");
+            return field.getType().isAssignableFrom(Lanes.class) ? field : null;
+        } catch (NoSuchFieldException error) {
+            return null;
+        }
+    }
+
+    /** The client's process queues, numbered from 1 in the order in which it made them; it tells what comes and goes. */
+    private final class Lanes extends ConcurrentHashMap<MessageQueue, ProcessQueue> {
+        private static final long serialVersionUID = 1L;
+        private final Map<MessageQueue, Integer> numbers = new ConcurrentHashMap<>(); // the latest of each lane
+        private int made;
+
+        /** Stand in for the table of a client that has not started yet. */
+        void watch(DefaultMQPushConsumer consumer) throws ReflectiveOperationException {
+            Field field = table();
+            if (field != null) {
+                field.setAccessible(true);
+                field.set(consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl(), this);
+            }
+        }
+
+        /** The number of the work on a lane; null where the version does not show it. */
+        Integer number(MessageQueue queue) {
+            return numbers.get(queue);
+        }
+
+        @Override
+        public ProcessQueue putIfAbsent(MessageQueue queue, ProcessQueue work) {
+            added(queue);
+            return super.putIfAbsent(queue, work);
+        }
+
+        @Override
+        public ProcessQueue put(MessageQueue queue, ProcessQueue work) {
+            added(queue);
+            return super.put(queue, work);
+        }
+
+        private synchronized void added(MessageQueue queue) {
+            if (!containsKey(queue)) { // only the client's one rebalance thread adds
+                numbers.put(queue, ++made);
+                tell("added", queue);
+            }
+        }
+
+        @Override
+        public ProcessQueue remove(Object queue) {
+            ProcessQueue gone = super.remove(queue);
+            if (gone != null) {
+                tell("dropped", (MessageQueue) queue);
+            }
+            return gone;
+        }
+
+        @Override
+        public void clear() {
+            for (MessageQueue queue : new ArrayList<>(super.keySet())) {
+                remove(queue);
+            }
+        }
+
+        /** The same entries, whose iterator tells what it takes away. */
+        @Override
+        public Set<Map.Entry<MessageQueue, ProcessQueue>> entrySet() {
+            Set<Map.Entry<MessageQueue, ProcessQueue>> entries = super.entrySet();
+            return new AbstractSet<>() {
+                @Override
+                public int size() {
+                    return entries.size();
+                }
+
+                @Override
+                public Iterator<Map.Entry<MessageQueue, ProcessQueue>> iterator() {
+                    Iterator<Map.Entry<MessageQueue, ProcessQueue>> each = entries.iterator();
+                    return new Iterator<>() {
+                        private Map.Entry<MessageQueue, ProcessQueue> last;
+
+                        @Override
+                        public boolean hasNext() {
+                            return each.hasNext();
+                        }
+
+                        @Override
+                        public Map.Entry<MessageQueue, ProcessQueue> next() {
+                            last = each.next();
+                            return last;
+                        }
+
+                        @Override
+                        public void remove() {
+                            Lanes.this.remove(last.getKey());
+                        }
+                    };
+                }
+            };
+        }
+
+        private void tell(String what, MessageQueue queue) {
+            Map<String, Object> told = event(what);
+            told.put("topic", queue.getTopic());
+            told.put("broker", queue.getBrokerName());
+            told.put("queue_id", queue.getQueueId());
+            told.put("incarnation", numbers.get(queue));
+            emit(told);
+        }
+    }
+
+    /** A strategy that tells what came of it, each time that it is another share or another view. */
+    private final class Told implements AllocateMessageQueueStrategy {
+        private final AllocateMessageQueueStrategy strategy;
+        private final Map<String, String> last = new HashMap<>();
+
+        Told(AllocateMessageQueueStrategy strategy) {
+            this.strategy = strategy;
+        }
+
+        @Override
+        public String getName() {
+            return strategy.getName();
+        }
+
+        @Override
+        public List<MessageQueue> allocate(String group, String me, List<MessageQueue> all, List<String> members) {
+            List<MessageQueue> share = strategy.allocate(group, me, all, members);
+            if (!all.isEmpty()) {
+                Map<String, Object> told = event("assigned");
+                told.put("topic", all.get(0).getTopic());
+                told.put("members", new ArrayList<Object>(members));
+                told.put("queues", named(all));
+                told.put("share", named(share == null ? List.of() : share));
+                String now = Json.write(told);
+                if (!now.equals(last.put(all.get(0).getTopic(), now))) {
+                    emit(told);
+                }
+            }
+            return share;
+        }
+    }
+
+    private static List<Object> named(List<MessageQueue> queues) {
+        List<Object> names = new ArrayList<>();
+        for (MessageQueue queue : queues) {
+            names.add(queue.getBrokerName() + "/" + queue.getQueueId());
+        }
+        return names;
     }
 
     private static Map<String, Object> described(MessageExt message, MessageQueue queue) {

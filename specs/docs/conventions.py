@@ -85,7 +85,8 @@ OUTCOMES: Mapping[Outcome, str] = {
 
 LEVELS: Mapping[Level, str] = {
     Level.CLIENT: "by the client library that did it",
-    Level.WIRE: "by a raw protocol client of the suite",
+    Level.WIRE: "on the wire, at one end of it: by a raw protocol client of the suite, or by our own broker of a "
+    "client that does not tell its requests",
     Level.TAP: "by a proxy between client and broker",
     Level.STORE: "by the broker, or in its files",
 }

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from specs.clauses.base import Promise
-from specs.clauses.catalogue import all_ids
+from specs.clauses.catalogue import all_ids, catalogue
 from specs.errors import SpecError
 from specs.plan.config import CHOICES
+from specs.vocabulary import Party
 
 Status = Literal["claimed", "allowed", "not_applicable"]
 _STATUSES: tuple[Status, ...] = ("claimed", "allowed", "not_applicable")
@@ -37,6 +38,10 @@ ANY = "any"
 """In place of a [wire] answer: the profile does not say; what the profile it extends says is taken back."""
 KNOWN = ("extends", "title", "mode", "message_model", "families", "clauses", "wire")
 """The entries of a profile."""
+BESIDE = " + "
+BY_BROKER = ("DLQ-1", "DLQ-4")
+"""Promises of client and broker together whose deviations in our profiles are the broker's: how it stores what it is
+sent as given up (docs/sources.md#dead-letters)."""
 AT_ODDS: tuple[tuple[str, str, object], ...] = (("DLQ-7", "dead_letter_waits_for_delay_level", True),)
 """Which clause can't be claimed beside which [wire] answer."""
 
@@ -81,8 +86,33 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Profile:
-    """A profile by name or by path. Raises SpecError (exit 64) for an unknown one or one that is wrong."""
-    return _load(name, ())
+    """A profile by name or by path; `A + B`: brokers as in A with clients as in B (see `beside`).
+
+    Raises SpecError (exit 64) for an unknown one or one that is wrong.
+    """
+    broker, mark, client = name.partition(BESIDE)
+    return beside(_load(broker, ()), _load(client, ())) if mark else _load(name, ())
+
+
+def beside(broker: Profile, client: Profile) -> Profile:
+    """What is promised where a broker of one product serves clients of another.
+
+    A promise of brokers is the broker's profile's, one of clients and producers the clients' own. One that both keep
+    together is promised as far as the weaker of the two does, save those in BY_BROKER. Answers on the wire are the
+    broker's; the mode is the clients'.
+    """
+    claims: dict[str, Claim] = {}
+    for promise in catalogue():
+        theirs, own = broker.claim(promise.id), client.claim(promise.id)
+        if promise.party is Party.BROKER or promise.id in BY_BROKER:
+            claims[promise.id] = theirs
+        elif promise.party is Party.PAIR:
+            claims[promise.id] = max(theirs, own, key=lambda claim: _STATUSES.index(claim.status))
+        else:
+            claims[promise.id] = own
+    name = f"{broker.name}{BESIDE}{client.name}"
+    title = f"{client.title}, on brokers as in: {broker.title}"
+    return Profile(name, title, claims, broker.wire, client.mode, client.message_model)
 
 
 def _load(name: str, children: tuple[str, ...]) -> Profile:

@@ -162,9 +162,21 @@ def is_own_code_on_foreign_target(names: Sequence[str], info: RunInfo) -> bool:
 
 
 def judge_clause(
-    clause: Clause, tally: Tally, info: RunInfo, profile: Profile, floor: int, out_of_reach: str | None = None
+    clause: Clause,
+    tally: Tally,
+    info: RunInfo,
+    profile: Profile,
+    floor: int,
+    out_of_reach: str | None = None,
+    *,
+    unseen: str | None = None,
+    ours_too: bool = False,
 ) -> Judged:
-    """One clause's verdict under a profile. out_of_reach: why such a run can't put it at stake."""
+    """One clause's verdict under a profile. out_of_reach: why such a run can't put it at stake.
+
+    unseen: why nobody saw what would refute it, so that it is not upheld however often it looked at stake. ours_too:
+    our own code is judged on a foreign target as well.
+    """
     names = implementations(clause.party, info)
     claim = profile.claim(clause.id)
     reason = ""
@@ -174,13 +186,15 @@ def judge_clause(
         verdict, reason = ClauseVerdict.NOT_CLAIMED, f"its premise is not met: {premise.name}"
     elif out_of_reach is not None and not (tally.violations or tally.possible) and tally.opportunities < floor:
         verdict, reason = ClauseVerdict.NOT_CLAIMED, out_of_reach
-    elif is_own_code_on_foreign_target(names, info):
+    elif not ours_too and is_own_code_on_foreign_target(names, info):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
     elif tally.violations:
         allowed = claim.status == "allowed"
         verdict, reason = (ClauseVerdict.ALLOWED, claim.reason) if allowed else (ClauseVerdict.REFUTED, "")
     elif tally.possible:
         verdict, reason = ClauseVerdict.POSSIBLE, "only the bound between clocks leaves the violation open"
+    elif unseen is not None:
+        verdict, reason = ClauseVerdict.NOT_EXERCISED, unseen
     elif tally.opportunities < floor:
         verdict = ClauseVerdict.NOT_EXERCISED
         reason = f"at stake {tally.opportunities} times, the floor is {floor}"
@@ -238,6 +252,8 @@ def conclude(
     require_exercised: bool = True,
     clauses: Sequence[Clause] | None = None,
     out_of_reach: Mapping[str, str] | None = None,
+    unseen: Mapping[str, str] | None = None,
+    ours_too: bool = False,
     extra: Sequence[Judged] = (),
     more: Sequence[Check] = (),
     tool: Mapping[str, str] | None = None,
@@ -246,7 +262,9 @@ def conclude(
     the run itself (what a scenario must reach); one that fails makes the run inconclusive.
 
     require_exercised: whether a claimed clause below its floor makes the run inconclusive. out_of_reach: for clauses
-    that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were.
+    that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were. unseen: for
+    clauses that rest on what nobody recorded, who is missing; they are not exercised unless refuted. ours_too: clauses
+    whose parties are all our own code are judged on a foreign target too: our clients on somebody's broker.
     """
     chosen = all_clauses() if clauses is None else clauses
     judged = [
@@ -257,6 +275,8 @@ def conclude(
             profile,
             floor,
             (out_of_reach or {}).get(clause.id),
+            unseen=(unseen or {}).get(clause.id),
+            ours_too=ours_too,
         )
         for clause in chosen
     ]

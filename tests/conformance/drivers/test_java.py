@@ -29,7 +29,7 @@ def test_a_missing_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp
     [
         ("rocketmq-local:5.4.0", "names no driver"),
         ("rocketmq-local:5.4.0+java:1.0", "no Java client"),
-        ("reference+java:5.4.0", "not on sockets"),
+        ("mutant:late_unlock+java:5.4.0", "no mutant"),
     ],
 )
 def test_targets_that_are_none(target: str, why: str) -> None:

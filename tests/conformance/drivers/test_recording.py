@@ -57,10 +57,45 @@ def test_calls_and_sends_become_rows_with_the_drivers_times(tmp_path: Path) -> N
         (3_000_000, None, Outcome.UNKNOWN, None, 3),
     ]
     assert {(row.incarnation, row.client_id, row.group, row.sharding_key, row.key_seq) for row in calls} == {
-        ("c1/orders/b0/3", "c1", "billing", "k", 5)
+        ("c1.1/orders/b0/3", "c1", "billing", "k", 5)
     }
     sends = [row for row in rows if row.kind is Kind.SEND]
     assert [(row.message_id, row.outcome, row.code) for row in sends] == [
         ("m2", Outcome.REFUSED, 16),
         ("m3", Outcome.UNKNOWN, None),
     ]
+
+
+def test_the_work_on_a_lane_has_the_drivers_number(tmp_path: Path) -> None:
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    names = {"127.0.0.1@c1": "c1", "127.0.0.1@c2": "c2"}
+    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200, life=2, names=names, lanes=True)
+    lane = {"topic": "orders", "broker": "b0", "queue_id": 3, "incarnation": 7}
+    share = {"members": ["127.0.0.1@c1", "127.0.0.1@c2"], "queues": ["b0/3", "b0/4"], "share": ["b0/3"]}
+    recorder.on_event({"event": "assigned", "topic": "orders", **share, "at_us": 500_000})
+    recorder.on_event({"event": "added", **lane, "at_us": 900_000})
+    call = delivered(1, 1_000_000)
+    call["messages"][0]["incarnation"] = 7
+    recorder.on_event(call)
+    recorder.on_event(finished(1, 1_500_000, "success"))
+    recorder.on_event({"event": "dropped", **lane, "at_us": 2_000_000})
+    recorder.close()
+    rows = list(compact_journal(tmp_path).rows())
+    assert [(row.kind, row.incarnation, row.started_us) for row in rows] == [
+        (Kind.ASSIGN, None, 500_000),
+        (Kind.ADD, "c1.2#7", 900_000),
+        (Kind.DELIVER, "c1.2#7", 1_000_000),
+        (Kind.DROP, "c1.2#7", 2_000_000),
+    ]
+    assert (rows[0].view, rows[0].detail, rows[0].value) == ("c1 c2 | b0/3 b0/4", "b0/3", 1)
+
+
+def test_who_can_not_see_the_commits_records_no_adds(tmp_path: Path) -> None:
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200)
+    lane = {"topic": "orders", "broker": "b0", "queue_id": 3, "incarnation": 7}
+    recorder.on_event({"event": "added", **lane, "at_us": 900_000})
+    recorder.on_event({"event": "dropped", **lane, "at_us": 2_000_000})
+    recorder.on_event(delivered(1, 3_000_000))
+    recorder.close()
+    assert [row.kind for row in compact_journal(tmp_path).rows()] == [Kind.DELIVER]

@@ -196,3 +196,22 @@ def test_a_profile_that_is_no_text_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="can't be read"):
         load(str(path))
+
+
+def test_a_broker_of_one_product_and_clients_of_another() -> None:
+    """Each keeps its own promises; one of both is as weak as the weaker of the two, unless it is the broker's alone."""
+    mixed = load("reference + rocketmq-4.9-orderly")
+    own, theirs = load("reference"), load("rocketmq-4.9-orderly")
+    assert set(mixed.claims) == IDS
+    assert mixed.wire == own.wire
+    assert mixed.claim("LSE-1") == own.claim("LSE-1")  # the broker's
+    assert mixed.claim("LSE-3") == theirs.claim("LSE-3")  # the client's
+    assert mixed.claim("ORD-4") == theirs.claim("ORD-4")  # of both, and the client's deviation
+    assert mixed.claim("DLQ-1") == own.claim("DLQ-1")  # of both, but what 4.9 does otherwise its broker does
+    assert load("rocketmq-4.9-orderly + reference").claim("DLQ-1") == theirs.claim("DLQ-1")
+    assert mixed.name == "reference + rocketmq-4.9-orderly"
+
+
+def test_a_mixed_profile_of_what_does_not_exist() -> None:
+    with pytest.raises(SpecError, match="there is no profile nonsense"):
+        load("reference + nonsense")

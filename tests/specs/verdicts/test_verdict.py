@@ -241,3 +241,22 @@ def test_a_clause_whose_premise_the_run_does_not_meet_is_not_claimed() -> None:
     (judged,) = conclude(found, twos, load("reference"), clauses=(clause,)).clauses
     assert judged.verdict is ClauseVerdict.NOT_CLAIMED
     assert judged.reason == "its premise is not met: batch of one"
+
+
+def test_what_nobody_saw_is_not_upheld() -> None:
+    """However often a clause looked at stake: without the rows that would refute it, nothing is said for it."""
+    info = RunInfo(run="r")
+
+    def verdict(tally: Tally) -> ClauseVerdict:
+        return judge_clause(CALLS, tally, info, load("reference"), 1, unseen="nobody looked").verdict
+
+    assert verdict(Tally(opportunities=50)) is ClauseVerdict.NOT_EXERCISED
+    assert verdict(Tally(opportunities=50, violations=1)) is ClauseVerdict.REFUTED
+
+
+def test_our_own_clients_on_a_foreign_broker_when_that_is_the_question() -> None:
+    info = RunInfo(run="r", parties=APACHE)
+    tally = Tally(opportunities=50)
+    usually = judge_clause(CALLS, tally, info, load("reference"), 1)
+    asked = judge_clause(CALLS, tally, info, load("reference"), 1, ours_too=True)
+    assert (usually.verdict, asked.verdict) == (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.UPHELD)

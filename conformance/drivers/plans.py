@@ -1,0 +1,122 @@
+"""Plans for driven clients: what the driver can do, drawn from a stream of choices.
+
+The shape is that of every run on sockets (`conformance.wire.runner`): consumers join, leave in good order, are killed
+and come back while keyed messages flow; some messages are suspended once, some until they are given up. Beyond it are
+drawn: how many consumers, who comes and goes when, batch size, limit of reconsume times, suspend values (at and
+beyond their bounds), how a listener call fails, and whether the listener commits by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from conformance.wire.runner import KEYS, POISON_EVERY, QUEUES, SHORT_LEASES
+from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.vocabulary import Outcome
+
+DRIVEN = replace(
+    SHORT_LEASES,
+    broker_lease_ms=3_000,
+    client_lease_ms=1_700,
+    lock_interval_ms=500,
+    rebalance_ms=1_000,
+)
+"""Longer than for our own clients: a Java process takes seconds to start, and its timers are those of a busy host."""
+
+CHANGES = 4
+"""How many times a consumer comes or goes after the first one has started."""
+GAP_MS = 5_000
+"""From one change to the next: a Java process is up and at work by then."""
+MESSAGES = 240
+_FAILS = (Outcome.SUSPEND, Outcome.NULL, Outcome.THREW)
+_WAITS_MS = (-1, 1, 10, 40, 150)
+"""What a listener may ask for: the consumer's default, below the least, the least, and more."""
+
+
+def drawn_plan(
+    base: Config,
+    prefix: str,
+    seed: int,
+    draw: Random,
+    *,
+    plain: bool,
+    changes: int = CHANGES,
+    messages: int = MESSAGES,
+) -> Plan:
+    """A plan of about half a minute, `changes` times GAP_MS and then the end of the lease.
+
+    plain: one message per call and no manual commits, where most clauses apply.
+
+    The first change is always another consumer, so that lanes change hands; at least one consumer is left at work.
+    """
+    topic, group, shop = f"{prefix}orders", f"{prefix}billing", f"{prefix}shop"
+    consumers = [f"{prefix}c{number}" for number in range(1, draw.choice((2, 3)) + 1)]
+    config = replace(
+        base,
+        batch=1 if plain else draw.choice((2, 3, 4)),
+        max_reconsume_times=draw.choice((0, 1, 2)),
+        suspend_ms=draw.choice((20, 60, 120)),
+        pull_batch=draw.choice((4, 32)),
+    )
+    actions = [Action(0, "start", {"client": shop}), Action(0, "start", {"client": consumers[0]})]
+    actions += _changes(consumers, draw, changes)
+    last_ms = actions[-1].at_ms
+    until_ms = last_ms + config.broker_lease_ms + GAP_MS
+    turns = max(1, messages // KEYS) * 2
+    pace_ms = (until_ms - GAP_MS - 3_000) // turns
+    actions += [
+        Action(3_000 + turn * pace_ms, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
+        for turn in range(turns)
+        for key in range(turn % 2, KEYS, 2)
+    ]
+    actions.sort(key=lambda action: action.at_ms)
+    return Plan(
+        seed=seed,
+        topology=Topology(topics=(TopicPlan(topic, QUEUES),), groups=(group,)),
+        config=config,
+        clients=(ClientPlan(shop, "producer"), *(ClientPlan(each, "consumer", group, (topic,)) for each in consumers)),
+        actions=tuple(actions),
+        listener=_rules(messages, draw, plain=plain),
+        until_ms=max(until_ms, actions[-1].at_ms),
+    )
+
+
+def _changes(consumers: list[str], draw: Random, changes: int) -> list[Action]:
+    """Who comes and goes: all join once, then each change takes one away or brings one back."""
+    at_work, waiting, gone = consumers[:1], consumers[1:], list[str]()
+    actions: list[Action] = []
+    for number in range(changes):
+        at_ms = (number + 1) * GAP_MS
+        leaves = len(at_work) > 1 and (not (waiting or gone) or draw.random() < 0.6)
+        if leaves:
+            client = draw.choice(at_work)
+            at_work.remove(client)
+            gone.append(client)
+            actions.append(Action(at_ms, draw.choice(("stop", "crash")), {"client": client}))
+        else:
+            client = waiting.pop(0) if waiting else gone.pop(0)
+            at_work.append(client)
+            actions.append(Action(at_ms, "restart", {"client": client}))
+    return actions
+
+
+def _rules(messages: int, draw: Random, *, plain: bool) -> tuple[ListenerRule, ...]:
+    """How calls end: most well, some messages once or twice badly, some always."""
+    manual = not plain and draw.random() < 0.5
+    rules = [ListenerRule(Outcome.COMMIT, manual=True)] if manual else []
+    for number in range(1, messages + 1):
+        place = number % POISON_EVERY
+        how, wait_ms = draw.choice(_FAILS), draw.choice(_WAITS_MS)
+        if place == 0:
+            rules.append(ListenerRule(how, wait_ms, 1, manual, number=number))
+        elif place == 5:
+            rules.append(ListenerRule(how, wait_ms, 1, manual, number=number, delivery_max=draw.choice((1, 2))))
+        elif place == 8 and manual:  # taken, and committed by a later call
+            rules.append(ListenerRule(Outcome.SUCCESS, duration_ms=1, manual=True, number=number))
+        elif place == 10 and manual:
+            rules.append(ListenerRule(Outcome.ROLLBACK, wait_ms, 1, True, number=number, delivery_max=1))
+        elif place == 10:  # in auto mode a rollback finishes the message
+            rules.append(ListenerRule(Outcome.ROLLBACK, duration_ms=1, number=number))
+    return tuple(rules)

@@ -1,0 +1,227 @@
+"""A whole conformance run of a driven client: rounds of drawn plans, each judged; one verdict over all of them.
+
+Every round has a history of its own, in which come together what the driver tells (calls, results, sends, its share
+of the lanes), what the harness does, what the drain finds, and, where the broker is ours, the requests that the
+broker saw (`conformance.drivers.watching`). Where it is not, nobody sees what the client asks the broker for, and the
+clauses that rest on it are not claimed, with that reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from conformance.drivers.planned import DrivenPlan, protocol_names
+from conformance.drivers.plans import CHANGES, drawn_plan
+from conformance.drivers.watching import ANSWER_WAY_MS, Watch, complete
+from conformance.targets.systems import System
+from conformance.waiting import pass_time
+from conformance.wire.client import WireClient
+from conformance.wire.nodes import PlanRunner
+from conformance.wire.runner import make_topic, replace_run_folder, run_nonce
+from specs.errors import TargetMisbehaved
+from specs.history.journal import Journal
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.store import History, open_history, write_history
+from specs.plan.config import Config
+from specs.plan.plan import Plan
+from specs.profiles import Profile
+from specs.verdicts.examine import examine
+from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import Verdict, conclude
+from specs.vocabulary import Level, Queue, dead_letter_topic
+
+ROUNDS = 2
+FLOOR = 5
+SAY = Callable[[str], Any]
+
+NOT_SEEN = "nobody sees what this client asks the broker for: the broker is not ours, and no tap stands between"
+UNSEEN: tuple[str, ...] = (
+    "LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-5", "LSE-6", "LSE-7", "LSE-8", "LSE-11", "LSE-13", "LSE-14", "LSE-15",
+    "LSE-16", "CMT-1", "CMT-2", "CMT-3", "CMT-4", "CMT-5", "CMT-6", "CMT-7", "CMT-8", "CMT-9", "CMT-13", "DLQ-2",
+    "DLQ-3", "DLQ-4", "DLQ-6", "DLQ-7", "DLQ-9", "ORD-4", "ORD-5", "ORD-13", "ORD-14", "LIV-1", "LIV-2", "LIV-3",
+    "RTY-2", "RTY-9", "RTY-11", "ORD-10", "DLQ-8",
+)  # fmt: skip
+"""Clauses that rest on a request of a client, or on the begin and end of its work on a lane."""
+
+OUT_OF_REACH: Mapping[str, str] = {
+    "ORD-6": "two producers of one key are no part of such a run",
+    "LSE-8": "nobody asks to free what is not his in such a run",
+    "RTY-8": "such a run has a limit of reconsume times",
+    "RTY-9": "no listener rolled back in manual mode in this run",
+    "RTY-11": "lanes hardly change hands between two tries in such a run",
+    "DLQ-6": "no dead letter fails in such a run",
+    "CMT-3": "no listener committed by itself in this run",
+    "CMT-6": "lanes are hardly dropped at work in such a run",
+    "CMT-7": "the broker is not killed in such a run",
+    "SND-3": "sends are hardly refused in such a run",
+    "SND-4": "sends hardly fail in such a run",
+    "SND-5": "no batch is sent in such a run",
+    "SND-6": "no half message is sent in such a run",
+    "SND-7": "no delayed message is sent in such a run",
+    "SND-9": "no refused send is tried again in such a run",
+}
+"""What a run of drawn plans does not, or hardly, put at stake, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenRun:
+    """A system and clients at work on it. version: of Apache's Java client; None for our own client.
+
+    watched: the broker is ours and writes down what the clients ask. open_system: takes the configuration and, where
+    watched, the watch. config: what the plans are drawn from.
+    """
+
+    target: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    version: str | None
+    watched: bool
+    open_system: Callable[[Config, Watch | None], AbstractContextManager[System]]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A plan that was done: its history and what the judge found in it."""
+
+    plan: Plan
+    history: History
+    examination: Examination
+
+
+def conform_driven(
+    run: DrivenRun,
+    profile: Profile,
+    *,
+    seed: int,
+    rounds: int,
+    out: Path,
+    floor: int,
+    changes: int = CHANGES,
+    ours_too: bool = False,
+    say: SAY = lambda _: None,
+) -> tuple[Verdict, list[Round]]:
+    """Judge driven clients by `rounds` drawn plans. The run's folder is `out`, replaced when it is there.
+
+    The first round has one message per call and no manual commits, the others what is drawn. In `out` lies the
+    history of the first round that refutes a claimed clause, else of the last; every round's own is in `rounds/`.
+    changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign broker as
+    well. Raises UsageError where a part is missing.
+    """
+    replace_run_folder(out)
+    draw = Random(seed)
+    total = Examination()
+    done: list[Round] = []
+    with ExitStack() as stack:
+        shared: System | None = None
+        for number in range(1, rounds + 1):
+            folder = out / "rounds" / f"{number}"
+            folder.mkdir(parents=True)
+            say(f"round {number} of {rounds} on {run.target}")
+            plan = drawn_plan(run.config, f"r{seed}n{number}-", seed, draw, plain=number == 1, changes=changes)
+            info = _info(run, profile, seed, number, rounds)
+            with Journal(folder, "wire", common={"level": Level.WIRE}) as journal, ExitStack() as mine:
+                if run.watched:
+                    watch = Watch(mine.enter_context(_broker_journal(folder)), protocol_names(plan))
+                    system = mine.enter_context(run.open_system(plan.config, watch))
+                else:
+                    shared = shared or stack.enter_context(run.open_system(plan.config, None))
+                    system = shared
+                info = replace(info, config=plan.config, plan=plan.to_json())
+                write_runinfo(folder, info)
+                _work(run, plan, system, folder, f"r{seed}n{number}x{run_nonce(system)}-", journal, say)
+            one = _examined(folder, info, plan, watched=run.watched and run.version is not None)
+            total.merge(one.examination)
+            done.append(one)
+    shown = next((one for one in done if _refutes(one.examination, profile)), done[-1])
+    write_history(out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    unseen = None if run.version is None or run.watched else dict.fromkeys(UNSEEN, NOT_SEEN)
+    verdict = conclude(
+        total,
+        shown.history.info,
+        profile,
+        floor=floor,
+        require_exercised=False,
+        out_of_reach=OUT_OF_REACH,
+        unseen=unseen,
+        ours_too=ours_too,
+        tool={"engine": "python", "inorder": version("inorder")},
+    )
+    return verdict, done
+
+
+def _broker_journal(folder: Path) -> Journal:
+    return Journal(folder, "broker", common={"level": Level.WIRE})
+
+
+def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int) -> RunInfo:
+    name = run.target.replace(":", "-").replace("/", "-")
+    return RunInfo(
+        run=f"{name}-{seed}-{number}",
+        seed=seed,
+        target=run.target,
+        parties=run.parties,
+        profile=profile.name,
+        levels=(Level.CLIENT, Level.WIRE),
+        clock_bounds_us={"host": 0},
+        closed_world=True,
+        config=run.config,
+        replay=f"inorder conform --target {run.target} --profile {profile.name} --seed {seed} --examples {rounds}",
+        environment={"python": platform.python_version(), "system": platform.platform()},
+    )
+
+
+def _work(
+    run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY
+) -> None:
+    """The plan, and then the drain."""
+    name, address = next(iter(sorted(system.brokers.items())))
+    setup = WireClient("setup", address, name, journal)
+    try:
+        for topic in plan.topology.topics:
+            make_topic(setup, topic.name, topic.queues, system.namesrv)
+    finally:
+        setup.close()
+    if run.version is None:
+        asyncio.run(PlanRunner(plan, system, folder, prefix).run())
+    else:
+        less_ms = ANSWER_WAY_MS if run.watched else 0
+        driven = DrivenPlan(plan, system, run.version, folder, prefix, lanes=run.watched, lease_less_ms=less_ms)
+        driven.run()
+        if driven.faults:
+            raise TargetMisbehaved(f"the driver of the Java client {run.version} wrote {driven.faults[0]}")
+    say("reading everything back")
+    # What waits for a delay level is to show up too.
+    pass_time(plan.config.dead_letter_bound_ms * 2 / 1000)
+    reader = WireClient("drain", address, name, journal)
+    try:
+        for queue, group in _to_drain(plan, name):
+            reader.read(queue, reader.max_offset(queue) or 0, group)
+    finally:
+        reader.close()
+
+
+def _to_drain(plan: Plan, broker: str) -> list[tuple[Queue, str | None]]:
+    queues: list[tuple[Queue, str | None]] = [
+        (Queue(topic.name, broker, number), None) for topic in plan.topology.topics for number in range(topic.queues)
+    ]
+    return [*queues, *((Queue(dead_letter_topic(group), broker, 0), group) for group in plan.topology.groups)]
+
+
+def _examined(folder: Path, info: RunInfo, plan: Plan, *, watched: bool) -> Round:
+    journalled = open_history(folder)
+    rows = list(journalled.rows())
+    history = write_history(folder, info, complete(rows) if watched else rows, why_cut=journalled.why_cut)
+    return Round(plan, history, examine(history.rows(), history.info, why_cut=history.why_cut))
+
+
+def _refutes(examination: Examination, profile: Profile) -> bool:
+    return any(profile.claim(name).status == "claimed" for name in examination.refuted())
