@@ -8,17 +8,21 @@ timers are relative delays and belong to the body's monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_impl.protocol.command import Command
-from specs.vocabulary import Kind, Lane, Outcome
+from reference_impl.protocol.command import NO_EXT, Command
+from specs.vocabulary import Kind, Lane, Outcome, Queue
 
 ConnId = Hashable
 """One connection, as its server sees it."""
 Address = str
 """`host:port`, or a node's name in the simulated world."""
+Selector = Callable[[str | None, Sequence[Queue]], Queue]
+"""(the sharding key, the topic's queues, never empty) → the queue of a message: see `core.selectors`.
+
+Raises UsageError when none of them will do; the message is refused with its words then."""
 
 
 # ---------------------------------------------------------------- inputs
@@ -117,7 +121,10 @@ class Transaction:
 class SendMessage:
     """A producer: send one message. token: the caller's own handle, echoed in `SendDone`.
 
-    more: the further messages of a batch, which is one request; messages of a batch have no key and no delay level.
+    more: the further messages of a batch, which is one request; messages of a batch have no delay level, and where
+    they have a key it is the same one. selector: chooses the queue instead of the key's hash, or of the turn; such a
+    message is tried once, as one with a key is. keys: the words by which it can be found again, between blanks.
+    properties: the caller's own, by names that are not the protocol's. oneway: no answer is asked for.
     """
 
     token: Hashable
@@ -130,6 +137,10 @@ class SendMessage:
     delay_level: int | None = None  # not to be seen before the time of that level, 1 is the first
     more: tuple[SendMessage, ...] = ()
     transaction: Transaction | None = None  # a half message: seen only when it was committed
+    keys: str | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_EXT)
+    selector: Selector | None = None
+    oneway: bool = False
 
 
 Input = (
@@ -200,7 +211,11 @@ class CallListener:
 
 @dataclass(frozen=True, slots=True)
 class SendDone:
-    """A producer: the send named by `token` ended. outcome OK, REFUSED or UNKNOWN."""
+    """A producer: the send named by `token` ended. outcome: of its last try, OK, REFUSED or UNKNOWN; SENT if one way.
+
+    offset_id: the broker's own id of the message. reason: where it did not end well, the broker's words, or why there
+    was no answer. doubt: an earlier try may have stored it, whatever became of the last one.
+    """
 
     token: Hashable
     outcome: Outcome
@@ -208,6 +223,10 @@ class SendDone:
     queue_id: int | None = None
     queue_offset: int | None = None
     message_id: str | None = None
+    broker: str | None = None
+    offset_id: str | None = None
+    reason: str | None = None
+    doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

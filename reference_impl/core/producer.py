@@ -2,13 +2,17 @@
 
 | the message has | queue | tries |
 |---|---|---|
+| a selector of its own | the one that it chooses | one |
 | a sharding key | the key's Java hash, modulo the number of queues, made positive | one |
-| none | the next in turn, avoiding the broker that just failed | one, and `retries` more |
+| neither | the next in turn, avoiding the broker that just failed | one, and `retries` more |
+| neither, one way | the same | one |
 
 The queues of a topic are those that can be written, by broker name and number, so that every producer sees the
 same list; a fixed order configuration in the route (`broker:number;...`) replaces it. A send is tried again only
 after a failure or a refusal that allows it, and never after a timeout: its time is used up. Sends wait for the
-topic's route. The messages of a batch go to one queue in one request.
+topic's route. The messages of a batch go to one queue in one request. Where it was switched on, brokers that were slow
+or failed are avoided for a while (`core.fault_avoidance`), large bodies are compressed, and a topic that does not
+exist yet is sent to the brokers that would make it.
 Source: `DefaultMQProducerImpl`, `SelectMessageQueueByHash` of apache/rocketmq.
 """
 
@@ -16,10 +20,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from reference_impl.core.fault_avoidance import Faults
 from reference_impl.core.io import (
     Address,
     Answered,
@@ -46,6 +51,8 @@ from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.headers import (
+    DEFAULT_TOPIC,
+    PERM_INHERIT,
     PERM_WRITE,
     CheckTransactionHeader,
     EndTransactionHeader,
@@ -57,12 +64,14 @@ from reference_impl.protocol.headers import (
 from reference_impl.protocol.message import (
     PROPERTY_CHECKED,
     PROPERTY_DELAY,
+    PROPERTY_KEYS,
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_TRANSACTION_CHECK_TIMES,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_KEY,
+    SYS_COMPRESSED,
     SYS_PREPARED,
     BatchPart,
     StoredMessage,
@@ -72,6 +81,7 @@ from reference_impl.protocol.message import (
     parse_offset_message_id,
     unpack_properties,
 )
+from specs.errors import UsageError
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue
 
@@ -85,6 +95,8 @@ STATES = {
 }
 SELECTOR = "java-hash"
 """What `Producer.select` declares in the history: producers that say the same choose the same queue."""
+STOPPING = "stopping"
+"""Why a producer that is shutting down takes no message."""
 ROUTES = ("routes",)
 HEARTBEAT = ("heartbeat",)
 
@@ -104,7 +116,12 @@ OnEnd = Callable[[int, Command | None, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """Times in ms. retries: further tries of a message without a key. topics: whose routes are asked for at once."""
+    """Times in ms. retries: further tries of a message without a key. topics: whose routes are asked for at once.
+
+    avoid_faults: brokers that were slow or failed are left alone for a while. compress_over_bytes: bodies of that size
+    and more are compressed, None for none; level: zlib's. auto_create: a topic without a route is sent to the brokers
+    that make topics on demand, `new_topic_queues` queues each at most.
+    """
 
     client_id: str
     group: str
@@ -115,6 +132,11 @@ class ProducerConfig:
     request_timeout_ms: int = 3_000
     route_poll_ms: int = 30_000
     heartbeat_ms: int = 30_000
+    avoid_faults: bool = False
+    compress_over_bytes: int | None = None
+    compress_level: int = 5
+    auto_create: bool = False
+    new_topic_queues: int = 4
 
     @classmethod
     def from_plan(
@@ -169,6 +191,9 @@ class Sending:
     attempt: int = 0
     last_broker: str | None = None
     op: int = 0
+    packed: bytes | None = None  # the body, compressed
+    tried_ms: int = 0
+    doubt: bool = False  # a try ended without an answer
 
 
 class Producer:
@@ -190,6 +215,9 @@ class Producer:
         self._born_ms: int | None = None
         self._ids = 0
         self._turn = 0
+        self._name_server = 0  # the one that answered last
+        self._faults = Faults()
+        self._borrowed: set[str] = set()  # topics that do not exist yet
         self._beaten: set[Address] = set()
         self._leave_op = 0
         self._unregistering = 0
@@ -229,7 +257,7 @@ class Producer:
     def _on_timer(self, now_ms: int, input: TimerFired) -> None:
         if input.token == ROUTES:
             self._out.append(SetTimer(ROUTES, self.config.route_poll_ms))
-            for topic in sorted(self.routes.keys() | set(self.config.topics)):
+            for topic in sorted(self.routes.keys() | set(self.config.topics) | self._borrowed):
                 self._ask_route(now_ms, topic)
         elif input.token == HEARTBEAT:
             self._out.append(SetTimer(HEARTBEAT, self.config.heartbeat_ms))
@@ -298,23 +326,57 @@ class Producer:
     # ------------------------------------------------------------ routes and heartbeats
 
     def _ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
+        """Asks one name server after the other, beginning with the one that answered last."""
+        at = (self._name_server + tried) % len(self.config.name_servers)
+        self._ask_name_server(now_ms, topic, at, partial(self._route_answered, topic, tried))
+
+    def _ask_name_server(self, now_ms: int, topic: str, at: int, then: OnEnd) -> None:
+        def on_end(now_ms: int, answer: Command | None, reason: str) -> None:
+            if answer is not None:
+                self._name_server = at
+            then(now_ms, answer, reason)
+
         command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
-        on_end = partial(self._route_answered, topic, tried)
-        self._request(now_ms, self.config.name_servers[tried], command, self.config.request_timeout_ms, on_end)
+        self._request(now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end)
 
     def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
-        if answer is not None and answer.code == ResponseCode.SUCCESS:
+        if answer is None:
+            if tried + 1 < len(self.config.name_servers):
+                self._ask_route(now_ms, topic, tried + 1)
+                return
+        elif answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             if self.routes.get(topic) != route:
                 self._learn(now_ms, topic, route)
-        elif answer is None and tried + 1 < len(self.config.name_servers):
-            self._ask_route(now_ms, topic, tried + 1)
+        elif self.config.auto_create and topic in self._parked and answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            then = partial(self._template_answered, topic)
+            self._ask_name_server(now_ms, DEFAULT_TOPIC, self._name_server, then)
             return
+        self._unpark(now_ms, topic)
+
+    def _template_answered(self, topic: str, now_ms: int, answer: Command | None, reason: str) -> None:
+        """The brokers that make topics on demand, with as many queues as a new topic gets there at most."""
+        if answer is not None and answer.code == ResponseCode.SUCCESS:
+            route = TopicRoute.decode(answer.body)
+            makers = tuple(
+                replace(item, write_queues=min(item.write_queues, self.config.new_topic_queues))
+                for item in route.queues
+                if item.perm & PERM_INHERIT
+            )
+            self._borrowed.add(topic)
+            self._use(now_ms, topic, replace(route, queues=makers))
+        self._unpark(now_ms, topic)
+
+    def _unpark(self, now_ms: int, topic: str) -> None:
         for sending in self._parked.pop(topic, ()):
             self._try(now_ms, sending)
 
     def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         self.routes[topic] = route
+        self._borrowed.discard(topic)
+        self._use(now_ms, topic, route)
+
+    def _use(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         self.queues[topic] = self.queues_of(topic, route)
         self.views[topic] = " ".join([SELECTOR, *(f"{q.broker}/{q.queue_id}" for q in sorted(self.queues[topic]))])
         for broker in route.brokers:
@@ -341,7 +403,8 @@ class Producer:
     def _on_send(self, now_ms: int, message: SendMessage) -> None:
         sending = self._sending(message)
         if self.stopping:
-            self._out.append(SendDone(message.token, Outcome.REFUSED, message_id=sending.message_id))
+            refused = SendDone(message.token, Outcome.REFUSED, message_id=sending.message_id, reason=STOPPING)
+            self._out.append(refused)
             return
         self._open.add(sending)
         if message.topic in self.queues:
@@ -359,7 +422,11 @@ class Producer:
             message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
         properties = self._properties(message, message_id)
         more = tuple(self._sending(other) for other in message.more)
-        return Sending(message, message_id, properties, zlib.crc32(message.body), more)
+        sending = Sending(message, message_id, properties, zlib.crc32(message.body), more)
+        over = self.config.compress_over_bytes
+        if over is not None and len(message.body) >= over and not more:
+            sending.packed = zlib.compress(message.body, self.config.compress_level)
+        return sending
 
     def _properties(self, message: SendMessage, message_id: str) -> str:
         properties = {PROPERTY_UNIQ_KEY: message_id}
@@ -375,6 +442,10 @@ class Producer:
             properties[PROPERTY_TRANSACTION_PREPARED] = "true"
             properties[PROPERTY_PRODUCER_GROUP] = self.config.group
             properties[PROPERTY_CHECKED] = message.transaction.checked
+        if message.keys is not None:
+            properties[PROPERTY_KEYS] = message.keys
+        for name, value in message.properties.items():
+            properties.setdefault(name, value)
         return pack_properties(properties)
 
     def select(self, key: str, queues: Sequence[Queue]) -> Queue:
@@ -394,19 +465,21 @@ class Producer:
         message = sending.message
         queues = self.queues.get(message.topic)
         sending.attempt += 1
+        why_none = "no route"
         queue = None
-        if queues:
-            if message.sharding_key is not None:
-                queue = self.select(message.sharding_key, queues)
-            else:
-                queue = self.next_in_turn(queues, sending.last_broker)
+        try:
+            queue = self._queue_for(now_ms, sending, queues) if queues else None
+        except UsageError as error:  # a selector's
+            why_none = str(error)
+        sending.tried_ms = now_ms
         batch = (sending, *sending.more)
         rows = [self._row(part, queue, sending.attempt) for part in batch]
         places = [{**row, "value": place} for place, row in enumerate(rows)] if sending.more else ()
         sending.op = self._begin(Kind.SEND, rows[0], places)
         on_end = partial(self._sent, sending)
         if queue is None:
-            on_end(now_ms, None, "no route")
+            self._out.append(End(sending.op, Outcome.REFUSED, {"detail": self._why(sending, why_none)}))
+            self._done(now_ms, sending, Outcome.REFUSED, None, reason=why_none)
             return
         sending.last_broker = queue.broker
         header = SendHeader(
@@ -417,18 +490,37 @@ class Producer:
             properties=None if sending.more else sending.properties,
             reconsume_times=0,
             batch=bool(sending.more),
-            sys_flag=0 if message.transaction is None else SYS_PREPARED,
+            sys_flag=(0 if message.transaction is None else SYS_PREPARED)
+            | (0 if sending.packed is None else SYS_COMPRESSED),
         )
         if sending.more:
             parts = [BatchPart(part.message.body, unpack_properties(part.properties)) for part in batch]
             command = Command(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
         else:
-            command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), message.body)
-        self._request(now_ms, self.addresses.get(queue.broker), command, self.config.send_timeout_ms, on_end)
+            body = message.body if sending.packed is None else sending.packed
+            command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
+        address = self.addresses.get(queue.broker)
+        if message.oneway and address is not None:
+            self._out.append(Oneway(address, replace(command, flag=FLAG_ONEWAY)))
+            self._out.append(End(sending.op, Outcome.SENT, {}))
+            self._done(now_ms, sending, Outcome.SENT, None, queue.queue_id)
+        else:
+            self._request(now_ms, address, command, self.config.send_timeout_ms, on_end)
+
+    def _queue_for(self, now_ms: int, sending: Sending, queues: Sequence[Queue]) -> Queue:
+        message = sending.message
+        if message.selector is not None:
+            return message.selector(message.sharding_key, queues)
+        if message.sharding_key is not None:
+            return self.select(message.sharding_key, queues)
+        if self.config.avoid_faults:
+            well = [queue for queue in queues if self._faults.is_available(now_ms, queue.broker)]
+            return self.next_in_turn(well or queues, sending.last_broker)
+        return self.next_in_turn(queues, sending.last_broker)
 
     def _row(self, sending: Sending, queue: Queue | None, attempt: int) -> dict[str, Any]:
         message = sending.message
-        by_key = queue is not None and message.sharding_key is not None
+        by_key = queue is not None and message.sharding_key is not None and message.selector is None
         return {
             "client_id": self.config.client_id,
             "topic": message.topic,
@@ -448,6 +540,7 @@ class Producer:
     def _sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code in STORED:
             stored = SendResponse.from_ext(answer.ext)
+            self._watch(now_ms, sending, well=True)
             where: dict[str, Any] = {"code": answer.code, "queue_id": stored.queue_id}
             is_half = sending.message.transaction is not None
             # A half message has no place in its queue yet.
@@ -458,10 +551,12 @@ class Producer:
                 self._out.append(End(sending.op, Outcome.OK, {**where, **first}))
             if is_half:
                 self._half_stored(sending, stored, parse_offset_message_id(stored.msg_id)[1])
-            self._done(now_ms, sending, Outcome.OK, answer.code, stored.queue_id, stored.queue_offset)
+            place = (stored.queue_id, stored.queue_offset, stored.msg_id)
+            self._done(now_ms, sending, Outcome.OK, answer.code, *place)
             return
+        self._watch(now_ms, sending, well=False)
         if answer is None:
-            outcome = Outcome.REFUSED if reason in ("unreachable", "no route") else Outcome.UNKNOWN
+            outcome = Outcome.REFUSED if reason == "unreachable" else Outcome.UNKNOWN
             self._out.append(End(sending.op, outcome, {"detail": self._why(sending, reason)}))
             again = reason in RETRIED_FAILURES
         else:
@@ -469,10 +564,18 @@ class Producer:
             why = self._why(sending, answer.remark)
             self._out.append(End(sending.op, outcome, {"code": answer.code, "detail": why}))
             again = answer.code in RETRIED_CODES
+        sending.doubt = sending.doubt or outcome is Outcome.UNKNOWN
         if again and sending.attempt < self.tries(sending.message):
             self._try(now_ms, sending)
+        elif answer is None:
+            self._done(now_ms, sending, outcome, None, reason=reason)
         else:
-            self._done(now_ms, sending, outcome, None if answer is None else answer.code)
+            self._done(now_ms, sending, outcome, answer.code, reason=answer.remark)
+
+    def _watch(self, now_ms: int, sending: Sending, *, well: bool) -> None:
+        """How long the broker took, or that it failed."""
+        if self.config.avoid_faults and sending.last_broker is not None:
+            self._faults.saw(now_ms, sending.last_broker, None if not well else now_ms - sending.tried_ms)
 
     # ------------------------------------------------------------ transactions
 
@@ -538,8 +641,9 @@ class Producer:
         return reason if sending.message.transaction is None else f"{HALF}, {reason}"
 
     def tries(self, message: SendMessage) -> int:
-        """How often a message may be sent: with a key only once, else a second copy could overtake."""
-        return 1 if message.sharding_key is not None else 1 + self.config.retries
+        """How often a message may be sent: with a queue of its own only once, else a second copy could overtake."""
+        once = message.sharding_key is not None or message.selector is not None or message.oneway
+        return 1 if once else 1 + self.config.retries
 
     def _done(
         self,
@@ -549,8 +653,22 @@ class Producer:
         code: int | None,
         queue_id: int | None = None,
         queue_offset: int | None = None,
+        offset_id: str | None = None,
+        reason: str | None = None,
     ) -> None:
         self._open.remove(sending)
-        token = sending.message.token
-        self._out.append(SendDone(token, outcome, code, queue_id, queue_offset, sending.message_id))
+        self._out.append(
+            SendDone(
+                sending.message.token,
+                outcome,
+                code,
+                queue_id,
+                queue_offset,
+                sending.message_id,
+                sending.last_broker,
+                offset_id,
+                reason,
+                sending.doubt and outcome is not Outcome.OK,
+            )
+        )
         self._check_leaving(now_ms)

@@ -21,8 +21,10 @@ class Mutated(Producer):
         super().__init__(config)
         self._later: dict[object, Sending] = {}
 
-    def _done(self, now_ms: int, sending: Sending, outcome: Outcome, code: int | None, *place: Any) -> None:
-        super()._done(now_ms, sending, outcome, code, *place)
+    def _done(
+        self, now_ms: int, sending: Sending, outcome: Outcome, code: int | None, *place: Any, **more: Any
+    ) -> None:
+        super()._done(now_ms, sending, outcome, code, *place, **more)
         if outcome is Outcome.REFUSED and code in RETRIED_CODES and sending.attempt == 1 and not self.stopping:
             token = ("later", sending.message_id)
             self._later[token] = sending

@@ -360,6 +360,11 @@ def _decode_one(data: bytes, start: int, end: int, inflate: bool) -> tuple[Store
     )
 
 
+def plain_body(body: bytes, sys_flag: int) -> bytes:
+    """The body as its producer gave it. ProtocolError for a compression that is broken, or that we don't know."""
+    return _inflate(body, sys_flag) if sys_flag & SYS_COMPRESSED else body
+
+
 def _inflate(body: bytes, sys_flag: int) -> bytes:
     if sys_flag & SYS_COMPRESSION_TYPE not in _ZLIB_TYPES:
         kind = (sys_flag & SYS_COMPRESSION_TYPE) >> 8

@@ -76,17 +76,24 @@ class ClientNode(Body):
         """Tell the core `Start`. To be called in a running event loop, as everything here."""
         self.post(io.Start())
 
-    async def send(self, message: io.SendMessage) -> io.SendDone:
-        """Send one message; returns when the core says how it ended. The token must be new."""
+    def submit(self, message: io.SendMessage) -> asyncio.Future[io.SendDone]:
+        """Send one message now; the future says how it ended. The token must be new.
+
+        What is submitted first is handed to the core first, so messages of one queue go out in the order of the calls.
+        """
         if message.token in self._sends:
             raise BodyFailed(f"The token {message.token!r} names a send that is still open.")
+        if self._ended:
+            raise BodyFailed("The node has ended; it sends nothing any more.")
         done: asyncio.Future[io.SendDone] = asyncio.get_running_loop().create_future()
         self._sends[message.token] = done
+        done.add_done_callback(lambda _: self._sends.pop(message.token, None))
         self.post(message)
-        try:
-            return await done
-        finally:
-            self._sends.pop(message.token, None)
+        return done
+
+    async def send(self, message: io.SendMessage) -> io.SendDone:
+        """As `submit`, and returns when the core says how it ended."""
+        return await self.submit(message)
 
     async def shutdown(self, timeout_s: float = 30.0) -> bool:
         """Stop in good order; True when the core said `Stopped` within the time. Raises BodyFailed (`check`)."""
@@ -109,7 +116,7 @@ class ClientNode(Body):
             task.cancel()
         if self._running:
             await asyncio.wait(set(self._running), timeout=1.0)
-        for done in self._sends.values():
+        for done in list(self._sends.values()):
             if not done.done():
                 done.set_exception(BodyFailed("The node ended before the send did."))
 

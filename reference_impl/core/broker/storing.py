@@ -25,6 +25,7 @@ from reference_impl.protocol.message import (
     StoredMessage,
     ip_port,
     parse_offset_message_id,
+    plain_body,
 )
 from specs.vocabulary import Kind, Level, Outcome
 
@@ -84,11 +85,18 @@ class Storing:
                     "key_seq": int(number) if number.isdecimal() else None,
                     "reconsume_times": stored.reconsume_times,
                     "delay_level": int(level) if level else None,
-                    "body_hash": zlib.crc32(stored.body),
+                    "body_hash": zlib.crc32(self.body_of(stored)),
                     "tags": stored.tags,
                 },
             )
         )
+
+    def body_of(self, stored: StoredMessage) -> bytes:
+        """As its producer gave it and listeners see it; what can't be decompressed, as it is."""
+        try:
+            return plain_body(stored.body, stored.sys_flag)
+        except ProtocolError:
+            return stored.body
 
     def delay_level(self, draft: Draft) -> int:
         """The level asked for, at most the highest there is; 0 or less for none."""

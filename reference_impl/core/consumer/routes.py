@@ -10,12 +10,14 @@ Source: `MQClientInstance` of apache/rocketmq.
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 from reference_impl.core.consumer.base import Core
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.io import Address
 from reference_impl.protocol.bodies import (
     CLUSTERING,
+    CONSUME_PASSIVELY,
     FROM_FIRST,
     FROM_LAST,
     FROM_TIMESTAMP,
@@ -46,7 +48,14 @@ def readable_queues(topic: str, route: TopicRoute) -> list[Queue]:
 
 
 class Routes(Core):
-    """Routes of the subscribed topics, addresses of their brokers, heartbeats."""
+    """Routes of the subscribed topics, addresses of their brokers, heartbeats.
+
+    consume_type: what a heartbeat says about the way messages are asked for. has_retry_topic: the group's own retry
+    topic belongs to the subscription, where its members share the queues.
+    """
+
+    consume_type: ClassVar[str] = CONSUME_PASSIVELY
+    has_retry_topic: ClassVar[bool] = True
 
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
@@ -56,6 +65,7 @@ class Routes(Core):
         self._heartbeat_body = b""
         self._open_questions = 0
         self._is_ready = False
+        self._name_server = 0  # the one that answered last
         self._timers["routes"] = self._routes_tick
         self._timers["heartbeat"] = self._heartbeat_tick
 
@@ -66,10 +76,11 @@ class Routes(Core):
         """
         for topic, expression in self.config.topics.items():
             self.subscriptions[topic] = Subscription.of(topic, expression, now_ms)
-        if self.config.message_model == CLUSTERING:
+        if self.has_retry_topic and self.config.message_model == CLUSTERING:
             self.subscriptions.setdefault(self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms))
         consumer = ConsumerData(
             self.config.group,
+            self.consume_type,
             message_model=self.config.message_model,
             consume_from=CONSUME_FROM[self.config.consume_from],
             subscriptions=tuple(self.subscriptions[topic] for topic in sorted(self.subscriptions)),
@@ -85,12 +96,17 @@ class Routes(Core):
             self.ask_route(now_ms, topic)
 
     def ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
-        """Asks the name servers in turn, beginning with the first."""
+        """Asks the name servers in turn, beginning with the one that answered last."""
         self._open_questions += 1
         command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
-        address = self.config.name_servers[tried]
-        on_end = partial(self._route_answered, topic, tried)
-        self.request(now_ms, address, command, self.config.request_timeout_ms, on_end)
+        at = (self._name_server + tried) % len(self.config.name_servers)
+
+        def on_end(now_ms: int, answer: Command | None, reason: str) -> None:
+            if answer is not None:
+                self._name_server = at
+            self._route_answered(topic, tried, now_ms, answer, reason)
+
+        self.request(now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end)
 
     def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:

@@ -144,7 +144,7 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
     assert header.property_map == {"UNIQ_KEY": "m1", "__SHARDINGKEY": "k", "TAGS": "a", "KEY_SEQ": "3"}
     effects = bench.stored(queue_id=1, offset=9)
     assert bench.ended() == [(Outcome.OK, {"code": 0, "queue_id": 1, "queue_offset": 9})]
-    assert effects[-1] == SendDone(1, Outcome.OK, 0, 1, 9, "m1")
+    assert effects[-1] == SendDone(1, Outcome.OK, 0, 1, 9, "m1", "b1", "0" * 32)
 
 
 def test_a_delayed_message_asks_for_its_level(bench: Bench) -> None:
@@ -220,7 +220,7 @@ def test_without_a_key_a_failure_is_tried_elsewhere_twice(bench: Bench) -> None:
         ("b0", 3, "m"),
     ]
     assert [outcome for outcome, _ in bench.ended()] == [Outcome.UNKNOWN, Outcome.REFUSED, Outcome.REFUSED]
-    assert bench.done == [SendDone(1, Outcome.REFUSED, message_id="m")]
+    assert bench.done == [SendDone(1, Outcome.REFUSED, None, None, None, "m", "b0", None, "unreachable", True)]
 
 
 @pytest.mark.parametrize("reason", ["closed", "unreachable", "timeout"])

@@ -1,0 +1,36 @@
+"""The pull consumer: its caller asks for batches, one after the other, and says when each is finished.
+
+The members of a group share the queues as push consumers do, and what comes is fetched ahead; but nothing is called
+until the caller asks. A batch that is not finished is given again. There is no lease, no retry topic and no dead
+letter: what to do with a message that can't be processed is for the caller to decide.
+Within one queue batches come in order, one at a time, as long as no rebalance moves the queue.
+Source: `DefaultLitePullConsumerImpl` of apache/rocketmq.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from reference_impl.core.consumer.side_by_side import SideBySide, Work
+from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
+from reference_impl.core.io import ListenerReturned
+from reference_impl.protocol.bodies import CONSUME_ACTIVELY
+from reference_impl.protocol.message import StoredMessage
+
+
+class PullConsumer(SideBySide):
+    """One client of one group; its "listener" is the caller who asks. Made for `threads=1`."""
+
+    consume_type: ClassVar[str] = CONSUME_ACTIVELY
+    has_retry_topic: ClassVar[bool] = False
+
+    def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
+        size = self.config.batch
+        self.waiting.extend(Work(pq, messages[at : at + size]) for at in range(0, len(messages), size))
+
+    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+        for message in batch:
+            self.count_retry(pq, message)
+        self.waiting.appendleft(Work(pq, batch))
+        self.over(now_ms, pq)
