@@ -8,7 +8,7 @@ each moment the model says what should have been done. Virtual time, no cluster,
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,7 @@ from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import OffsetResponse, PullResponse, SendHeader, SendResponse
 from reference_impl.protocol.message import (
     PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_SHARDING_KEY,
     StoredMessage,
     decode_all,
     encode,
@@ -86,8 +87,10 @@ _TO_NAMES = {
     "end": RequestCode.GET_MAX_OFFSET,
     "time": RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
     "members": RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    "back": RequestCode.CONSUMER_SEND_MSG_BACK,
 }
-SCRIPTED = tuple(_TO_NAMES)
+SCRIPTED = tuple(name for name in _TO_NAMES if name != "back")
+"""What an orderly consumer asks for; it sends nothing back."""
 _ABOUT_A_QUEUE = frozenset(
     {
         RequestCode.QUERY_CONSUMER_OFFSET,
@@ -124,7 +127,7 @@ class ConsumerBench(Bench):
         self._parked: list[tuple[Request, Queue, int]] = []
         self._due: list[tuple[int, int, Hashable, Callable[[], None]]] = []
         self._asked: dict[Hashable, dict[Queue, OrderlyLane | None]] = {}  # whose lanes a request was for
-        self._tries: dict[int, int] = {}  # of the dead letter that is being sent, by the lane's identity
+        self._tries: dict[tuple[int, int], int] = {}  # of dead letters being sent, by the lane's identity and offset
         self._letters: dict[Hashable, tuple[OrderlyLane, int]] = {}
         self.view: list[str] = []
         self._timers: dict[Hashable, int] = {}
@@ -166,15 +169,22 @@ class ConsumerBench(Bench):
         """An offset that somebody stored before."""
         self.stored[Queue(topic, BROKER, queue_id)] = value
 
-    def append(self, queue_id: int, count: int, carried: int = 0, topic: str = TOPIC) -> None:
-        """Messages come to a queue; parked pulls wake. carried: retries that they bring along."""
+    def append(
+        self, queue_id: int, count: int, carried: int = 0, topic: str = TOPIC, keys: Sequence[str] = ()
+    ) -> None:
+        """Messages come to a queue; parked pulls wake. carried: retries that they bring along.
+
+        keys: their sharding keys, in turn; an empty one, or none at all, for no key.
+        """
         if queue_id >= self.queues.get(topic, 0):
             return
         queue = Queue(topic, BROKER, queue_id)
         log = self.logs.setdefault(queue, [])
-        for _ in range(count):
+        for number in range(count):
             offset = self._end(queue)
             named = {"UNIQ_KEY": f"{topic} {queue_id} {offset}"}
+            if keys and keys[number % len(keys)]:
+                named[PROPERTY_SHARDING_KEY] = keys[number % len(keys)]
             stamp = {"store_ms": self.now_ms, "reconsume_times": carried}
             log.append(StoredMessage(topic, queue_id, offset, 100 * offset, b"body", named, **stamp))  # type: ignore[arg-type]
         woken = [each for each in self._parked if each[1] == queue]
@@ -509,7 +519,7 @@ class ConsumerBench(Bench):
             lane, offset = self._given_up(header)
             self._check(lane.gives_up(offset, header.reconsume_times or 0))
             self._letters[request.token] = (lane, offset)
-            self._tries[id(lane)] = self._tries.get(id(lane), 0) + 1
+            self._tries[id(lane), offset] = self._tries.get((id(lane), offset), 0) + 1
             if header.topic != RETRY or (header.max_reconsume_times or 0) != self.config.limit:
                 self._check(f"{offset} is given up to {header.topic} with the limit {header.max_reconsume_times}")
 
@@ -568,9 +578,9 @@ class ConsumerBench(Bench):
     def _sent(self, token: Hashable, code: int | None) -> None:
         """A refusal is tried again, up to three times in all; silence is not."""
         lane, offset = self._letters.pop(token)
-        if code is not None and code != 0 and self._tries[id(lane)] <= self.config.dead_letter_retries:
+        if code is not None and code != 0 and self._tries[id(lane), offset] <= self.config.dead_letter_retries:
             return
-        self._tries[id(lane)] = 0
+        self._tries[id(lane), offset] = 0
         lane.gave_up(offset, code == 0, self.now_ms)
 
     def _given_up(self, header: SendHeader) -> tuple[OrderlyLane, int]:

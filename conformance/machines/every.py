@@ -15,6 +15,7 @@ from conformance.machines.offset_table import OffsetTableMachine
 from conformance.machines.orderly_consumer import OrderlyConsumerMachine
 from conformance.machines.process_queue import ProcessQueueMachine
 from conformance.machines.programs import Program, ProgramMachine, repeat
+from conformance.machines.side_by_side_consumer import SideBySideConsumerMachine
 from conformance.machines.start_matrix import StartMatrixMachine
 from conformance.reports.schemas import PROGRAM_SCHEMA
 from reference_impl.mutants import load
@@ -29,6 +30,7 @@ MACHINES: Mapping[str, type[ProgramMachine]] = {
         MembershipMachine,
         OrderlyConsumerMachine,
         StartMatrixMachine,
+        SideBySideConsumerMachine,
         ProcessQueueMachine,
         AllocationMachine,
     )
