@@ -821,6 +821,56 @@ def suspended_for_ever(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
 
 
+def held_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """No call of a lane follows one that went well until the bound is over, and another lane was busy all the time."""
+    config = trace.info.config
+    slack_us = config.schedule_slack_ms * MS
+    for rows in trace.works:
+        for before, after in itertools.pairwise(row for row in rows if row.kind is Kind.DELIVER):
+            went_well = before.outcome is Outcome.SUCCESS and before.ended_us is not None and not before.reconsume_times
+            if not went_well or after.queue_offset != (before.queue_offset or 0) + 1:
+                continue
+            other = _call_of_another_lane(trace, before)
+            pull = _fetched(rows, before, after.queue_offset)
+            if other is None or other.ended_us is None or pull is None:
+                continue
+            until_us = max(before.ended_us or 0, other.started_us) + slack_us
+            lock = _grant(trace, before, before.ended_us or 0, until_us)
+            late = next((row for row in trace.rows if row.ended_us is not None and row.started_us > until_us), None)
+            if lock is not None and late is not None and late.seq_begin < _until_drop(rows):
+                gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin]
+                yield lambda g=gone, o=other, a=after, e=late: _held_back(trace, g, o, a, e)  # type: ignore[misc]
+
+
+def _call_of_another_lane(trace: Trace, row: Row) -> Row | None:
+    """The last one of its client that ended before the row did, and may have been suspended."""
+    found = [
+        other
+        for other in trace.of(Kind.DELIVER)
+        if other.client_id == row.client_id and other.group == row.group and other.lane != row.lane
+        if other.seq_end is not None and other.seq_end < (row.seq_end or 0) and not other.reconsume_times
+    ]
+    return found[-1] if found and found[-1].started_us > row.started_us - MS * 500 else None
+
+
+def _fetched(rows: Iterable[Row], before: Row, offset: int | None) -> Row | None:
+    """A pull that fetched the message, and the one before it."""
+    for row in rows:
+        held = row.kind is Kind.PULL and row.outcome is Outcome.OK and row.seq_end is not None
+        if held and (row.seq_end or 0) < before.seq_begin and (row.queue_offset or 0) < (offset or 0) < (row.value or 0):
+            return row
+    return None
+
+
+def _held_back(trace: Trace, gone: Sequence[int], other: Row, after: Row, late: Row) -> Planted:
+    again = trace.another(after, late, 1)
+    rested = other._replace(outcome=Outcome.SUSPEND, suspend_ms=30_000)
+    left = set(gone)
+    rows = [rested if row is other else row for row in trace.rows if row.seq_begin not in left]
+    about = (other.seq_begin, again.seq_begin)
+    return Planted(sorted([*rows, again], key=lambda row: row.seq_begin), tuple(sorted(about)))
+
+
 def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """No call follows a dead letter for longer than the bound, though (as is said now) the messages were there."""
     works = {(rows[0].lane, rows[0].incarnation): rows for rows in trace.works}
@@ -1651,6 +1701,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),
     Mutant("start-before-suspended", "RTY-4", "a call starts before the suspended message", start_before_suspended),
     Mutant("given-up-too-soon", "RTY-5", "a message is given up one delivery too soon", given_up_too_soon),
+    Mutant("held-back", "RTY-6", "a lane waits while another one rests", held_back, generated=False),
     Mutant("throw-as-success", "RTY-7", "the lane goes on after a throw", throw_taken_for_success),
     Mutant("no-limit", "RTY-8", "the run had no limit", given_up_without_limit, config={"max_reconsume_times": -1}),
     Mutant("rollback-counted", "RTY-9", "a replayed message was counted", rollback_counted, by_hand=True),

@@ -406,6 +406,27 @@ class ClusterMachine(RuleBasedStateMachine):
         self.do("send", client=PRODUCERS[1], topic=TOPIC, count=3, batch=True)
         self.wait(gap_ms)
 
+    @precondition(lambda self: self.sent < MESSAGES_MAX and self.config.threads > 1)
+    @rule(
+        number=st.integers(0, 3),
+        rest_ms=st.sampled_from((3_000, 2_000, 30_000)),
+        rounds=st.integers(1, 2),
+        gap_ms=st.sampled_from((100, 400, 20)),
+    )
+    def let_one_rest(self, number: int, rest_ms: int, rounds: int, gap_ms: int) -> None:
+        """A message of one key is suspended for long, and meanwhile there are some of the other keys."""
+        key = self.pick(KEYS, number)
+        self.sent += 1
+        self.decide(self.world.message_number + 1, "suspend", rest_ms, 1)
+        self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=1)
+        for _ in range(rounds):
+            self.wait(gap_ms)
+            for other in KEYS:
+                if other != key:
+                    self.sent += 1
+                    self.do("send", client=PRODUCERS[1], topic=TOPIC, key=other, count=1)
+        self.wait(gap_ms)
+
     def load(self, keys: int, count: int, effort: str, trouble: str = "none") -> None:
         """A burst for each of the first keys. effort: how long the listener takes for each message.
 

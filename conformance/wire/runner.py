@@ -36,6 +36,7 @@ OUT_OF_REACH: Mapping[str, str] = {
     "ORD-6": "two producers of one key are no part of a run on the wire",
     "LSE-5": "nobody dies at work in a run on the wire; a chaos scenario kills",
     "RTY-2": "a run on the wire has fewer threads than its bound takes for granted",
+    "RTY-6": "a run on the wire has fewer threads than its bound takes for granted",
     "RTY-7": "no listener throws in a run on the wire",
     "RTY-9": "no listener rolls back in a run on the wire",
     "RTY-11": "lanes hardly change hands between two tries in a run on the wire",

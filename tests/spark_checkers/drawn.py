@@ -84,6 +84,7 @@ _FOCUS = {
         "handover",
     ),
     "handovers": ("handover", "handover", "run", "commit", "add", "rare"),
+    "lanes": ("pull",) * 4 + ("lock",) * 3 + ("next",) * 4 + ("again", "add", "unlock", "run", "rare"),
     "retries": ("call", "again", "again", "again", "next", "dead", "dead", "add", "run"),
 }
 _SIDE_BY_SIDE = (
@@ -221,7 +222,9 @@ class _History:
                 )
                 self.dead.append((group, f"m{queue}-{offset}"))
             case "pull":
-                self._add(Kind.PULL, {**me, "outcome": Outcome.OK, "value": self.next.get(place, 0) + 2})
+                at = self.next.get(place, 0)
+                asked = max(0, at - self._pick((0, 0, 0, 1, 2)))
+                self._add(Kind.PULL, {**me, "outcome": Outcome.OK, "queue_offset": asked, "value": at + 2})
             case "send":
                 self._send(queue)
             case "back":

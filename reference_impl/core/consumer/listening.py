@@ -204,8 +204,12 @@ class Listening(DeadLetters):
             self._turn(now_ms, pq)
         else:
             self._leave_thread()
-            self.set_timer(("resubmit", pq.serial), pause_ms)
+            self.rest(now_ms, pq, pause_ms)
         self.use_threads(now_ms)
+
+    def rest(self, now_ms: int, pq: ProcessQueue, pause_ms: int) -> None:
+        """The lane waits for its time, and no thread waits with it."""
+        self.set_timer(("resubmit", pq.serial), pause_ms)
 
     def put_back(self, pq: ProcessQueue, batch: list[StoredMessage], back: Back) -> None:
         if back is Back.BATCH:

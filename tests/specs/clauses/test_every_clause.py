@@ -19,7 +19,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     # lease
     "LSE": (1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16),
     # suspend and retry
-    "RTY": (1, 2, 3, 4, 5, 7, 8, 9, 10, 11),
+    "RTY": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
     # dead letters
     "DLQ": (1, 2, 3, 4, 5, 6, 7, 8, 9),
     # commit

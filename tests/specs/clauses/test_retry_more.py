@@ -47,6 +47,33 @@ REFUTED = {
         """,
         [(1, 2)],
     ),
+    "RTY-6: the next message of a busy lane waits while another lane is at work, and the lease is renewed": (
+        "RTY-6",
+        """
+        config client_lease_ms=1500
+        0ms              alice  adds      LANE                 value=0
+        1ms..2ms         alice  locks     LANE                 ok
+        3ms..4ms         alice  pulls     LANE                 offset=0 value=32
+        5ms..800ms       alice  delivers  LANE                 offset=0 success
+        6ms..4000ms      alice  delivers  billing/orders/b0/4  offset=7 success
+        1001ms..1002ms   alice  locks     LANE                 ok
+        1801ms..1802ms   alice  delivers  LANE                 offset=1 success
+        """,
+        [(1, 2, 3, 4, 5, 6, 7)],
+    ),
+    "RTY-6: a lane that was idle waits for one that runs": (
+        "RTY-6",
+        """
+        0ms              alice  adds      LANE                 value=0
+        1ms..2ms         alice  locks     LANE                 ok
+        3ms..4ms         alice  pulls     LANE                 offset=0 value=1
+        5ms..6ms         alice  delivers  LANE                 offset=0 success
+        10ms..9000ms     alice  delivers  billing/orders/b0/4  offset=7 success
+        100ms..101ms     alice  pulls     LANE                 offset=1 value=2
+        1102ms..1103ms   alice  delivers  LANE                 offset=1 success
+        """,
+        [(1, 2, 5, 6, 7)],
+    ),
     "RTY-7: a null comes again too soon": (
         "RTY-7",
         """
@@ -225,6 +252,183 @@ EXCUSED = {
         10ms..20ms      alice  delivers  LANE  offset=17 id=m17 suspend=100 suspend
         50ms..6000ms    alice  leaves    billing
         5001ms          alice  drops     LANE
+        """,
+    ),
+    "RTY-6: the client was paused": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms..60ms      alice  pauses    -
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the lease was refused in between": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms..60ms      alice  locks     LANE                 refused
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the lease was given back in between": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms..60ms      alice  unlocks   LANE                 ok
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the client died and came again": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms            alice  crashes   -
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the client shuts down": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms..3000ms    alice  leaves    billing
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: an operator moved an offset": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        50ms            ops    resets    LANE                 value=0
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the message had been delivered before": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        7ms..8ms        alice  delivers  LANE                 offset=0 success
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the lane rests itself": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        7ms..8ms        alice  delivers  LANE                 offset=0 suspend=2000 suspend
+        1100ms..1101ms  alice  delivers  LANE                 offset=1 success
+        """,
+    ),
+    "RTY-6: to the millisecond": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        1006ms..1007ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the other one rests for no longer than the bound": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=1001 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: another message than the first one fetched": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        1100ms..1101ms  alice  delivers  LANE                 offset=1 success
+        """,
+    ),
+    "RTY-6: another client rests": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        bob    delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: the lease ran out": (
+        "RTY-6",
+        """
+        config client_lease_ms=1000
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32
+        1002ms..1003ms  alice  locks     LANE                 ok
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 success
+        """,
+    ),
+    "RTY-6: a call of an earlier life may still keep the lane": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms             alice  adds      LANE                 value=0 inc=2
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        5ms..6ms        alice  pulls     LANE                 offset=0 value=32 inc=2
+        1100ms..1101ms  alice  delivers  LANE                 offset=0 inc=2 success
+        """,
+    ),
+    "RTY-6: without a lease when its last call ended, the lane asks for one and waits": (
+        "RTY-6",
+        """
+        config client_lease_ms=1200
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  pulls     LANE                 offset=0 value=1
+        5ms..1300ms     alice  delivers  LANE                 offset=0 success
+        1301ms..1302ms  alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        1400ms..1401ms  alice  locks     LANE                 ok
+        1402ms..1403ms  alice  pulls     LANE                 offset=1 value=2
+        2410ms..2411ms  alice  delivers  LANE                 offset=1 success
+        """,
+    ),
+    "RTY-6: fetched while the last call ran": (
+        "RTY-6",
+        """
+        0ms             alice  adds      LANE                 value=0
+        1ms..2ms        alice  locks     LANE                 ok
+        3ms..4ms        alice  pulls     LANE                 offset=0 value=1
+        5ms..30ms       alice  delivers  LANE                 offset=0 success
+        6ms..7ms        alice  delivers  billing/orders/b0/4  offset=7 suspend=9000 suspend
+        8ms..9ms        alice  pulls     LANE                 offset=1 value=2
+        1400ms..1401ms  alice  delivers  LANE                 offset=1 success
         """,
     ),
     "DLQ-9: the lease had run out": (

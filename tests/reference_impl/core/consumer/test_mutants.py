@@ -193,6 +193,13 @@ def call_after_the_cap(make: Make) -> object:
     return b.offsets
 
 
+def calls_of_a_lane_beside_a_suspended_one(make: Make) -> object:
+    b = with_messages(make, queues=2)
+    b.returns(Outcome.SUSPEND, suspend_ms=5_000)
+    b.append(1, queue_id=1)
+    return [call.lane.queue.queue_id for call in b.calls]
+
+
 def order_of_the_shutdown(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -539,6 +546,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "commit-covers-running-call": (commits_during_a_call, [], [1]),
     "commit-though-suspended": (commits_while_suspended, [], [1]),
     "turn-never-ends": (call_after_the_cap, [], [1]),
+    "suspension-stops-all-lanes": (calls_of_a_lane_beside_a_suspended_one, [1], []),
     "lane-stands-still": (call_of_a_lane_that_was_idle, [1], []),
     "rebalance-dies-of-an-error": (drops_after_nobody_named_the_members, 1, 0),
     "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),

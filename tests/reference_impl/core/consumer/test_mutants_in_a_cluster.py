@@ -227,6 +227,15 @@ def two_lanes_and_one_thread() -> Plan:
     return with_config(plan, {"threads": 1, "continuous_ms": 500})
 
 
+def one_lane_that_rests() -> Plan:
+    """Of two lanes one is suspended for longer than the bound, while messages of the other one come."""
+    sends = [send(1_000 + 100 * n, 1, f"k{n % 6}") for n in range(60)]
+    plan = alone(*sends, duration_ms=2)
+    resting = ListenerRule(Outcome.SUSPEND, 5_000, number=1, delivery_max=1)
+    plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)))
+    return with_config(replace(plan, listener=(*plan.listener, resting)), {"threads": 20})
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -273,6 +282,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "loop-without-guard": cut_off,
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
+    "suspension-stops-all-lanes": one_lane_that_rests,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
