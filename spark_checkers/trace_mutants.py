@@ -856,8 +856,9 @@ def _call_of_another_lane(trace: Trace, row: Row) -> Row | None:
 def _fetched(rows: Iterable[Row], before: Row, offset: int | None) -> Row | None:
     """A pull that fetched the message, and the one before it."""
     for row in rows:
-        held = row.kind is Kind.PULL and row.outcome is Outcome.OK and row.seq_end is not None
-        if held and (row.seq_end or 0) < before.seq_begin and (row.queue_offset or 0) < (offset or 0) < (row.value or 0):
+        ended = row.kind is Kind.PULL and row.outcome is Outcome.OK and row.seq_end is not None
+        holds = (row.queue_offset or 0) < (offset or 0) < (row.value or 0)
+        if ended and holds and (row.seq_end or 0) < before.seq_begin:
             return row
     return None
 

@@ -182,7 +182,8 @@ class GroupJudge(Judge):
                 return NOTHING
         else:
             goes_on = before.outcome in (Outcome.SUCCESS, Outcome.COMMIT) and ended_before(before, row)
-            if not goes_on or before.ended_us is None or life.lease is None:
+            ended_us = before.ended_us
+            if not goes_on or ended_us is None or life.lease is None:
                 return NOTHING
             if pull.queue_offset == offset:
                 if (pull.seq_end or 0) < (before.seq_end or 0):
@@ -191,7 +192,7 @@ class GroupJudge(Judge):
             elif before.queue_offset != offset - 1:
                 return NOTHING
             else:
-                ready_us, lease = max(ready_us, before.ended_us), life.lease
+                ready_us, lease = max(ready_us, ended_us), life.lease
         if lease is None:
             return NOTHING
         return self._judged(HeldBack(life.add, lease.lock, lease.renewal, pull, before, row, row, ready_us))
@@ -266,8 +267,9 @@ class GroupJudge(Judge):
                 lease = self._lease(lane)
                 is_fresh = lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
                 life.lease = lease if is_fresh else None
-        elif row.kind is Kind.PULL and row.outcome is Outcome.OK and life is not None:
-            if (row.value or 0) > max(row.queue_offset, life.highest + 1):
+        elif life is not None and row.outcome is Outcome.OK:
+            is_new = (row.value or 0) > max(row.queue_offset, life.highest + 1)
+            if row.kind is Kind.PULL and is_new:
                 life.pulls.append((row, self._lease(lane)))
         return NOTHING
 
