@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,7 @@ from reference_impl.core.broker import BrokerConfig
 from reference_impl.core.broker.config import DELAY_LEVELS
 from reference_impl.shell.cluster import LocalCluster
 from reference_impl.shell.errors import split_address
+from reference_impl.storage import DiskStore, FlushMode, StoreOptions
 from specs.errors import UsageError
 
 PARENT_LOOK_S = 0.5
@@ -32,6 +34,14 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 @click.option("--channel-expiry-ms", default=120_000, show_default=True, type=click.IntRange(1))
 @click.option("--persist-ms", default=5_000, show_default=True, type=click.IntRange(1))
 @click.option("--delay-levels", default=DELAY_LEVELS, help="One duration for each level, as '1s 5s'.")
+@click.option(
+    "--store", "store_dir", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep messages there."
+)
+@click.option(
+    "--flush", default="async", show_default=True, type=click.Choice(["sync", "async"]), help="Answer a send when?"
+)
+@click.option("--flush-ms", default=500, show_default=True, type=click.IntRange(1), help="With async: how often.")
+@click.option("--cut-damage", is_flag=True, help="Start on a damaged store; what lies behind the damage is lost.")
 @click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
 @click.option("--with-parent", is_flag=True, help="End when the process that started this one is gone.")
 def serve(
@@ -47,12 +57,18 @@ def serve(
     channel_expiry_ms: int,
     persist_ms: int,
     delay_levels: str,
+    store_dir: Path | None,
+    flush: str,
+    flush_ms: int,
+    cut_damage: bool,
     form: str,
     with_parent: bool,
 ) -> None:
     """Run a name server and a broker until SIGINT or SIGTERM.
 
-    The addresses are printed when both are ready. Messages are kept in memory.
+    The addresses are printed when both are ready. Messages are kept in memory, or in the folder of --store:
+    with --flush sync a send is answered when its message is safe from a crash of the machine, with async at
+    once, and a crash of the machine loses at most what was sent since the last flush. A kill loses nothing.
     """
     if advertise is not None:
         split_address(advertise)
@@ -77,6 +93,8 @@ def serve(
         advertise=advertise,
         topics=topics,
         queues=queues,
+        store_dir=store_dir,
+        store_options=StoreOptions(FlushMode(flush), flush_ms, cut_damage=cut_damage),
     )
     asyncio.run(_serve(cluster, form, with_parent=with_parent))
 
@@ -88,6 +106,9 @@ async def _serve(cluster: LocalCluster, form: str, *, with_parent: bool) -> None
         loop.add_signal_handler(number, told_to_stop.set)
     parent = os.getppid()
     async with cluster:
+        for store in cluster.stores.values():
+            for line in store.said if isinstance(store, DiskStore) else ():
+                click.echo(f"store: {line}", err=True)
         _say_ready(cluster, form)
         while not told_to_stop.is_set():
             try:

@@ -100,6 +100,14 @@ class ListenerReturned:
 
 
 @dataclass(frozen=True, slots=True)
+class Flushed:
+    """A broker: what `Flush` asked for is done. end: everything stored below it is safe. error: why it is not."""
+
+    end: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Begin: register, find routes, set the periodic timers."""
 
@@ -144,8 +152,8 @@ class SendMessage:
 
 
 Input = (
-    Opened | Closed | Received | TimerFired | Answered | Failed | Pushed | ListenerReturned | Start | Shutdown
-    | SendMessage
+    Opened | Closed | Received | TimerFired | Answered | Failed | Pushed | ListenerReturned | Flushed | Start
+    | Shutdown | SendMessage
 )
 
 
@@ -178,6 +186,17 @@ class SetTimer:
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
     token: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """A broker: make what was stored safe, and answer with one `Flushed`.
+
+    begin: to be called when everything that came in together was handled; it gives the work itself, which blocks,
+    may run in any thread, and returns how far it came (`Flushed.end`) or raises an InorderError.
+    """
+
+    begin: Callable[[], Callable[[], int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,5 +287,6 @@ class Note:
 
 
 Effect = (
-    Send | Close | SetTimer | CancelTimer | Request | Oneway | CallListener | SendDone | Stopped | Begin | End | Note
+    Send | Close | SetTimer | CancelTimer | Flush | Request | Oneway | CallListener | SendDone | Stopped | Begin | End
+    | Note
 )

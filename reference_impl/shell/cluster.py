@@ -4,7 +4,8 @@
         cluster.namesrv, cluster.brokers["b0"]        # "127.0.0.1:PORT"
 
 `ThreadedCluster` is the same for blocking callers: its loop runs in a thread of its own.
-Messages lie in memory: they survive `crash` and `restart` of a broker, not the end of the cluster.
+Messages lie in memory: they survive `crash` and `restart` of a broker, not the end of the cluster. With `store_dir`
+they lie on disk, and a restart recovers them from there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -27,6 +29,7 @@ from reference_impl.shell.clock import WallClock
 from reference_impl.shell.errors import BodyFailed
 from reference_impl.shell.recording import Recorder
 from reference_impl.shell.server import ServerBody, address_of, take_port
+from reference_impl.storage import DiskStore, RealDisk, StoreOptions
 from specs.errors import UsageError
 
 T = TypeVar("T")
@@ -60,13 +63,17 @@ class LocalCluster:
         name_server_config: NameServerConfig | None = None,
         clock: WallClock | None = None,
         recorder: Recorder | None = None,
+        store_dir: Path | None = None,
+        store_options: StoreOptions | None = None,
     ) -> None:
         if advertise is not None and len(names) > 1:
             raise UsageError("One advertised address can stand for one broker only.")
         self.namesrv = ""
         self.brokers: dict[str, str] = {}
         self.bodies: dict[str, ServerBody] = {}
-        self.stores: dict[str, BrokerStore] = {name: BrokerStore() for name in names}
+        self.stores: dict[str, BrokerStore] = {} if store_dir else {name: BrokerStore() for name in names}
+        self._store_dir = store_dir
+        self._store_options = store_options or StoreOptions()
         self.clock = clock or WallClock()
         self._config = config or BrokerConfig()
         self._names = tuple(names)
@@ -98,12 +105,18 @@ class LocalCluster:
         self.bodies.clear()
         for body in bodies:
             await body.stop()
+        for store in self.stores.values():
+            if isinstance(store, DiskStore):
+                store.close()
         for body in bodies:
             body.check()
 
     async def crash(self, name: str) -> None:
         """The broker is gone without a word: connections are cut, leases and members forgotten."""
         await self.bodies.pop(name).stop(in_good_order=False)
+        store = self.stores[name]
+        if isinstance(store, DiskStore):
+            store.abandon()
 
     async def restart(self, name: str) -> None:
         """Start a crashed broker again, on its store and its port. Returns when it is in the route again."""
@@ -131,9 +144,21 @@ class LocalCluster:
             address=self._advertise or address_of(taken),
             name_servers=(self.namesrv,),
         )
+        if self._store_dir is not None:
+            try:
+                self.stores[name] = self._open_store(name, config)
+            except BaseException:
+                taken.close()
+                raise
         core = self._make_broker(config, self.stores[name])
         body = self.bodies[name] = ServerBody(core, clock=self.clock, recorder=self._recorder)
         self.brokers[name] = await body.start(taken)
+
+    def _open_store(self, name: str, config: BrokerConfig) -> DiskStore:
+        """One broker's store is the folder itself; several have a folder each in it."""
+        assert self._store_dir is not None
+        folder = self._store_dir if len(self._names) == 1 else self._store_dir / name
+        return DiskStore.open(RealDisk(folder), replace(self._store_options, delays_ms=config.delay_ms))
 
     async def _make_ready(self) -> None:
         """Create the topics on every broker and wait until the routes name them all."""

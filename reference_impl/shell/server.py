@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+from collections.abc import Callable
+from functools import partial
 
 from reference_impl.core import io
 from reference_impl.protocol.codes import ResponseCode
@@ -19,7 +21,7 @@ from reference_impl.shell.body import Body, Core, log
 from reference_impl.shell.client import FLUSH_S
 from reference_impl.shell.clock import WallClock
 from reference_impl.shell.recording import Recorder
-from specs.errors import UsageError
+from specs.errors import InorderError, UsageError
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 BACKLOG = 128
@@ -65,6 +67,7 @@ class ServerBody(Body):
         self._joining: set[asyncio.Task[object]] = set()
         self._connections: dict[io.ConnId, _Connection] = {}
         self._numbers = itertools.count(1)
+        self._flushes: set[asyncio.Future[int]] = set()
 
     async def start(self, port: int | socket.socket = 0) -> str:
         """Listen on a port of 127.0.0.1 (0: any free one) or on a socket from `take_port`, tell the core
@@ -90,7 +93,12 @@ class ServerBody(Body):
         """
         if in_good_order:
             self.post(io.Shutdown())
+            if self._flushes:  # so that the answers that wait for it can leave
+                await asyncio.wait(set(self._flushes))
+                await asyncio.sleep(0)
         self._ended = True
+        if self._flushes:
+            await asyncio.wait(set(self._flushes))
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
@@ -114,10 +122,33 @@ class ServerBody(Body):
                 connection = self._connections.get(conn)
                 if connection is not None:
                     connection.close()
+            case io.Flush(begin):
+                self._flush(begin)
             case io.Stopped():
                 pass
             case _:
                 super().carry_out(effect)
+
+    def _flush(self, begin: Callable[[], Callable[[], int]]) -> None:
+        """In a thread, and only when everything that came in together was handled: one sync is for all of it."""
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._flushes.add(done)
+        asyncio.get_running_loop().call_soon(self._begin_flush, begin, done)
+
+    def _begin_flush(self, begin: Callable[[], Callable[[], int]], done: asyncio.Future[int]) -> None:
+        work = asyncio.get_running_loop().run_in_executor(None, begin())
+        work.add_done_callback(partial(self._flushed, done))
+
+    def _flushed(self, done: asyncio.Future[int], work: asyncio.Future[int]) -> None:
+        error = work.exception()
+        if error is None:
+            self.post(io.Flushed(work.result()))
+        elif isinstance(error, InorderError):
+            self.post(io.Flushed(0, str(error)))
+        else:
+            self.faults.append(error)
+        self._flushes.discard(done)
+        done.set_result(0)
 
     def core_raised(self, event: io.Input, error: Exception) -> None:
         if not isinstance(error, ProtocolError):

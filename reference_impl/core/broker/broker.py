@@ -18,9 +18,10 @@ from reference_impl.core.broker.clients import SCAN_TIMER, Clients
 from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.consumer_offsets import PERSIST_TIMER, ConsumerOffsets
 from reference_impl.core.broker.diversion import Diversion
+from reference_impl.core.broker.flushing import FLUSH_TIMER, LATE_TIMER, Flushing
 from reference_impl.core.broker.leases import Leases
 from reference_impl.core.broker.lock_table import LockTable
-from reference_impl.core.broker.log import BrokerStore
+from reference_impl.core.broker.log import BrokerStore, StoreFull
 from reference_impl.core.broker.membership import Membership
 from reference_impl.core.broker.offset_table import OffsetTable
 from reference_impl.core.broker.parts import Handler, Parts, Refused
@@ -38,6 +39,7 @@ from reference_impl.core.io import (
     ConnId,
     Effect,
     Failed,
+    Flushed,
     Input,
     Opened,
     Received,
@@ -50,6 +52,9 @@ from reference_impl.core.io import (
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
+
+_NOT_AVAILABLE = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE})
+"""Requests that are answered SERVICE_NOT_AVAILABLE when there is no room on the disk; the others SYSTEM_ERROR."""
 
 
 class Broker:
@@ -73,6 +78,7 @@ class Broker:
     queue_info_class: ClassVar[type[QueueInfo]] = QueueInfo
     admin_class: ClassVar[type[Admin]] = Admin
     registration_class: ClassVar[type[Registration]] = Registration
+    flushing_class: ClassVar[type[Flushing]] = Flushing
 
     def __init__(self, config: BrokerConfig, store: BrokerStore, choices: Random | None = None) -> None:
         store.epoch += 1
@@ -100,6 +106,7 @@ class Broker:
         self.queue_info = self.queue_info_class(self.parts)
         self.admin = self.admin_class(self.parts)
         self.registration = self.registration_class(self.parts)
+        self.flushing = self.flushing_class(self.parts)
         self.handlers = self.requests()
         self.timers = self.timed_work()
 
@@ -135,6 +142,8 @@ class Broker:
             SCAN_TIMER: self.clients.scan,
             REGISTER_TIMER: self.registration.in_turn,
             CHECK_TIMER: self.transactions.check,
+            FLUSH_TIMER: lambda now_ms, out: self.flushing.in_turn(out),
+            LATE_TIMER: self.flushing.let_go_of_late,
         }
 
     def handle(self, now_ms: int, event: Input) -> list[Effect]:
@@ -153,10 +162,13 @@ class Broker:
                 self.clients.closed(conn, out)
             case Answered() | Failed():
                 self.registration.ended(event, out)
+            case Flushed():
+                self.flushing.ended(event, out)
             case Start():
                 self._start(now_ms, out)
             case Shutdown():
                 self.consumer_offsets.persist(out)
+                self.flushing.stop(out)
                 self.registration.leave(out)
                 out.append(Stopped())
             case _:
@@ -164,7 +176,7 @@ class Broker:
         if self.parts.arrived:
             self._wake(now_ms, out)
         self.registration.if_changed(now_ms, out)
-        return out
+        return self.flushing.hold(now_ms, event, out)
 
     def _received(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> None:
         if request.is_response:
@@ -178,8 +190,16 @@ class Broker:
         if handler is None:
             remark = f"request type {request.code} not supported"
             return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+        before, done, woken = self.store.end, len(out), len(self.parts.arrived)
         try:
             return handler(now_ms, conn, request, out)
+        except StoreFull as full:  # all of the request is stored, or nothing
+            del out[done:], self.parts.arrived[woken:]
+            self.store.undo(before)
+            self.store.turned_away += 1
+            is_send = request.code in _NOT_AVAILABLE
+            code = ResponseCode.SERVICE_NOT_AVAILABLE if is_send else ResponseCode.SYSTEM_ERROR
+            return request.reply(code, remark=str(full))
         except Refused as refusal:
             return request.reply(refusal.code, remark=refusal.remark)
         except ProtocolError as error:
@@ -200,6 +220,7 @@ class Broker:
     def _start(self, now_ms: int, out: list[Effect]) -> None:
         self.registration.in_turn(now_ms, out)
         self.consumer_offsets.start(out)
+        self.flushing.start(out)
         self.clients.start(out)
         self.storing.start(now_ms, out)
         self.transactions.start(out)

@@ -19,7 +19,8 @@ class BrokerConfig:
     address: what the broker tells the name servers about itself, `host:port` or a simulated node's name.
     dialect: "5.x" or "4.9", see `dialect`. delay_levels: one duration for each level from 1, as `5s 10m 2h`.
     retry_queues, retry_max: a group's number of retry queues and limit of retries where it sets none.
-    default_queues: queues of the template topic from which unknown topics are made.
+    default_queues: queues of the template topic from which unknown topics are made. flush_timeout_ms: how long a send
+    waits for its sync before it is answered FLUSH_DISK_TIMEOUT.
     """
 
     name: str = "b0"
@@ -47,6 +48,7 @@ class BrokerConfig:
     retry_max: int = 16
     body_bytes_max: int = 4 * 1024 * 1024
     pull_bytes_max: int = 256 * 1024
+    flush_timeout_ms: int = 5_000
     rules: Dialect = field(init=False)
     delay_ms: tuple[int, ...] = field(init=False)
 

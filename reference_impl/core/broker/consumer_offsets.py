@@ -7,6 +7,7 @@ Source: docs/sources.md#offsets (ConsumerManageProcessor, ConsumerOffsetManager)
 
 from __future__ import annotations
 
+from reference_impl.core.broker.log import StoreFull
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.io import ConnId, Effect, Note, SetTimer
 from reference_impl.protocol.codes import ResponseCode
@@ -77,7 +78,11 @@ class ConsumerOffsets:
 
     def persist(self, out: list[Effect]) -> None:
         snapshot = self._parts.offsets.snapshot()
-        self._parts.store.save_offsets(snapshot)
+        try:
+            self._parts.store.save_offsets(snapshot)
+        except StoreFull:  # those of an earlier turn stay
+            return
+        self._parts.store.settle()
         out.append(
             Note(
                 Kind.PERSIST,

@@ -19,6 +19,17 @@ SCAN_MAX = 800
 """How many messages one read looks at when most are filtered away (RocketMQ: 16,000 bytes of 20-byte entries)."""
 
 
+class FlushMode(Enum):
+    """When a send is answered: after its message is safe from a crash of the machine, or before."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class StoreFull(Exception):
+    """Something could not be written, and nothing of it is there. Never leaves the broker."""
+
+
 class Read(Enum):
     """What a read from an offset met."""
 
@@ -56,6 +67,7 @@ class Draft:
     born_ms: int = 0
     born_host: str = "0.0.0.0:0"
     reconsume_times: int = 0
+    prepared_transaction_offset: int = 0  # of a message that was released: the place of the one that it stands for
 
 
 class ConsumeQueue:
@@ -93,14 +105,19 @@ class BrokerStore:
         self.open_halves: dict[int, int] = {}  # by offset in the half topic: how often its producer was asked
         self.end = 0  # of the log, in bytes
         self.is_full = False  # the disk takes no further message of a client's
+        self.full_because = "the disk is full"
         self.turned_away = 0  # so many messages were refused while it was
+        self.flush: FlushMode | None = None  # None: what is stored is safe at once
+        self.flush_ms = 0  # with ASYNC: how often it is made safe
+        self.synced = 0  # everything below this place of the log is safe, where there is something to flush
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._by_place: dict[int, StoredMessage] = {}
 
     def append(self, draft: Draft, store_ms: int, store_host: str) -> StoredMessage:
         """Store it behind the last one of its queue; the message as it now lies there.
 
-        store_host: `ip:port`. Raises ProtocolError when it can't be written (properties too long, a separator in one).
+        store_host: `ip:port`. Raises ProtocolError when it can't be written (properties too long, a separator in one),
+        StoreFull when there is no room.
         """
         queue = self._queues.get((draft.topic, draft.queue_id)) or ConsumeQueue()
         stored = StoredMessage(
@@ -117,6 +134,7 @@ class BrokerStore:
             store_ms,
             store_host,
             draft.reconsume_times,
+            draft.prepared_transaction_offset,
         )
         record = encode(stored)
         self._queues[draft.topic, draft.queue_id] = queue
@@ -199,3 +217,32 @@ class BrokerStore:
     def save_offsets(self, offsets: Mapping[OffsetKey, Mapping[int, int]]) -> None:
         """Replace the consumed offsets on disk, as one step."""
         self.offsets = {key: dict(queues) for key, queues in offsets.items()}
+
+    def put_topic(self, topic: TopicConfig) -> None:
+        """Keep it, in place of one of that name. Raises StoreFull."""
+        self.topics[topic.topic] = topic
+
+    def put_group(self, group: SubscriptionGroup) -> None:
+        """Keep it, in place of one of that name. Raises StoreFull."""
+        self.groups[group.group] = group
+
+    def save_asked(self) -> None:
+        """Keep how often producers were asked about the open half messages. Raises StoreFull."""
+
+    # ------------------------------------------------------------ where storing and being safe are two things
+
+    def undo(self, end: int) -> None:
+        """Forget what was stored since the log ended there: all parts of a request are stored, or none."""
+
+    def begin_sync(self) -> Callable[[], int]:
+        """See `io.Flush`."""
+        return lambda: self.end
+
+    def synced_to(self, end: int) -> None:
+        """A sync is done: everything below that place is safe."""
+
+    def fail(self, why: str) -> None:
+        """A sync failed: nobody knows what is safe, so nothing more is stored."""
+
+    def settle(self) -> None:
+        """Write what can wait; called in turn."""

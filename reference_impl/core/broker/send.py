@@ -168,7 +168,7 @@ class Sending:
         """A full disk takes no messages; what lies there can be read all the same."""
         if self._parts.store.is_full:
             self._parts.store.turned_away += 1
-            raise Refused(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk is full")
+            raise Refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._parts.store.full_because)
 
     def _add_unique_key(self, draft: Draft) -> dict[str, str]:
         """5.x: every message has a unique key, and the answer tells it."""

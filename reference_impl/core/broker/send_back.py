@@ -49,7 +49,7 @@ class SendBack:
         if message is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
         if self._parts.store.is_full:
-            raise Refused(ResponseCode.SYSTEM_ERROR, "the disk is full")
+            raise Refused(ResponseCode.SYSTEM_ERROR, self._parts.store.full_because)
         self._storing.store(now_ms, self.copy(message, header, group, request.version), out)
         return request.reply(ResponseCode.SUCCESS)
 

@@ -2,8 +2,8 @@
 
 A message with a delay level above 0 is stored in SCHEDULE_TOPIC_XXXX, in the queue of its level, together with
 the topic and queue it was meant for, and moves there when its time has come. Each level is a queue of its own,
-so within a level order is kept and one timer per level is enough. Which message of a level comes next is
-written together with the message itself: a crash neither loses nor repeats one.
+so within a level order is kept and one timer per level is enough. A message that was released names the place of the
+one that waited, so the log itself says which comes next: a crash neither loses nor repeats one.
 Source: docs/sources.md#delay (ScheduleMessageService).
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 
-from reference_impl.core.broker.log import Draft
+from reference_impl.core.broker.log import Draft, StoreFull
 from reference_impl.core.broker.parts import Parts
 from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Effect, Note, SetTimer
@@ -31,6 +31,7 @@ from specs.vocabulary import Kind, Level, Outcome
 
 DELAY_TIMER = "delay"
 """First part of the timer token (DELAY_TIMER, level)."""
+ROOM_WAIT_MS = 1_000
 
 
 class Storing:
@@ -126,7 +127,11 @@ class Storing:
             if left_ms > 0:
                 out.append(SetTimer((DELAY_TIMER, level), left_ms))
                 return
-            self.append(now_ms, self.released(waiting), out)
+            try:
+                self.append(now_ms, self.released(waiting), out)
+            except StoreFull:  # it waits until there is room
+                out.append(SetTimer((DELAY_TIMER, level), ROOM_WAIT_MS))
+                return
             store.delayed_done[level] = place + 1
 
     def released(self, waiting: StoredMessage) -> Draft:
@@ -143,6 +148,7 @@ class Storing:
             waiting.born_ms,
             waiting.born_host,
             waiting.reconsume_times,
+            waiting.physical_offset,
         )
 
     def origin_of(self, stored: StoredMessage) -> str | None:

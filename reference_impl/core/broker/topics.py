@@ -44,7 +44,7 @@ class TopicTable:
 
     def put(self, topic: TopicConfig) -> None:
         if self._store.topics.get(topic.topic) != topic:
-            self._store.topics[topic.topic] = topic
+            self._store.put_topic(topic)
             self.version += 1
 
     def make(self, name: str, queues: int) -> TopicConfig:
@@ -85,14 +85,14 @@ class GroupTable:
             group = SubscriptionGroup(
                 name, retry_queues=self._config.retry_queues, retry_max_times=self._config.retry_max
             )
-            self._store.groups[name] = group
+            self._store.put_group(group)
         return group
 
     def exists(self, name: str) -> bool:
         return name in self._store.groups
 
     def put(self, group: SubscriptionGroup) -> None:
-        self._store.groups[group.group] = group
+        self._store.put_group(group)
 
 
 def is_valid_name(name: str) -> bool:

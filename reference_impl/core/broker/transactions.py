@@ -9,16 +9,18 @@
 | neither, for longer than the timeout | at each interval a producer of its group is asked, at most `check_max` times |
 | asked that often, and still open | it moves to a topic of such messages, which nobody consumes |
 
-How a half message ended is noted in the op topic. Which ones are open, and how often each was asked about, is written
-together with them: a crash neither loses nor repeats one, and an end that comes twice has no effect the second time.
+How a half message ended is noted in the op topic, and a message that was released names the place of its half: the log
+itself says which ones are open. How often each was asked about is kept before the question leaves. So a crash neither
+loses nor repeats one, and an end that comes twice has no effect the second time.
 Source: docs/sources.md#transactions (TransactionalMessageServiceImpl, EndTransactionProcessor).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from reference_impl.core.broker.log import Draft
+from reference_impl.core.broker.log import Draft, StoreFull
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.broker.storing import Storing
 from reference_impl.core.broker.topics import CHECKED_TOO_OFTEN_TOPIC, HALF_TOPIC, OP_TOPIC
@@ -109,6 +111,7 @@ class Transactions:
             half.born_ms,
             half.born_host,
             half.reconsume_times,
+            half.physical_offset,
         )
 
     def close(self, now_ms: int, half: StoredMessage, out: list[Effect]) -> None:
@@ -125,6 +128,7 @@ class Transactions:
     def check(self, now_ms: int, out: list[Effect]) -> None:
         """The interval is over: ask about every half message that has been open for too long."""
         store, config = self._parts.store, self._parts.config
+        noted = len(out)
         for offset, asked in sorted(store.open_halves.items()):
             half = store.queue(HALF_TOPIC, 0).get(offset)
             if half is None:
@@ -135,6 +139,9 @@ class Transactions:
                 else:
                     store.open_halves[offset] = asked + 1
                     self.ask(half, asked + 1, out)
+        if len(out) > noted:
+            with suppress(StoreFull):  # then a crash forgets that this turn asked
+                store.save_asked()
         self.start(out)
 
     def is_given_up(self, asked: int) -> bool:
@@ -143,8 +150,13 @@ class Transactions:
     def give_up(self, now_ms: int, half: StoredMessage, out: list[Effect]) -> None:
         draft = self.released(half)
         draft.topic, draft.queue_id = CHECKED_TOO_OFTEN_TOPIC, 0
-        self._storing.append(now_ms, draft, out)
-        self.close(now_ms, half, out)
+        before, noted = self._parts.store.end, len(out)
+        try:
+            self._storing.append(now_ms, draft, out)
+            self.close(now_ms, half, out)
+        except StoreFull:  # it stays open, and the next turn tries again
+            del out[noted:]
+            self._parts.store.undo(before)
 
     def ask(self, half: StoredMessage, number: int, out: list[Effect]) -> None:
         """Ask a producer of the message's group, each in turn; where there is none, nobody is asked."""
