@@ -174,7 +174,7 @@ def _ordered_queues(topic: str, order_conf: str) -> list[Queue]:
     queues = []
     for part in order_conf.split(";"):
         broker, _, count = part.strip().rpartition(":")
-        if broker and count.isdecimal():
+        if broker and count.isascii() and count.isdigit() and len(count) <= 5:
             queues += [Queue(topic, broker, number) for number in range(int(count))]
     return queues
 

@@ -30,10 +30,13 @@ FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 SUBSCRIBE_ALL = "*"
 MASTER_ID = 0
+QUEUES_MAX = 65_536
+"""Of a topic on one broker."""
 STANDARD_JSON_VERSION = 401
 """Clients from 4.9.4 on (this number in the header) get routes in standard JSON."""
 
-_STRING_OR_INT_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|([{,]\s*)(-?\d+)(\s*:)')
+_STRING_OR_INT_KEY = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|([{,]\s*+)(-?\d++)(\s*+:)', re.DOTALL)
+"""A string, also one without an end, or an integer key. Nothing is read twice: a body can't make this take long."""
 
 
 # ---------------------------------------------------------------- JSON, both dialects
@@ -106,6 +109,14 @@ def _strings(source: Mapping[str, Any], name: str) -> list[str]:
     if not all(isinstance(item, str) for item in items):
         raise ProtocolError(f"The body's member {name} must hold strings.")
     return items
+
+
+def _queue_count(source: Mapping[str, Any], name: str, default: int | None = None, least: int = 0) -> int:
+    """A number of queues: of one that has no bound a list can be made that fills the memory."""
+    count = _member(source, name, int, default)
+    if not least <= count <= QUEUES_MAX:
+        raise ProtocolError(f"The body's member {name} must be from {least} to {QUEUES_MAX}.")
+    return count
 
 
 # ---------------------------------------------------------------- locks
@@ -364,8 +375,8 @@ class TopicRoute:
             tuple(
                 QueueData(
                     _member(item, "brokerName", str),
-                    _member(item, "readQueueNums", int),
-                    _member(item, "writeQueueNums", int),
+                    _queue_count(item, "readQueueNums"),
+                    _queue_count(item, "writeQueueNums"),
                     _member(item, "perm", int),
                     _member(item, "topicSysFlag", int, 0),
                 )
@@ -438,8 +449,8 @@ class TopicConfig:
     def from_json(cls, source: Mapping[str, Any]) -> TopicConfig:
         return cls(
             _member(source, "topicName", str),
-            _member(source, "readQueueNums", int, 4),
-            _member(source, "writeQueueNums", int, 4),
+            _queue_count(source, "readQueueNums", 4),
+            _queue_count(source, "writeQueueNums", 4),
             _member(source, "perm", int, 6),
             _member(source, "topicSysFlag", int, 0),
             _member(source, "order", bool, False),
@@ -518,7 +529,7 @@ class SubscriptionGroup:
             _member(body, "groupName", str),
             _member(body, "consumeEnable", bool, True),
             _member(body, "consumeMessageOrderly", bool, False),
-            _member(body, "retryQueueNums", int, 1),
+            _queue_count(body, "retryQueueNums", 1, least=-(2**31)),
             _member(body, "retryMaxTimes", int, 16),
             _member(body, "notifyConsumerIdsChangedEnable", bool, True),
         )

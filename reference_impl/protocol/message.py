@@ -65,6 +65,8 @@ MAX_PROPERTIES_BYTES = 32767
 MAX_TOPIC_BYTES = 127
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
 """A compressed body that grows beyond this is an attack or a mistake, not a message."""
+MAX_INFLATED_BYTES_IN_ALL = 256 * 1024 * 1024
+"""To how much all compressed bodies of one answer may grow together."""
 
 _FIXED = struct.Struct(">iiiiiqqiq")  # up to and with born ms
 _TAIL = struct.Struct(">iqi")  # reconsume times, prepared offset, body length
@@ -278,6 +280,22 @@ def decode_all(data: bytes, *, inflate: bool = True) -> list[StoredMessage]:
     return list(iter_decode(data, inflate=inflate))
 
 
+def decode_readable(data: bytes) -> tuple[list[StoredMessage], bool]:
+    """The records up to the first that can't be read, and whether they are all; ProtocolError when none can be read.
+
+    So that who goes on behind the last one that it got comes to stand before the broken one, and skips nothing.
+    """
+    messages = []
+    try:
+        for message in iter_decode(data):
+            messages.append(message)  # noqa: PERF402 (what was read before an error counts)
+    except ProtocolError:
+        if not messages:
+            raise
+        return messages, False
+    return messages, True
+
+
 def iter_decode(data: bytes, *, inflate: bool = True) -> Iterator[StoredMessage]:
     """The records of `data`, one after the other.
 
@@ -286,12 +304,16 @@ def iter_decode(data: bytes, *, inflate: bool = True) -> Iterator[StoredMessage]
     not match, a text that is no UTF-8, or a compression that we don't know; records before it were given.
     """
     position, end = 0, len(data)
+    room = MAX_INFLATED_BYTES_IN_ALL if inflate else -1
     while position < end:
-        message, position = _decode_one(data, position, end, inflate)
+        message, position, grown = _decode_one(data, position, end, room)
+        room -= grown
         yield message
 
 
-def _decode_one(data: bytes, start: int, end: int, inflate: bool) -> tuple[StoredMessage, int]:
+def _decode_one(data: bytes, start: int, end: int, room: int) -> tuple[StoredMessage, int, int]:
+    """room: how many bytes a compressed body may grow to; below 0: it stays as it is. The last of the answer: to
+    how many it grew."""
     if end - start < _SMALLEST:
         raise ProtocolError(f"A stored message is cut: {end - start} bytes at {start}.")
     fixed = _FIXED.unpack_from(data, start)
@@ -336,8 +358,10 @@ def _decode_one(data: bytes, start: int, end: int, inflate: bool) -> tuple[Store
         raise ProtocolError(f"A stored message at {start} can't be read: {error}.") from error
     if zlib.crc32(body) & 0x7FFFFFFF != crc:
         raise ProtocolError(f"The body of the stored message at {start} does not match its CRC.")
-    if inflate and sys_flag & SYS_COMPRESSED:
-        body = _inflate(body, sys_flag)
+    grown = 0
+    if room >= 0 and sys_flag & SYS_COMPRESSED:
+        body = _inflate(body, sys_flag, room)
+        grown = len(body)
         sys_flag &= ~(SYS_COMPRESSED | SYS_COMPRESSION_TYPE)
     return (
         StoredMessage(
@@ -357,6 +381,7 @@ def _decode_one(data: bytes, start: int, end: int, inflate: bool) -> tuple[Store
             prepared,
         ),
         stop,
+        grown,
     )
 
 
@@ -365,17 +390,17 @@ def plain_body(body: bytes, sys_flag: int) -> bytes:
     return _inflate(body, sys_flag) if sys_flag & SYS_COMPRESSED else body
 
 
-def _inflate(body: bytes, sys_flag: int) -> bytes:
+def _inflate(body: bytes, sys_flag: int, room: int = MAX_INFLATED_BYTES) -> bytes:
     if sys_flag & SYS_COMPRESSION_TYPE not in _ZLIB_TYPES:
         kind = (sys_flag & SYS_COMPRESSION_TYPE) >> 8
         raise ProtocolError(f"A message body is compressed by type {kind}; only zlib (0, 3) can be read.")
     stream = zlib.decompressobj()
     try:
-        plain = stream.decompress(body, MAX_INFLATED_BYTES)
+        plain = stream.decompress(body, max(min(room, MAX_INFLATED_BYTES), 1))  # 0 would mean no limit
     except zlib.error as error:
         raise ProtocolError(f"A compressed message body can't be read: {error}.") from error
     if stream.unconsumed_tail or not stream.eof:
-        raise ProtocolError("A compressed message body is cut, or larger than 64 MiB.")
+        raise ProtocolError("A compressed message body is cut, or larger than 64 MiB (256 MiB with those before it).")
     return plain
 
 

@@ -1,6 +1,7 @@
 """A server core on a real socket, on 127.0.0.1 unless told otherwise.
 
-A connection that sends what is no frame is closed without an answer, as Apache's servers do; a whole frame that
+A connection that sends what is no frame is closed without an answer, as Apache's servers do, with one sentence in the
+log of `inorder.reference`; a whole frame that
 makes the core raise is answered SYSTEM_ERROR. A peer that does not read its answers is not read from, and is
 thrown out when too much waits for it: a server's memory is not the peer's to fill.
 """
@@ -209,7 +210,8 @@ class _Connection(asyncio.Protocol):
         try:
             while not self._is_closing and (command := self._decoder.next_command()) is not None:
                 self._body.post(io.Received(self.number, command))
-        except ProtocolError:
+        except ProtocolError as error:
+            log.warning("closed the connection of %s, which sent what is no frame: %s", self.peer, error)
             self.close()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.broker.topics import SEND_FORBIDDEN, is_valid_name
 from reference_impl.core.io import ConnId, Effect
-from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
+from reference_impl.protocol.bodies import QUEUES_MAX, SubscriptionGroup, TopicConfig
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import CreateTopicHeader
@@ -21,8 +21,8 @@ class Admin:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name")
         if header.topic in SEND_FORBIDDEN:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} belongs to the system")
-        if header.read_queue_nums < 0 or header.write_queue_nums < 0:
-            raise Refused(ResponseCode.SYSTEM_ERROR, "a topic can't have fewer than 0 queues")
+        if not (0 <= header.read_queue_nums <= QUEUES_MAX and 0 <= header.write_queue_nums <= QUEUES_MAX):
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"a topic has 0 to {QUEUES_MAX} queues")
         self._parts.topics.put(
             TopicConfig(
                 header.topic,

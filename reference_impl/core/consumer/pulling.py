@@ -16,6 +16,7 @@
 | the answer | then |
 |---|---|
 | FOUND | the messages are kept (tags compared exactly), the next pull asks at `nextBeginOffset` |
+| FOUND, and a message in it can't be read | those before it are kept, the next pull asks for it again |
 | PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY | the same without messages; an idle lane's offset follows |
 | PULL_OFFSET_MOVED | the offset is set to the broker's word and told to it, the lane is dropped and rebalanced |
 | anything else, or none | again after 3 s |
@@ -36,7 +37,7 @@ from reference_impl.core.consumer.start_offset import FAILED
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import PULL_COMMIT, PULL_SUSPEND, PullHeader, PullResponse
-from reference_impl.protocol.message import StoredMessage, decode_all
+from reference_impl.protocol.message import StoredMessage, decode_readable
 from specs.vocabulary import Kind, Outcome
 
 EMPTY_CODES = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY})
@@ -134,7 +135,9 @@ class Pulling(Listening):
             self.pull_later(pq, self.config.pull_retry_ms)
             return
         next_offset = PullResponse.from_ext(answer.ext).next_begin_offset
-        messages = decode_all(answer.body) if code == ResponseCode.SUCCESS else []
+        messages, is_whole = decode_readable(answer.body) if code == ResponseCode.SUCCESS else ([], True)
+        if not is_whole:  # the rest is asked for again
+            next_offset = messages[-1].queue_offset + 1
         outcome = Outcome.REFUSED if code == ResponseCode.PULL_OFFSET_MOVED else Outcome.OK
         self.end(op, outcome, {"code": code, "value": next_offset, "detail": str(len(messages))})
         if commit_op is not None:
