@@ -40,6 +40,7 @@ _ORDER = (
     "report",
     "mutants",
     "smoke",
+    "tap",
     "list",
     "serve",
     "generate",

@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,17 @@ def classes(version: str) -> Path:
 
 
 def start_java(
-    version: str, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
+    version: str,
+    name: str,
+    config: Config,
+    folder: Path,
+    on_event: Callable[[Event], Any],
+    more: Mapping[str, str | int] | None = None,
 ) -> DriverProcess:
-    """A Java driver, running and not yet greeted; its logs go below `folder`. Raises as `classes` does."""
+    """A Java driver, running and not yet greeted; its logs go below `folder`. Raises as `classes` does.
+
+    more: further system properties of the Java client.
+    """
     lib = jars.ensure_client(version)
     home = folder / "java-home"
     home.mkdir(parents=True, exist_ok=True)
@@ -75,6 +83,7 @@ def start_java(
         "rocketmq.client.rebalance.waitInterval": config.rebalance_ms,
         "rocketmq.client.rebalance.minInterval": min(config.rebalance_ms, 1_000),
         "rocketmq.client.logRoot": home / "logs",
+        **(more or {}),
     }
     argv: list[str | Path] = [
         java(),

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.journal import Journal
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Lane, Outcome
 
 SUSPEND_LEAST_MS = 10
 SUSPEND_MOST_MS = 30_000
@@ -31,6 +31,7 @@ class DriverRecorder:
 
     suspend_ms: the consumer's default, which the listener's -1 stands for. life: the how-manieth process of this
     client it is. names: client id in the protocol → in the plan. lanes: whether ADD and DROP are to be rows.
+    incarnation_of: who else watches the client, and names its present incarnation on a lane.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class DriverRecorder:
         life: int = 1,
         names: Mapping[str, str] | None = None,
         lanes: bool = False,
+        incarnation_of: Callable[[str, Lane], str] | None = None,
     ) -> None:
         host = host_clock()
         self._now_us = host.monotonic_us()
@@ -58,6 +60,7 @@ class DriverRecorder:
         self._life = life
         self._names = names or {}
         self._lanes = lanes
+        self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
@@ -80,6 +83,11 @@ class DriverRecorder:
         """Wait until that many listener calls have finished."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.results) >= count, deadline_s)
+
+    def wait_for(self, condition: Callable[[], bool], deadline_s: float) -> bool:
+        """Wait until a condition on what was told holds; it is asked after every event."""
+        with self._changed:
+            return self._changed.wait_for(condition, deadline_s)
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         match event["event"]:
@@ -132,7 +140,7 @@ class DriverRecorder:
             rows.append(
                 {
                     **lane,
-                    "incarnation": self._work(lane, message.get("incarnation")),
+                    "incarnation": self._incarnation(lane, message.get("incarnation")),
                     "queue_offset": message["queue_offset"],
                     "message_id": message["message_id"],
                     "sharding_key": message.get("key"),
@@ -144,6 +152,11 @@ class DriverRecorder:
                 }
             )
         return rows
+
+    def _incarnation(self, lane: Mapping[str, Any], number: int | None) -> str:
+        if self._incarnation_of is not None:
+            return self._incarnation_of(self._client, Lane(self._group, **lane))
+        return self._work(lane, number)
 
     def _work(self, lane: Mapping[str, Any], number: int | None) -> str:
         """The name of an incarnation: of the numbered one, or of this process's work on the lane."""

@@ -179,9 +179,7 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
     )
 
 
-def _work(
-    run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY
-) -> None:
+def _work(run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY) -> None:
     """The plan, and then the drain."""
     name, address = next(iter(sorted(system.brokers.items())))
     setup = WireClient("setup", address, name, journal)

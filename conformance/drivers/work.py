@@ -64,7 +64,7 @@ def work(system: System, version: str, config: Config, folder: Path, prefix: str
         journal = stack.enter_context(Journal(folder, "wire", common={"level": Level.WIRE}))
         stack.callback(producer.close)
         stack.callback(consumer.close)
-        _make_topic(system, address, broker, topic, journal)
+        make_topic(system, address, broker, topic, journal)
         say(f"Java client {version}: a producer")
         shop = stack.enter_context(start_java(version, f"{prefix}shop", config, folder, producer.on_event))
         hello = shop.hello()
@@ -78,7 +78,7 @@ def work(system: System, version: str, config: Config, folder: Path, prefix: str
         say(f"Java client {version}: a consumer")
         worker = stack.enter_context(start_java(version, f"{prefix}c1", config, folder, consumer.on_event))
         worker.hello()
-        _start(worker, "consumer", f"{prefix}c1", group, system, config, topics=[topic], listener=_json(rules))
+        _start(worker, "consumer", f"{prefix}c1", group, system, config, topics=[topic], listener=rules_json(rules))
         finished = consumer.wait_for_results(expected_calls(config), WORK_S)
         # What is given up is to be readable after the bound; what a client does too much has the time to show.
         pass_time(config.dead_letter_bound_ms * 2 / 1000)
@@ -87,7 +87,8 @@ def work(system: System, version: str, config: Config, folder: Path, prefix: str
     return Worked(hello, producer, consumer, codes, (*shop.faults, *worker.faults), finished)
 
 
-def _json(rules: list[ListenerRule]) -> list[dict[str, Any]]:
+def rules_json(rules: list[ListenerRule]) -> list[dict[str, Any]]:
+    """Listener rules as `start` takes them."""
     usual = asdict(ListenerRule())
     return [{name: value for name, value in asdict(rule).items() if value != usual[name]} for rule in rules]
 
@@ -108,7 +109,8 @@ def _send(shop: DriverProcess, recorder: DriverRecorder, fields: Mapping[str, An
     shop.send(number, **fields, body=fields["message"])
 
 
-def _make_topic(system: System, address: str, broker: str, topic: str, journal: Journal) -> None:
+def make_topic(system: System, address: str, broker: str, topic: str, journal: Journal) -> None:
+    """Create a topic of one queue, and wait until its route is known."""
     client = WireClient("setup", address, broker, journal)
     try:
         answer = client.create_topic(topic, 1)

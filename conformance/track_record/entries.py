@@ -1,8 +1,8 @@
 """What an entry of the track record is, and the list of them.
 
 An entry names a bug, the clause or wire rule that judges it, and two releases. Nothing in an entry knows the bug's
-mechanism: a trial is an ordinary run (the wire machine, or a client at work), and the same clause judges both
-sides by the same profile, so that a difference is the release's.
+mechanism: a trial is an ordinary run (the wire machine, a client at work, or a scene with several), and the same
+clause judges both sides by the same profile, so that a difference is the release's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.tap.faults import parse_rule
+from conformance.track_record import scenes
 from conformance.track_record.on_the_wire import ask_over_the_wire
+from conformance.track_record.tapped import Played
 from conformance.track_record.with_java import consume_with_java
 from specs.verdicts.verdict import Judged
 
@@ -23,7 +26,10 @@ Trial = Callable[[str, str, str, Sequence[int], Path, Say], list[Judged]]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One bug. judged_by: a clause's or wire rule's id. red, green: targets. command: how a user sees it."""
+    """One bug. judged_by: a clause's or wire rule's id. red, green: targets. command: how a user sees it.
+
+    green_trial, green_setting: where no release is without the bug, another way to use the same one, and its words.
+    """
 
     id: str
     bug: str
@@ -33,11 +39,20 @@ class Entry:
     profile: str
     trial: Trial
     command: str
+    green_trial: Trial | None = None
+    green_setting: str = ""
 
 
 def _conform(target: str, profile: str) -> str:
     return f"inorder conform --target {target} --profile {profile} --seed 1"
 
+
+def _reproduce(name: str) -> str:
+    return f"python -m conformance.track_record {name}"
+
+
+STANDING_OFFSET_LOST = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
+"""The second time that a consumer asks for its stored offset, which an orderly one does, it is told of an error."""
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -48,7 +63,7 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-local:5.1.1+java:5.1.1",
         "rocketmq-5-orderly",
         consume_with_java,
-        "python -m conformance.track_record B-28",
+        _reproduce("B-28"),
     ),
     Entry(
         "B-29",
@@ -69,6 +84,40 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-4.9-orderly",
         ask_over_the_wire,
         _conform("rocketmq-local:4.9.3", "rocketmq-4.9-orderly"),
+    ),
+    Entry(
+        "B-54",
+        "an error in the answer to a consumer's question for its stored offset is taken for 'nothing is stored': "
+        "finished messages are replayed, or waiting ones lost",
+        "CMT-8",
+        "rocketmq-local:5.4.0+java:4.9.8",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-5-orderly",
+        Played(scenes.a_member_starts_where_another_stopped, rules=(STANDING_OFFSET_LOST,)),
+        _reproduce("B-54"),
+    ),
+    Entry(
+        "B-77c",
+        "a consumer gives a lane back while its listener still runs, and the next one runs beside it",
+        "LSE-2",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-local:5.4.0+java:5.1.4",
+        "rocketmq-5-orderly-documented",
+        Played(scenes.a_member_joins_during_a_call),
+        _reproduce("B-77c"),
+    ),
+    Entry(
+        "B-77e",
+        "a consumer that is shut down gives its lanes back before it has stored how far it came: the next one starts "
+        "from an old offset",
+        "CMT-13",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-5-orderly-documented",
+        Played(scenes.a_member_stops_after_its_work),
+        _reproduce("B-77e"),
+        Played(scenes.a_member_stops_after_its_report),
+        "stopped after its offsets were stored; no release is without the bug",
     ),
 )
 

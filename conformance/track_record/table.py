@@ -52,8 +52,9 @@ class Reproduction:
     def line(self) -> str:
         entry = self.entry
         rate = f"red {self.red_times} of {len(self.red)}, green {self.green_times} of {len(self.green)}"
+        green = f"`{entry.green}`" + (f", {entry.green_setting}" if entry.green_setting else "")
         cells = (
-            entry.id, entry.bug, entry.judged_by, f"`{entry.red}`", f"`{entry.green}`", rate, self.date,
+            entry.id, entry.bug, entry.judged_by, f"`{entry.red}`", green, rate, self.date,
             f"`{entry.command}`",
         )  # fmt: skip
         return f"| {' | '.join(cells)} |"

@@ -37,8 +37,9 @@ NOTHING: tuple[()] = ()
 FRAMES_TWICE = "duplicate "
 """How the detail of such a fault's row begins; the link follows."""
 
-REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE})
-"""Requests as their sender saw them. Broker-side (`store`) rows repeat them and are left out unless asked for."""
+REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE, Level.TAP})
+"""Requests as their sender saw them, or as they passed a tap. Broker-side (`store`) rows repeat them and are left out
+unless asked for. A request is recorded at one of these levels: who taps a client that tells its sends, skips them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,12 +223,15 @@ judge = QueueJudge
 
 def explain(found: WrongStart | StartMoved | NotYoung) -> str:
     lookup = found.lookup
-    told = {None: "no answer", -1: "that nothing is stored"}.get(answered_offset(lookup), f"{lookup.value}")
+    failed = f"the error {lookup.code}" if lookup.outcome is Outcome.REFUSED and lookup.code else "no answer"
+    told = {None: failed, -1: "that nothing is stored"}.get(answered_offset(lookup), f"{lookup.value}")
     heard = f"{who(lookup)} asked at {at(lookup)} for the offset stored for {lookup.lane} and heard {told}"
     if isinstance(found, NotYoung):
         return f"{heard}, although the queue's first message {found.send.message_id} was sent at {at(found.send)}"
     if isinstance(found, StartMoved):
         pull = found.pull
+        if answered_offset(lookup) is None:
+            return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} all the same"
         return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} instead of {found.wanted}"
     shown = "" if found.send is None else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
     return f"{heard}; it started at {found.add.value} at {at(found.add)} instead of {found.wanted}{shown}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.track_record.__main__ import PAGE
@@ -47,6 +49,11 @@ def test_a_row_tells_the_rate_and_the_date() -> None:
     assert line.count("|") == HEAD[0].count("|")
 
 
+def test_a_green_side_that_is_another_use_says_so() -> None:
+    entry = replace(ENTRY, green_setting="used with care")
+    assert f"`{ENTRY.green}`, used with care |" in Reproduction(entry, [RED], [GREEN], "2026-11-21").line()
+
+
 def test_rows_that_were_not_run_again_stay_and_keep_the_order() -> None:
     page = f"before\n{BEGIN}\n{END}\nafter"
     page = refresh(page, ["one", "two"], {"two": "| two | old |"})
@@ -71,3 +78,8 @@ def test_an_entry_is_judged_by_a_clause_that_its_profile_claims(entry: Entry) ->
     assert entry.judged_by in RULES or load(entry.profile).claim(entry.judged_by).status == "claimed"
     assert entry.judged_by in RULES or entry.judged_by in by_id()
     assert entry.red in entry.command or entry.command.endswith(f" {entry.id}")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda each: each.id)
+def test_the_sides_differ(entry: Entry) -> None:
+    assert entry.red != entry.green or (entry.green_setting and entry.green_trial is not None)

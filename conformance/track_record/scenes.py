@@ -1,0 +1,55 @@
+"""What is played with Java clients behind a tap: ordinary situations, in which nothing is said about any bug."""
+
+from __future__ import annotations
+
+from conformance.drivers.stage import Stage
+from specs.plan.plan import ListenerRule
+from specs.vocabulary import Outcome
+
+SLOW_CALL_MS = 8_000
+
+
+def a_member_joins_during_a_call(stage: Stage) -> None:
+    """A consumer's call of its second message takes long. Another consumer joins, and the lane falls to it."""
+    shop = stage.producer()
+    stage.send(shop, 5)
+    first = stage.consumer("z", ListenerRule(Outcome.SUCCESS, number=2, delivery_max=1, duration_ms=SLOW_CALL_MS))
+    stage.wait(first, "begin the slow call", lambda: first.begun(2))
+    second = stage.consumer("b")  # sorts before z, and so is given the only queue
+    stage.wait(second, "get to the last message", lambda: second.begun(5))
+    stage.wait(first, "end the slow call", lambda: first.ended(2))
+    stage.stop(second)
+    stage.stop(first)
+    stage.stop(shop)
+
+
+def a_member_starts_where_another_stopped(stage: Stage) -> None:
+    """Half of the messages were consumed before. A consumer starts and gets to the last one."""
+    shop = stage.producer()
+    stage.send(shop, 20)
+    stage.stop(shop)
+    stage.commit(10)
+    worker = stage.consumer("c1")
+    stage.wait(worker, "get to the last message", lambda: worker.begun(20))
+    stage.stop(worker)
+
+
+def a_member_stops_after_its_work(stage: Stage) -> None:
+    """A consumer is shut down in good order as soon as it has finished everything."""
+    _stops(stage, reported=False)
+
+
+def a_member_stops_after_its_report(stage: Stage) -> None:
+    """A consumer has finished everything, and has reported it as it does at intervals; then it is shut down."""
+    _stops(stage, reported=True)
+
+
+def _stops(stage: Stage, *, reported: bool) -> None:
+    shop = stage.producer()
+    stage.send(shop, 20)
+    stage.stop(shop)
+    worker = stage.consumer("c1")
+    stage.wait(worker, "finish the last message", lambda: worker.ended(20))
+    if reported:
+        stage.wait_until_stored(20)
+    stage.stop(worker)

@@ -1,0 +1,70 @@
+"""Trials with Apache's Java clients behind a tap: what one clause says to the history that driver and tap leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.stage import Stage
+from conformance.drivers.targets import find_driven
+from conformance.tap.faults import Rule
+from conformance.track_record.on_the_wire import judge_history
+from specs import profiles
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.plan.config import Config
+from specs.verdicts.verdict import Judged
+from specs.vocabulary import Level
+
+SHORT = Config(lock_interval_ms=1_000, rebalance_ms=1_000, heartbeat_ms=1_000, channel_expiry_ms=10_000)
+"""Leases as released; what the clients do at intervals comes sooner."""
+
+QUICK_UNLOCK = {"rocketmq.client.unlockDelayTimeMills": 1_000}
+"""Clients up to 5.1 give a dropped lane back after this time, 20 s as released."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A scene as a trial. rules: what the tap does to frames. properties: of every Java client."""
+
+    scene: Callable[[Stage], None]
+    config: Config = SHORT
+    rules: tuple[Rule, ...] = ()
+    properties: Mapping[str, str | int] = field(default_factory=lambda: QUICK_UNLOCK)
+
+    def __call__(
+        self, target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+    ) -> list[Judged]:
+        """One result per seed; the broker is started once, and must be a fresh one.
+
+        Raises UsageError where a part is missing.
+        """
+        run, version = find_driven(target)
+        config = replace(self.config, dialect=run.config.dialect)
+        found: list[Judged] = []
+        with run.open_system(config, False) as system:
+            for seed in seeds:
+                say(f"{target}, seed {seed}")
+                inside = folder / f"{seed}"
+                inside.mkdir(parents=True)
+                parties = {**run.parties, "client": f"Apache Java client {version}"}
+                info = RunInfo(
+                    run=f"track-record-{seed}",
+                    seed=seed,
+                    target=target,
+                    parties={**parties, "producer": f"Java client {version}"},
+                    profile=profile,
+                    levels=(Level.CLIENT, Level.TAP, Level.WIRE),
+                    clock_bounds_us={"host": 0},
+                    closed_world=False,
+                    config=config,
+                )
+                write_runinfo(inside, info)
+                with Stage(
+                    system, version, config, inside, f"t{seed}-", properties=self.properties, rules=self.rules
+                ) as stage:
+                    self.scene(stage)
+                    stage.check_faults()
+                found.append(judge_history(inside, profiles.load(profile), judged_by))
+        return found
