@@ -173,7 +173,8 @@ def history_page() -> str:
             "## Levels",
             "",
             _table(("level", "seen"), ((f"`{level}`", said) for level, said in LEVELS.items())),
-            "Clauses look at the levels `client` and `wire`; one operation seen at two levels is not two operations.",
+            "Clauses look at the levels `client`, `wire` and `tap`; one operation seen at two levels is not two "
+            "operations, so a request is recorded at one of these: a tap leaves out what its client tells itself.",
             "",
             "## Text notation",
             "",

@@ -180,11 +180,11 @@ def test_only_a_definite_overlap_refutes() -> None:
     [
         ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  shop  sends  t/b/0  id=m1 ok", "message id m1 was sent twice"),
         ("0ms  shop  sends  t/b/0  id=m1 attempt=1 ok\n1ms  shop  sends  t/b/0  id=m1 attempt=2 ok", ""),
-        ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  tap  sends  t/b/0  id=m1 level=tap ok", ""),
+        ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  b  sends  t/b/0  id=m1 level=store ok", ""),
     ],
 )
 def test_ids_are_unique(text: str, said: str) -> None:
-    """One message id is one send, or its tries; a tap sees the same send again."""
+    """One message id is one send, or its tries; a broker's own record shows the same send again."""
     info, rows = parse_history(text)
     rows = [row._replace(level=rows[0].level) if row.client_id == "shop" else row for row in rows]
     assert "; ".join(examine(rows, info).facts.broken)[: len(said) or None] == said
