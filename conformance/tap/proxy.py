@@ -79,10 +79,11 @@ class Tap:
         """Close every connection; faults that met nothing are told as such."""
         for server in self._servers:
             server.close()
-        tasks = [*self._passages, *self._later]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # who was accepted already begins, and is ended like the others
+        while tasks := [*self._passages, *self._later]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         for rule in self._faults.unused:
             self._recorder.fault(rule.text, effective=False)
 
@@ -123,12 +124,12 @@ class Tap:
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            server.close()  # before any wait: a second cancellation ends this one
             for task in (up, down):
                 task.cancel()
-            await asyncio.gather(up, down, return_exceptions=True)
-            server.close()
             if broker is not None:
                 self._recorder.closed(passage.number)
+            await asyncio.gather(up, down, return_exceptions=True)
 
     # ------------------------------------------------------------------ from the client
 
