@@ -27,6 +27,22 @@ def differences(clause_id: str, mutant: Mutant | None = None) -> list[str]:
     return list(_CHECKS[clause_id](vectors.load(table), mutant))
 
 
+def wrong_queues(clause_id: str, choose: Callable[[str, int], int | str]) -> tuple[int, list[str]]:
+    """Hold anybody's choice of a queue against the table that decides the clause: how many rows, and what differs.
+
+    choose: (key, number of queues) → the place of the queue, or in words why there is none.
+    """
+    table = next(each.vectors for each in catalogue() if each.id == clause_id and each.vectors)
+    rows = vectors.load(table)
+    wrong = []
+    for row in rows:
+        found = choose(row["key"], row["queues"])
+        if found != row["queue"]:
+            got = f"gets queue {found}" if isinstance(found, int) else f"gets none ({found})"
+            wrong.append(f"{row['why']}: key {row['key']!r} {got} of {row['queues']} instead of queue {row['queue']}")
+    return len(rows), wrong
+
+
 def allocation(rows: Sequence[Mapping[str, Any]], mutant: Mutant | None) -> Iterator[str]:
     """Every member's share, by the strategies of the mutant's consumer or the reference's own."""
     consumer = Rebalancing if mutant is None or mutant.consumer is None else mutant.consumer
@@ -84,4 +100,3 @@ _CHECKS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Mutant | None], Ite
     "ASG-3": allocation,
     "ORD-6": key_to_queue,
 }
-

@@ -100,6 +100,9 @@ REQUESTS: dict[str, dict[str, Any]] = {
         {"verb": {"const": "send"}, "id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT},
         {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT},
     ),
+    "select": _line(
+        {"verb": {"const": "select"}, "id": _ID, "key": _TEXT, "queues": {"type": "integer", "minimum": 1}}
+    ),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}),
 }
 
@@ -111,6 +114,7 @@ LINES: dict[str, dict[str, Any]] = {
             "driver": _TEXT,
             "client": {**_TEXT, "description": "The version of the client library."},
             "client_id": {**_TEXT, "description": "Its id in the protocol."},
+            "queue_id": {**_WHOLE, "description": "To select: the place of the chosen queue, from 0."},
             "events": {"type": "array", "items": {"enum": [*REQUIRED_EVENTS, *OPTIONAL_EVENTS]}},
         },
     ),

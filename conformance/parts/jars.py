@@ -38,7 +38,7 @@ VERSIONS = (
     "5.4.0",
     "5.5.0",
 )
-CLIENT_VERSIONS = ("4.9.8", "5.1.0", "5.1.1", "5.1.4", "5.2.0", "5.4.0", "5.5.0")
+CLIENT_VERSIONS = ("4.7.1", "4.8.0", "4.9.8", "5.1.0", "5.1.1", "5.1.4", "5.2.0", "5.4.0", "5.5.0")
 """Versions whose client alone is fetched, for the driver."""
 DEFAULT = ("4.9.7", "5.4.0")
 CLIENT_ARTIFACTS = ("rocketmq-client",)

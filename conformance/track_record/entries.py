@@ -14,6 +14,7 @@ from typing import Any
 
 from conformance.tap.faults import parse_rule
 from conformance.track_record import scenes
+from conformance.track_record.by_table import choose_with_java
 from conformance.track_record.on_the_wire import ask_over_the_wire
 from conformance.track_record.tapped import Played
 from conformance.track_record.with_java import consume_with_java
@@ -55,6 +56,16 @@ STANDING_OFFSET_LOST = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
 """The second time that a consumer asks for its stored offset, which an orderly one does, it is told of an error."""
 
 ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "B-17",
+        "the selector by hash has no queue for keys of the smallest hash: the send fails",
+        "ORD-6",
+        "java:4.7.1",
+        "java:4.8.0",
+        "rocketmq-4.9-orderly",
+        choose_with_java,
+        _reproduce("B-17"),
+    ),
     Entry(
         "B-28",
         "an exhausted message circles through the retry topic and never reaches the dead letters",

@@ -2,7 +2,7 @@
  * The driver protocol, version 1, over Apache RocketMQ's Java client: one process is one client of a plan.
  *
  * JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v1.json). The harness asks: hello, start,
- * send, stop. What happens is told as events: delivered and finished (begin and end of a listener call), sent. Every
+ * send, select, stop. What happens is told as events: delivered and finished (begin and end of a listener call), sent. Every
  * event carries the host's monotonic clock in microseconds, taken in the order in which the lines are written.
  *
  * Rules:
@@ -136,6 +136,11 @@ public final class Driver {
             case "send":
                 send(id, asked);
                 return false;
+            case "select":
+                Map<String, Object> chosen = reply(id);
+                chosen.put("queue_id", select(text(asked, "key"), (int) number(asked, "queues", 1)));
+                emit(chosen);
+                return false;
             case "stop":
                 stop();
                 emit(reply(id));
@@ -211,6 +216,15 @@ public final class Driver {
         if (producer != null) {
             producer.shutdown();
         }
+    }
+
+    /** Which of so many queues the client's hash selector chooses for a key; needs no server. */
+    private static int select(String key, int count) {
+        List<MessageQueue> queues = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            queues.add(new MessageQueue("orders", "b0", number));
+        }
+        return new SelectMessageQueueByHash().select(queues, null, key).getQueueId();
     }
 
     private void send(long id, Map<String, Object> asked) throws Wrong {

@@ -32,6 +32,7 @@ GOOD: list[dict[str, Any]] = [
     {"verb": "hello", "id": 1, "version": 1},
     {"verb": "start", "id": 2, "role": "consumer", "client": "c1", "group": "g", "namesrv": "h:1", "topics": ["t"]},
     {"verb": "send", "id": 3, "topic": "t", "message": "m1", "body": "m1", "key": "k"},
+    {"verb": "select", "id": 5, "key": "k", "queues": 3},
     {"verb": "stop", "id": 4},
     {"reply": 1, "ok": True, "version": 1, "driver": "java", "client": "5.4.0", "events": ["sent"], "at_us": 1},
     {"reply": None, "ok": False, "error": "not JSON", "at_us": 1},
