@@ -34,6 +34,7 @@ ENTRY_BYTES = 20
 QUEUE_FILE_BYTES = 300_000 * ENTRY_BYTES
 RECORD_BYTES_MAX = 64 * 1024 * 1024
 """A longer record is no record: reading the store must not take any amount of memory."""
+OFFSET_MAX = 2**62
 
 BLANK_MAGIC = -875286124  # what fills the end of a segment: i32 bytes left, i32 this
 BLANK_BYTES = 8
@@ -56,4 +57,5 @@ def queue_path(topic: str, queue_id: int, start: int) -> str:
 
 def starts(names: Iterable[str]) -> list[int]:
     """The offsets of the files of these names, ascending; other names are no files of ours."""
-    return sorted(int(name) for name in names if len(name) == _DIGITS and name.isascii() and name.isdigit())
+    found = (int(name) for name in names if len(name) == _DIGITS and name.isascii() and name.isdigit())
+    return sorted(start for start in found if start < OFFSET_MAX)

@@ -31,7 +31,7 @@ from reference_impl.protocol.message import (
 from reference_impl.storage.commit_log import CommitLog, Fault
 from reference_impl.storage.consume_queue import DiskQueue
 from reference_impl.storage.errors import StoreDamaged
-from reference_impl.storage.layout import segment_name
+from reference_impl.storage.layout import OFFSET_MAX, segment_name
 
 DIGITS_MAX = 18
 
@@ -61,7 +61,7 @@ class Derived:
         key = (message.topic, message.queue_id)
         queue = self.queues.get(key)
         if queue is None:
-            if not 0 <= message.queue_offset < 2**62 or not 0 <= message.queue_id < 2**31:
+            if not 0 <= message.queue_offset < OFFSET_MAX or not 0 <= message.queue_id < 2**31:
                 return f"offset {message.queue_offset} of queue {message.queue_id}"
             queue = self.queues[key] = DiskQueue(log, message.queue_offset)
         elif message.queue_offset != queue.max_offset:
