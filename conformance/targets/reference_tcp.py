@@ -1,21 +1,45 @@
-"""`reference+tcp`: our own cluster on sockets of 127.0.0.1, spoken to as if it were a stranger's."""
+"""`reference+tcp`: our own cluster on sockets of 127.0.0.1, spoken to as if it were a stranger's.
+
+`reference+tcp:sync` and `reference+tcp:async` serve it in a process of its own, with a store on disk and that way of
+flushing; the process is killed while clients are at work, and started again. `=DIR` behind it says where the store is
+to lie, otherwise it is deleted at the end.
+"""
 
 from __future__ import annotations
 
-from conformance.targets.systems import ReferenceOnSockets
+from dataclasses import replace
+from pathlib import Path
+
+from conformance.targets.systems import FIRST_PERSISTS, ReferenceOnSockets, ServedReference
 from conformance.wire.runner import SHORT_LEASES, WireRun, ours
 from specs.errors import UsageError
 
+FLUSHES = ("sync", "async")
+
 
 def target(argument: str | None) -> WireRun:
-    """The target; it takes no argument."""
-    if argument is not None:
-        raise UsageError("the target reference+tcp takes no argument")
-    return WireRun(
+    """The target, in memory or with a store. Raises UsageError for any other argument."""
+    in_memory = WireRun(
         target="reference+tcp",
         parties=dict.fromkeys(("broker", "client", "producer"), ours()),
         profile="reference",
         config=SHORT_LEASES,
         lease_known=True,
         open_system=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
+    )
+    if argument is None:
+        return in_memory
+    flush, found, folder = argument.partition("=")
+    if flush not in FLUSHES or (found and not folder):
+        raise UsageError(
+            f"the target reference+tcp takes no argument {argument!r}; it can be reference+tcp:sync or"
+            " reference+tcp:async, and =DIR may follow for its store"
+        )
+    return replace(
+        in_memory,
+        target=f"reference+tcp:{argument}",
+        config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
+        open_system=lambda config, proxied: ServedReference(config, flush, Path(folder) if folder else None),
+        kills_broker=True,
+        remembers=bool(folder),
     )

@@ -5,6 +5,7 @@ A system is a context manager: entered it runs and its addresses are known, left
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Self
 
 from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
+from conformance.parts.processes import Process
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
 from reference_impl.protocol.bodies import ClusterInfo, TopicRoute
@@ -28,6 +30,7 @@ from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
 
 ADDRESS_DEADLINE_S = 20.0
+FIRST_PERSISTS = 2
 PROXIED_IP = "127.0.0.2"
 """With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
 
@@ -91,6 +94,73 @@ class ReferenceOnSockets(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
+
+
+class ServedReference(System):
+    """Our own cluster as a process of its own, `inorder serve` with a store on disk: it is killed with SIGKILL.
+
+    The process is name server and broker in one, so both are gone for a while. store: the folder, None for one that
+    is deleted at the end. Its first offsets are persisted after twice `persist_ms`, so the configuration must say so.
+    """
+
+    def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
+        if config.persist_first_ms != FIRST_PERSISTS * config.persist_ms:
+            raise UsageError(f"a served broker persists its first offsets after {FIRST_PERSISTS} intervals")
+        self._reservations = [ports.reserve(), ports.reserve()]
+        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-served-")
+        folder = Path(self._temporary.name)
+        self._log = folder / "serve.log"
+        name_server, broker = (str(reservation.port) for reservation in self._reservations)
+        self.namesrv = f"127.0.0.1:{name_server}"
+        self._command: list[str | Path] = [sys.executable, "-m", "inorder", "serve"]
+        for option, value in {
+            "namesrv-port": name_server,
+            "broker-port": broker,
+            "store": store or folder / "store",
+            "flush": flush,
+            "dialect": config.dialect,
+            "broker-lease-ms": config.broker_lease_ms,
+            "channel-expiry-ms": config.channel_expiry_ms,
+            "persist-ms": config.persist_ms,
+            "delay-levels": config.delay_levels,
+        }.items():
+            self._command += [f"--{option}", str(value)]
+        self._process: Process | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        self.brokers = self.upstreams = broker_addresses(self.namesrv)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.stop()
+        for reservation in self._reservations:
+            reservation.release()
+        self._temporary.cleanup()
+
+    def crash_broker(self, name: str) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def restart_broker(self, name: str) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        self._process = Process("inorder serve", self._command, log=self._log)
+        self._process.wait_until(self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S)
+
+    def _is_ready(self) -> bool:
+        try:
+            return bool(broker_addresses(self.namesrv))
+        except UsageError:  # nobody answers there yet
+            return False
 
 
 class ApacheOnThisMachine(System):

@@ -19,6 +19,7 @@ from reference_impl.shell.planned import client_node
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.plan import Action, Plan
+from specs.vocabulary import Kind, Outcome
 
 _SHUTDOWN_S = 30.0
 
@@ -65,6 +66,8 @@ class PlanRunner:
                 self._sends.append(asyncio.create_task(self._send(args)))
             case "broker_crash":
                 await asyncio.to_thread(self._system.crash_broker, args["broker"])
+                with Journal(self._folder, args["broker"]) as journal:
+                    journal.note(Kind.CRASH, Outcome.OK, {"broker": args["broker"], "detail": "killed by the harness"})
             case "broker_restart":
                 await asyncio.to_thread(self._system.restart_broker, args["broker"])
             case other:

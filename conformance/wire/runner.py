@@ -57,8 +57,17 @@ OUT_OF_REACH: Mapping[str, str] = {
 }
 """What a run on the wire does not, or hardly, put at stake, and why."""
 
+WITH_KILLS: Mapping[str, str] = {
+    "ORD-8": "the broker is killed in this run, and offsets are promised to be dense within one of its lives",
+    "ORD-14": "the broker is killed in this run, so few lanes are handed over cleanly",
+    "LSE-16": "the broker is killed in this run, so few lanes are released by their owner",
+}
+"""The same of a run in which the broker is killed; in return CMT-7 is at stake."""
+
 QUEUES = 8
 KEYS = 24
+BROKER_KILLS = 2
+BROKER_DEAD_MS = 300
 POISON_EVERY = 12
 SAY = Callable[[str], Any]
 
@@ -86,6 +95,8 @@ class WireRun:
     """What a wire target needs to be judged. config: with the lease times that the target's broker really has.
 
     open_system: takes the configuration and whether the brokers are to be advertised at a proxy's address.
+    kills_broker: the broker is killed while the clients are at work, and started again. remembers: its store may hold
+    earlier runs.
     """
 
     target: str
@@ -94,6 +105,8 @@ class WireRun:
     config: Config
     lease_known: bool
     open_system: Callable[[Config, bool], AbstractContextManager[System]]
+    kills_broker: bool = False
+    remembers: bool = False
 
 
 def ours() -> str:
@@ -101,10 +114,11 @@ def ours() -> str:
     return f"inorder reference {version('inorder')}"
 
 
-def orderly_plan(config: Config, prefix: str, seed: int, messages: int) -> Plan:
+def orderly_plan(config: Config, prefix: str, seed: int, messages: int, broker: str | None = None) -> Plan:
     """Our consumers at work: they join, crash, come back and leave while keyed messages flow.
 
-    Every `POISON_EVERY`-th message is suspended until it is given up, some others once.
+    Every `POISON_EVERY`-th message is suspended until it is given up, some others once. broker: one that is killed
+    meanwhile, `BROKER_KILLS` times, and started again after `BROKER_DEAD_MS`.
     """
     topic, group = f"{prefix}orders", f"{prefix}billing"
     c1, c2, shop = f"{prefix}c1", f"{prefix}c2", f"{prefix}shop"
@@ -140,6 +154,10 @@ def orderly_plan(config: Config, prefix: str, seed: int, messages: int) -> Plan:
         for turn in range(per_key * 2)
         for key in range(turn % 2, KEYS, 2)
     ]
+    for kill in range(BROKER_KILLS if broker is not None else 0):
+        dies_ms = (kill + 1) * until // (BROKER_KILLS + 1)
+        actions.append(Action(dies_ms, "broker_crash", {"broker": broker}))
+        actions.append(Action(dies_ms + BROKER_DEAD_MS, "broker_restart", {"broker": broker}))
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         seed=seed,
@@ -186,8 +204,11 @@ def conform_wire(
     with run.open_system(run.config, False) as system:
         name, address = next(iter(sorted(system.brokers.items())))
         # A remote broker may remember earlier runs: their names must not meet ours.
-        prefix = f"r{seed}x{run_nonce(system)}-" if not run.lease_known else f"r{seed}-"
-        plan = orderly_plan(run.config, prefix, seed, messages)
+        may_meet_others = run.remembers or not run.lease_known
+        prefix = f"r{seed}x{run_nonce(system)}-" if may_meet_others else f"r{seed}-"
+        if run.kills_broker:
+            messages *= 2  # so that enough happens between two kills
+        plan = orderly_plan(run.config, prefix, seed, messages, broker=name if run.kills_broker else None)
         info = replace(info, plan=plan.to_json())
         write_runinfo(out, info)
         with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
@@ -210,11 +231,18 @@ def conform_wire(
         history.info,
         profile,
         floor=floor,
-        out_of_reach=OUT_OF_REACH,
+        out_of_reach=out_of_reach(run),
         extra=session.judged(run.parties["broker"], floor),
         tool={"engine": "python", "inorder": version("inorder")},
     )
     return verdict, history
+
+
+def out_of_reach(run: WireRun) -> Mapping[str, str]:
+    """What this run does not, or hardly, put at stake, and why."""
+    if not run.kills_broker:
+        return OUT_OF_REACH
+    return {clause: why for clause, why in OUT_OF_REACH.items() if clause != "CMT-7"} | dict(WITH_KILLS)
 
 
 def replace_run_folder(out: Path) -> None:

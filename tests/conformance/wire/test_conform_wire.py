@@ -9,11 +9,12 @@ import pytest
 from conformance.parts import jars
 from conformance.parts.processes import living
 from conformance.targets.base import find
-from conformance.wire.runner import OUT_OF_REACH, WireRun, conform_wire
+from conformance.wire.runner import BROKER_KILLS, OUT_OF_REACH, WireRun, conform_wire
 from specs import profiles
 from specs.errors import UsageError
 from specs.history.store import open_history
 from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict
+from specs.vocabulary import Kind
 
 EXAMPLES = 20
 FLOOR = 10
@@ -52,6 +53,18 @@ def test_our_cluster_on_sockets_keeps_every_clause_and_every_wire_rule(tmp_path:
     assert all(judged.reason.startswith("its premise is not met") or judged.id in OUT_OF_REACH for judged in other)
     assert len(verdict.of(ClauseVerdict.UPHELD)) >= 60
     assert open_history(tmp_path / "run").info.target == "reference+tcp"
+
+
+@pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
+def test_our_cluster_with_a_store_keeps_every_clause_though_it_is_killed(flush: str, tmp_path: Path) -> None:
+    """Twice, with SIGKILL, while clients are at work; what was acknowledged before is read back afterwards."""
+    verdict = conform(f"reference+tcp:{flush}={tmp_path / 'store'}", None, tmp_path / "run")
+    assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
+    crashes = [row for row in open_history(tmp_path / "run").rows() if row.kind is Kind.CRASH and row.broker]
+    assert len(crashes) == BROKER_KILLS
+    judged = by_id(verdict)
+    at_stake = {clause: judged[clause].opportunities for clause in ("SND-1", "CMT-7", "CMT-9", "ORD-7", "ORD-9")}
+    assert min(at_stake.values()) >= FLOOR, at_stake
 
 
 def needs(version: str) -> pytest.MarkDecorator:
