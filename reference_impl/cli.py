@@ -12,6 +12,7 @@ import click
 
 from reference_impl.core.broker import BrokerConfig
 from reference_impl.core.broker.config import DELAY_LEVELS
+from reference_impl.core.nameserver import NameServerConfig
 from reference_impl.shell.cluster import LocalCluster
 from reference_impl.shell.errors import split_address
 from reference_impl.storage import DiskStore, FlushMode, StoreOptions
@@ -23,6 +24,7 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 @click.command(name="serve")
 @click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server; 0: any free one.")
+@click.option("--name-servers", default=1, show_default=True, type=click.IntRange(1, 16), help="On ports in a row.")
 @click.option("--broker-port", default=10911, show_default=True, help="Port of the broker; 0: any free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--advertise", metavar="HOST:PORT", help="The broker's address in routes, if not its own.")
@@ -42,10 +44,12 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 )
 @click.option("--flush-ms", default=500, show_default=True, type=click.IntRange(1), help="With async: how often.")
 @click.option("--cut-damage", is_flag=True, help="Start on a damaged store; what lies behind the damage is lost.")
+@click.option("--order-topics", is_flag=True, help="Routes tell the fixed queue lists that `updateOrderConf` has set.")
 @click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
 @click.option("--with-parent", is_flag=True, help="End when the process that started this one is gone.")
 def serve(
     namesrv_port: int,
+    name_servers: int,
     broker_port: int,
     host: str,
     advertise: str | None,
@@ -61,10 +65,11 @@ def serve(
     flush: str,
     flush_ms: int,
     cut_damage: bool,
+    order_topics: bool,
     form: str,
     with_parent: bool,
 ) -> None:
-    """Run a name server and a broker until SIGINT or SIGTERM.
+    """Run a name server (or several) and a broker until SIGINT or SIGTERM.
 
     The addresses are printed when both are ready. Messages are kept in memory, or in the folder of --store:
     with --flush sync a send is answered when its message is safe from a crash of the machine, with async at
@@ -87,7 +92,9 @@ def serve(
     cluster = LocalCluster(
         config,
         names=(broker_name,),
+        name_servers=name_servers,
         namesrv_port=namesrv_port,
+        name_server_config=NameServerConfig(order_topics=order_topics),
         broker_port=broker_port,
         host=host,
         advertise=advertise,
@@ -123,9 +130,11 @@ async def _serve(cluster: LocalCluster, form: str, *, with_parent: bool) -> None
 
 def _say_ready(cluster: LocalCluster, form: str) -> None:
     if form == "json":
-        click.echo(json.dumps({"namesrv": cluster.namesrv, "brokers": cluster.brokers}))
+        all_of_them = list(cluster.addresses)
+        click.echo(json.dumps({"namesrv": cluster.namesrv, "name_servers": all_of_them, "brokers": cluster.brokers}))
         return
-    click.echo(f"name server {cluster.namesrv}")
+    for address in cluster.addresses:
+        click.echo(f"name server {address}")
     for name, address in cluster.brokers.items():
         click.echo(f"broker {name} {address}")
     click.echo("ready; stop with Ctrl-C")

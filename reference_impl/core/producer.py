@@ -326,13 +326,16 @@ class Producer:
     # ------------------------------------------------------------ routes and heartbeats
 
     def _ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
-        """Asks one name server after the other, beginning with the one that answered last."""
+        """Asks one name server after the other, beginning with the one that answered last.
+
+        The next one is asked also when a topic is unknown: who was just started knows nothing yet.
+        """
         at = (self._name_server + tried) % len(self.config.name_servers)
         self._ask_name_server(now_ms, topic, at, partial(self._route_answered, topic, tried))
 
     def _ask_name_server(self, now_ms: int, topic: str, at: int, then: OnEnd) -> None:
         def on_end(now_ms: int, answer: Command | None, reason: str) -> None:
-            if answer is not None:
+            if answer is not None and answer.code == ResponseCode.SUCCESS:
                 self._name_server = at
             then(now_ms, answer, reason)
 
@@ -340,23 +343,32 @@ class Producer:
         self._request(now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end)
 
     def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
+        unknown = answer is None or answer.code == ResponseCode.TOPIC_NOT_EXIST
+        if unknown and tried + 1 < len(self.config.name_servers):
+            self._ask_route(now_ms, topic, tried + 1)
+            return
         if answer is None:
-            if tried + 1 < len(self.config.name_servers):
-                self._ask_route(now_ms, topic, tried + 1)
-                return
+            pass  # what the last answer said stays true
         elif answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             if self.routes.get(topic) != route:
                 self._learn(now_ms, topic, route)
         elif self.config.auto_create and topic in self._parked and answer.code == ResponseCode.TOPIC_NOT_EXIST:
-            then = partial(self._template_answered, topic)
-            self._ask_name_server(now_ms, DEFAULT_TOPIC, self._name_server, then)
+            self._ask_template(now_ms, topic)
             return
         self._unpark(now_ms, topic)
 
-    def _template_answered(self, topic: str, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _ask_template(self, now_ms: int, topic: str, tried: int = 0) -> None:
+        at = (self._name_server + tried) % len(self.config.name_servers)
+        self._ask_name_server(now_ms, DEFAULT_TOPIC, at, partial(self._template_answered, topic, tried))
+
+    def _template_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
         """The brokers that make topics on demand, with as many queues as a new topic gets there at most."""
-        if answer is not None and answer.code == ResponseCode.SUCCESS:
+        if answer is None or answer.code != ResponseCode.SUCCESS:
+            if tried + 1 < len(self.config.name_servers):
+                self._ask_template(now_ms, topic, tried + 1)
+                return
+        else:
             route = TopicRoute.decode(answer.body)
             makers = tuple(
                 replace(item, write_queues=min(item.write_queues, self.config.new_topic_queues))

@@ -1,4 +1,4 @@
-"""A whole reference cluster on sockets of this machine: a name server and brokers.
+"""A whole reference cluster on sockets of this machine: name servers and brokers.
 
     async with LocalCluster(BrokerConfig(lease_ms=3000)) as cluster:
         cluster.namesrv, cluster.brokers["b0"]        # "127.0.0.1:PORT"
@@ -39,13 +39,13 @@ START_S = 30.0
 
 
 class LocalCluster:
-    """One name server and one broker for each of `names`.
+    """Name servers that know nothing of each other, and one broker for each of `names`, which tells all of them.
 
-    config: of every broker; name, address and name_servers are filled in. make_broker: the core's class (a
-    mutant, say). namesrv_port, broker_port: 0 for any free one; the brokers after the first take the next ports.
-    host: where to listen. advertise: the address that routes give for the (one) broker, when clients must reach
-    it another way. Topics are created with `queues` queues on every broker and are in the route when `start`
-    returns.
+    namesrv: the first name server; addresses: all of them, whether they run or not. config: of every broker; name,
+    address and name_servers are filled in. make_broker: the core's class (a mutant, say). namesrv_port, broker_port:
+    0 for any free one; those after the first take the next ports. host: where to listen. advertise: the address that
+    routes give for the (one) broker, when clients must reach it another way. Topics are created with `queues` queues
+    on every broker and are in the route when `start` returns.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class LocalCluster:
         config: BrokerConfig | None = None,
         *,
         names: Sequence[str] = ("b0",),
+        name_servers: int = 1,
         namesrv_port: int = 0,
         broker_port: int = 0,
         host: str = "127.0.0.1",
@@ -68,7 +69,9 @@ class LocalCluster:
     ) -> None:
         if advertise is not None and len(names) > 1:
             raise UsageError("One advertised address can stand for one broker only.")
-        self.namesrv = ""
+        if name_servers < 1:
+            raise UsageError("A cluster needs a name server.")
+        self.addresses: tuple[str, ...] = ()
         self.brokers: dict[str, str] = {}
         self.bodies: dict[str, ServerBody] = {}
         self.stores: dict[str, BrokerStore] = {} if store_dir else {name: BrokerStore() for name in names}
@@ -84,13 +87,16 @@ class LocalCluster:
         self._topics = tuple(topics)
         self._queues = queues
         self._make_broker = make_broker
-        self._name_server = ServerBody(NameServer(name_server_config), clock=self.clock)
+        self._name_server_config = name_server_config
+        self._name_servers: list[ServerBody | None] = [None] * name_servers  # None: not running
         self._recorder = recorder
 
     async def start(self) -> Self:
         """All listen, all brokers are registered, the topics exist. UsageError for a port that can't be had."""
         try:
-            self.namesrv = await self._name_server.start(take_port(self._namesrv_port, self._host))
+            for number in range(len(self._name_servers)):
+                port = self._namesrv_port + number if self._namesrv_port else 0
+                self.addresses += (await self._start_name_server(number, port),)
             for number, name in enumerate(self._names):
                 await self._start_broker(name, self._broker_port + number if self._broker_port else 0)
             await self._make_ready()
@@ -101,8 +107,9 @@ class LocalCluster:
 
     async def stop(self) -> None:
         """End everything in good order; raises BodyFailed if a core ever failed."""
-        bodies = [*self.bodies.values(), self._name_server]
+        bodies = [*self.bodies.values(), *(body for body in self._name_servers if body is not None)]
         self.bodies.clear()
+        self._name_servers = [None] * len(self._name_servers)
         for body in bodies:
             await body.stop()
         for store in self.stores.values():
@@ -123,10 +130,29 @@ class LocalCluster:
         await self._start_broker(name, int(self.brokers[name].rpartition(":")[2]))
         await self._make_ready()
 
+    async def crash_name_server(self, number: int = 0) -> None:
+        """That name server is gone without a word, with all that it knew."""
+        body, self._name_servers[number] = self._name_servers[number], None
+        if body is not None:
+            await body.stop(in_good_order=False)
+
+    async def restart_name_server(self, number: int = 0) -> None:
+        """Start it again, on its port; it knows nothing until the brokers register, which this does not wait for."""
+        await self._start_name_server(number, int(self.addresses[number].rpartition(":")[2]))
+
+    async def _start_name_server(self, number: int, port: int) -> str:
+        body = self._name_servers[number] = ServerBody(NameServer(self._name_server_config), clock=self.clock)
+        return await body.start(take_port(port, self._host))
+
+    @property
+    def namesrv(self) -> str:
+        return self.addresses[0] if self.addresses else ""
+
     def check(self) -> None:
         """Raise BodyFailed if a core or the recorder ever failed."""
-        for body in (*self.bodies.values(), self._name_server):
-            body.check()
+        for body in (*self.bodies.values(), *self._name_servers):
+            if body is not None:
+                body.check()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -142,7 +168,7 @@ class LocalCluster:
             self._config,
             name=name,
             address=self._advertise or address_of(taken),
-            name_servers=(self.namesrv,),
+            name_servers=self.addresses,
         )
         if self._store_dir is not None:
             try:
@@ -187,9 +213,11 @@ class LocalCluster:
                 raise UsageError(f"The topic {topic!r} can't be created: {answer.remark} (code {answer.code}).")
 
     async def _wait_for(self, client: RemotingClient, question: Command, name: str) -> None:
+        """By every name server that runs."""
         word = f'"{name}"'.encode()
-        while word not in (await client.request(self.namesrv, question)).body:
-            await asyncio.sleep(0.01)
+        for address, body in zip(self.addresses, self._name_servers, strict=True):
+            while body is not None and word not in (await client.request(address, question)).body:
+                await asyncio.sleep(0.01)
 
 
 class ThreadedCluster:
@@ -203,6 +231,11 @@ class ThreadedCluster:
     @property
     def namesrv(self) -> str:
         return self._cluster.namesrv
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """`host:port` of every name server."""
+        return self._cluster.addresses
 
     @property
     def brokers(self) -> dict[str, str]:

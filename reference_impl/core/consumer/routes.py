@@ -96,13 +96,16 @@ class Routes(Core):
             self.ask_route(now_ms, topic)
 
     def ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
-        """Asks the name servers in turn, beginning with the one that answered last."""
+        """Asks the name servers in turn, beginning with the one that answered last.
+
+        The next one is asked also when a topic is unknown: who was just started knows nothing yet.
+        """
         self._open_questions += 1
         command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
         at = (self._name_server + tried) % len(self.config.name_servers)
 
         def on_end(now_ms: int, answer: Command | None, reason: str) -> None:
-            if answer is not None:
+            if answer is not None and answer.code == ResponseCode.SUCCESS:
                 self._name_server = at
             self._route_answered(topic, tried, now_ms, answer, reason)
 
@@ -116,7 +119,8 @@ class Routes(Core):
                 self._learn(now_ms, topic, route)
         else:
             self._open_questions -= 1
-            if answer is None and tried + 1 < len(self.config.name_servers):
+            unknown = answer is None or answer.code == ResponseCode.TOPIC_NOT_EXIST
+            if unknown and tried + 1 < len(self.config.name_servers):
                 self.ask_route(now_ms, topic, tried + 1)
         self._check_ready(now_ms)
 

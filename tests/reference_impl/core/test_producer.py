@@ -17,6 +17,7 @@ from reference_impl.core.io import (
     Failed,
     Input,
     Note,
+    Oneway,
     Request,
     SendDone,
     SendMessage,
@@ -32,6 +33,7 @@ from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import SendHeader, SendResponse
 from reference_impl.protocol.message import decode_batch
+from specs.errors import UsageError
 from specs.vocabulary import Kind, Outcome, Queue
 
 T0 = 1_700_000_000_000
@@ -330,3 +332,129 @@ def test_a_batch_is_one_request_and_its_answer_names_the_first_place(bench: Benc
     answer = Command(0, SendResponse("0" * 32, 0, 7).to_ext(), flag=1)
     end = next(e for e in bench.give(Answered(request.token, answer)) if isinstance(e, End))
     assert (dict(end.fields), list(end.rows)) == ({"code": 0, "queue_id": 0}, [{"queue_offset": 7}, {}, {}])
+
+
+# ---------------------------------------------------------------- what is switched on by name
+
+
+def asked_for_routes(bench: Bench) -> list[tuple[str, str]]:
+    """(name server, topic) of each question."""
+    return [
+        (effect.address, effect.command.ext["topic"])
+        for effect in bench.effects
+        if isinstance(effect, Request) and effect.command.code == ROUTE
+    ]
+
+
+def answer_routes(bench: Bench, answers: dict[tuple[str, str], Command | str]) -> list[tuple[str, str]]:
+    """Sends to topic `n` while each question is answered as told (a word: why there is no answer)."""
+    inputs: list[Input] = [SendMessage(1, "n", b"body")]
+    while inputs:
+        for effect in bench.producer.handle(bench.now, inputs.pop(0)):
+            bench.effects.append(effect)
+            if isinstance(effect, Request) and effect.command.code == ROUTE:
+                answer = answers[effect.address, effect.command.ext["topic"]]
+                got = Failed(effect.token, answer) if isinstance(answer, str) else Answered(effect.token, answer)
+                inputs.append(got)
+    return asked_for_routes(bench)
+
+
+UNKNOWN = Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
+
+
+def test_the_name_server_that_answered_is_asked_first_the_next_time() -> None:
+    bench = Bench()
+    found = Command(0, body=route(("b0", 2)).encode(), flag=1)
+    assert answer_routes(bench, {("ns1", "n"): "timeout", ("ns2", "n"): found}) == [("ns1", "n"), ("ns2", "n")]
+    bench.effects.clear()
+    bench.give(TimerFired(("routes",)))
+    assert asked_for_routes(bench) == [("ns2", "n")]
+
+
+def test_a_topic_that_one_name_server_does_not_know_is_asked_of_the_next() -> None:
+    bench = Bench()
+    found = Command(0, body=route(("b0", 2)).encode(), flag=1)
+    assert answer_routes(bench, {("ns1", "n"): UNKNOWN, ("ns2", "n"): found}) == [("ns1", "n"), ("ns2", "n")]
+    assert bench.producer.queues["n"] == [Queue("n", "b0", 0), Queue("n", "b0", 1)]
+
+
+def test_a_topic_that_nobody_knows_is_sent_to_the_brokers_that_make_topics() -> None:
+    """With as many queues as the template has, four at most; and only to those brokers that let it be inherited."""
+    template = route(("b0", 8), ("b1", 2), perm=7)
+    bench = Bench(auto_create=True)
+    answers: dict[tuple[str, str], Command | str] = {(ns, "n"): UNKNOWN for ns in ("ns1", "ns2")}
+    answers["ns1", "TBW102"] = UNKNOWN
+    answers["ns2", "TBW102"] = Command(0, body=template.encode(), flag=1)
+    assert answer_routes(bench, answers) == [("ns1", "n"), ("ns2", "n"), ("ns1", "TBW102"), ("ns2", "TBW102")]
+    assert [(queue.broker, queue.queue_id) for queue in bench.producer.queues["n"]] == [
+        *(("b0", number) for number in range(4)),
+        *(("b1", number) for number in range(2)),
+    ]
+    bench.effects.clear()
+    closed = Bench(auto_create=True)
+    answers["ns2", "TBW102"] = Command(0, body=route(("b0", 8)).encode(), flag=1)
+    answer_routes(closed, answers)
+    assert [(done.outcome, done.reason) for done in closed.done] == [(Outcome.REFUSED, "no route")]
+
+
+def test_a_oneway_send_ends_when_it_is_handed_over(bench: Bench) -> None:
+    effects = bench.send("k", oneway=True)
+    begin, oneway, end, done = effects
+    assert isinstance(begin, Begin)
+    assert isinstance(oneway, Oneway)
+    assert oneway.command.is_oneway
+    assert (end.outcome, done.outcome, done.queue_id) == (Outcome.SENT, Outcome.SENT, begin.fields["queue_id"])
+    assert bench.open == []
+
+
+def test_a_selector_decides_once_and_may_say_that_there_is_none(bench: Bench) -> None:
+    bench.send("k", selector=lambda key, queues: queues[-1])
+    assert bench.headers[0].queue_id == 1
+    bench.refused(1)
+    assert [done.outcome for done in bench.done] == [Outcome.REFUSED]
+    assert bench.begun()[0]["view"] is None
+
+    def none(key: str | None, queues: object) -> Queue:
+        raise UsageError("none of them will do")
+
+    bench.send("k", selector=none, token=2)
+    assert [(done.outcome, done.reason) for done in bench.done[1:]] == [(Outcome.REFUSED, "none of them will do")]
+
+
+def test_a_large_body_is_compressed_and_says_so() -> None:
+    bench = Bench(topics=("t",), compress_over_bytes=4)
+    bench.give(Start())
+    bench.send()
+    (command,) = [request.command for request in bench.open]
+    assert (SendHeader.from_ext_v2(command.ext).sys_flag, zlib.decompress(command.body)) == (1, b"body")
+    assert bench.begun()[0]["body_hash"] == zlib.crc32(b"body")
+
+
+def test_a_slow_broker_is_avoided_until_its_time_is_over() -> None:
+    bench = Bench(topics=("t",), avoid_faults=True)
+    bench.give(Start())
+    bench.send()
+    slow = bench.addresses[-1]
+    bench.now += 600
+    bench.stored()
+    for token in range(2, 6):
+        bench.send(token=token)
+        bench.stored()
+    assert slow not in bench.addresses[1:]
+    bench.now += 2_000
+    for token in range(6, 10):
+        bench.send(token=token)
+        bench.stored()
+    assert slow in bench.addresses[5:]
+
+
+def test_a_failure_before_the_last_word_leaves_a_doubt(bench: Bench) -> None:
+    bench.send()
+    bench.failed("closed")
+    bench.stored()
+    assert [(done.outcome, done.doubt) for done in bench.done] == [(Outcome.OK, False)]
+    bench.send(token=2)
+    bench.failed("closed")
+    bench.refused(1)
+    bench.refused(13)
+    assert [(done.outcome, done.code, done.doubt) for done in bench.done[1:]] == [(Outcome.REFUSED, 13, True)]
