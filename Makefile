@@ -27,8 +27,9 @@ test-all: setup lint types contracts ## the same with the long tests
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
 	@$(BIN)/python -m conformance.track_record
 
-bench: setup ## what simulating and judging cost, and the Spark checkers beside a plain scan
+bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m conformance.bench
+	@$(BIN)/python -m conformance.load
 	@$(BIN)/python -m spark_checkers.bench
 
 lint: setup ## ruff
