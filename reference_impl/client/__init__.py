@@ -26,6 +26,7 @@ from reference_impl.client.errors import (
     SendUnknown,
     UsageError,
 )
+from reference_impl.client.history import recorded
 from reference_impl.client.idempotence import Once, OnceInMemory, OnceOnDisk
 from reference_impl.client.message import Batch, Message
 from reference_impl.client.producer import Outgoing, Producer, SendResult
@@ -69,5 +70,6 @@ __all__ = [
     "allocation",
     "by_hash",
     "by_random",
+    "recorded",
     "to_queue",
 ]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ from reference_impl.client import (
     allocation,
     by_hash,
     by_random,
+    recorded,
 )
 from reference_impl.client.identity import MessageIds
 from reference_impl.core.broker import BrokerConfig
@@ -50,7 +51,8 @@ from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.shell.clock import WallClock
 from reference_impl.shell.cluster import LocalCluster
 from reference_impl.shell.server import address_of, take_port
-from specs.vocabulary import dead_letter_topic
+from specs.history.store import open_history
+from specs.vocabulary import Kind, Outcome, dead_letter_topic
 
 QUICK = Tuning(
     client_lease_ms=1_500,
@@ -707,6 +709,31 @@ def test_stopping_ends_an_iteration_that_waits() -> None:
             assert await reading == 0
 
     asyncio.run(go())
+
+
+# ---------------------------------------------------------------- a history
+
+
+def test_what_clients_did_can_be_written_down_as_a_history(tmp_path: Path) -> None:
+    async def go() -> None:
+        inbox = Inbox()
+        async with orders() as cluster:
+            with recorded(tmp_path / "mine") as journal:
+                async with Producer(cluster.namesrv, recorder=journal) as producer:
+                    for number in range(3):
+                        await producer.send("orders", str(number), key="k")
+                shared: dict[str, Any] = {"topics": "orders", "start": "first", "recorder": journal, **QUICK}
+                async with OrderlyConsumer(cluster.namesrv, group="g", listener=inbox, **shared):
+                    await inbox.has(3)
+
+    asyncio.run(go())
+    history = open_history(tmp_path / "mine")
+    counts = Counter((row.kind, row.outcome) for row in history.rows())
+    assert counts[Kind.SEND, Outcome.OK] == 3
+    assert counts[Kind.DELIVER, Outcome.SUCCESS] == 3
+    assert counts[Kind.LEAVE, Outcome.OK] == 2
+    with pytest.raises(UsageError, match="a history already"), recorded(tmp_path / "mine"):
+        pass
 
 
 # ---------------------------------------------------------------- the same against Apache
