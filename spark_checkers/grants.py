@@ -7,9 +7,9 @@ question round: must the asker be granted the lane?
 
 from __future__ import annotations
 
-from spark_checkers.lanes import Machine, Op, ended_before
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE
-from specs.vocabulary import Outcome
+from spark_checkers.lanes import LaneItems, Machine, Op, ended_before
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from specs.vocabulary import Kind, Outcome
 
 
 class Unlocks:
@@ -133,6 +133,71 @@ class LastGrant:
             if self._until(other) >= since:
                 return ""
         return OWN if own else RELEASED if released else EXPIRED
+
+
+class LastGrantLane(Machine):
+    """Goes through a lane's lock and unlock rows, and knows its last grant."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.last = LastGrant(self)
+
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        """A request was answered for a lane that was certainly free for the asker."""
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.LOCK:
+            self.last.lock_begins(op)
+
+    def ends(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.UNLOCK:
+            self.last.unlock_ends(op)
+            return
+        self.asked(op)
+        if op.outcome is Outcome.OK:
+            self.last.granted(op)
+
+    def asked(self, op: Op) -> None:
+        """A client's request ended."""
+        grant = self.last.grant
+        if grant is not None and answers(op) and (why := self.last.why_free(op)):
+            self.free(op, grant, why)
+
+    def at_stake(self, op: Op, wanted: bool, *evidence: Op | None) -> None:
+        """Counts it, and finds the evidence where the request was not answered as wanted: granted, or not."""
+        self.stakes += 1
+        if (op.outcome is Outcome.OK) != wanted:
+            self.found(*evidence, op, certain=self.one_clock)
+
+
+class LeaseEndLane(LastGrantLane):
+    """Knows the grants that certainly live as well."""
+
+    __slots__ = ("grants",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.grants = Grants(self)
+
+    def owned(self, op: Op, lease: Op) -> None:
+        """A request was answered while somebody else's grant certainly lived."""
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(op)
+        super().begins(op)
+
+    def asked(self, op: Op) -> None:
+        for lease in self.grants.contested_by(op):
+            self.owned(op, lease)
+            if op.outcome is Outcome.OK:
+                self.grants.over(lease)
+        super().asked(op)
+        self.grants.lock_ends(op)
 
 
 def answers(op: Op) -> bool:

@@ -6,15 +6,18 @@ unlock is over at its end; one that is one way or unanswered may be applied for 
 asked for meanwhile is not certain.
 
 `LastGrant` asks the opposite: does the last certain grant show that nobody could hold the lane against the asker?
+
+`LastGrantJudge` and `LeaseEndJudge` go through a lane's rows with these; a clause says what it makes of an answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
-from specs.clauses.base import MS, Context, ended_before
+from specs.clauses.base import MS, NOTHING, Context, Finding, Judge, ended_before
 from specs.history.row import Row
-from specs.vocabulary import Outcome
+from specs.vocabulary import Kind, Outcome
 
 
 class Unlocks:
@@ -164,3 +167,78 @@ class LastGrant:
 def refuses(row: Row) -> bool:
     """Did the broker refuse the lease? An error code says nothing about the lane."""
     return row.outcome is Outcome.REFUSED and not row.code
+
+
+class LastGrantJudge(Judge):
+    """Remembers the lane's last grant, and what may have happened to it since."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.last = LastGrant(context)
+
+    @property
+    def certain(self) -> bool:
+        """Are all clocks of the run one clock?"""
+        return self.context.info.clock_bound_us == 0
+
+    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
+        """A lock request was answered, granted or refused, for a lane that was certainly free for the asker.
+
+        grant: the lane's last.
+        """
+        return NOTHING
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.LOCK:
+            self.last.lock_begins(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.client_id is None:
+            return NOTHING
+        if row.kind is Kind.UNLOCK:
+            self.last.unlock_ends(row)
+            return NOTHING
+        found = self.asked(row)
+        if row.outcome is Outcome.OK:
+            self.last.granted(row)
+        return found
+
+    def asked(self, row: Row) -> Iterable[Finding]:
+        """A client's lock request ended."""
+        if row.outcome is Outcome.OK or refuses(row):
+            why, grant = self.last.free_for(row), self.last.grant
+            if why is not None and grant is not None:
+                return self.free(row, grant, why)
+        return NOTHING
+
+
+class LeaseEndJudge(LastGrantJudge):
+    """Remembers the grants that certainly live as well: both sides of the end of a lease."""
+
+    __slots__ = ("grants",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.grants = Grants(context)
+
+    def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
+        """A lock request was answered, granted or refused, while somebody else's grant certainly lived."""
+        return NOTHING
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(row)
+        return super().begins(row)
+
+    def asked(self, row: Row) -> Iterable[Finding]:
+        found: list[Finding] = []
+        for lease in self.grants.contested_by(row):
+            found += self.owned(row, lease)
+            if row.outcome is Outcome.OK:
+                self.grants.ends(lease)
+        found += super().asked(row)
+        self.grants.lock_ends(row)
+        return found

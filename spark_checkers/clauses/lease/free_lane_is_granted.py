@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from spark_checkers.grants import RELEASED, LastGrant, answers
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.grants import RELEASED, LastGrantLane
+from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind
 
 
-class Lane(Machine):
-    """The last grant."""
+class Lane(LastGrantLane):
+    """Wants every lane granted that is free for the asker."""
 
-    __slots__ = ("last",)
+    __slots__ = ()
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.last = LastGrant(self)
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.LOCK:
-            self.last.lock_begins(op)
-
-    def ends(self, op: Op) -> None:
-        last = self.last
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.UNLOCK:
-            last.unlock_ends(op)
-            return
-        granted = op.outcome is Outcome.OK
-        if answers(op) and (why := last.why_free(op)):
-            self.stakes += 1
-            if not granted:
-                self.found(last.grant, last.unlock if why == RELEASED else None, op, certain=self.one_clock)
-        if granted:
-            last.granted(op)
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        self.at_stake(op, True, grant, self.last.unlock if why == RELEASED else None)
 
 
 TWIN = Twin("LSE-4", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from spark_checkers.grants import RELEASED, LastGrant, answers
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.grants import RELEASED, LastGrantLane
+from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind
 
 
-class Lane(Machine):
-    """The last grant and its owner's answered unlock."""
+class Lane(LastGrantLane):
+    """Wants every lane granted that its owner gave back."""
 
-    __slots__ = ("last",)
+    __slots__ = ()
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.last = LastGrant(self)
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.LOCK:
-            self.last.lock_begins(op)
-
-    def ends(self, op: Op) -> None:
-        last = self.last
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.UNLOCK:
-            last.unlock_ends(op)
-            return
-        granted = op.outcome is Outcome.OK
-        if answers(op) and last.why_free(op) == RELEASED:
-            self.stakes += 1
-            if not granted:
-                self.found(last.grant, last.unlock, op, certain=self.one_clock)
-        if granted:
-            last.granted(op)
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        if why == RELEASED:
+            self.at_stake(op, True, grant, self.last.unlock)
 
 
 TWIN = Twin("LSE-6", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

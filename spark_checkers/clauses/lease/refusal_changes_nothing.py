@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from spark_checkers.grants import EXPIRED, Grants, LastGrant, answers, refuses
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
-from spark_checkers.rows import NEVER, NO_TEXT, Findings
+from spark_checkers.grants import EXPIRED, LeaseEndLane, refuses
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
+from spark_checkers.rows import NEVER, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind
 
 
-class Lane(Machine):
-    """The grants that certainly live, the last one, and the last refusal."""
+class Lane(LeaseEndLane):
+    """The last refusal."""
 
-    __slots__ = ("grants", "last", "refusal")
+    __slots__ = ("refusal",)
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.grants = Grants(self)
-        self.last = LastGrant(self)
         self.refusal: Op | None = None
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.UNLOCK:
-            self.grants.unlock_begins(op)
-        else:
-            self.last.lock_begins(op)
 
     def _since(self, lease: Op, op: Op) -> Op | None:
         """The last refusal, if it is a stranger's and lies between grant and request."""
@@ -33,35 +25,22 @@ class Lane(Machine):
             return None
         return refusal if ended_before(lease, refusal) and ended_before(refusal, op) else None
 
-    def ends(self, op: Op) -> None:
-        last = self.last
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.UNLOCK:
-            last.unlock_ends(op)
-            return
-        granted = op.outcome is Outcome.OK
-        for lease in self.grants.contested_by(op):
-            refusal = self._since(lease, op)
-            if refusal is not None:
-                self.stakes += 1
-                if granted:
-                    self.found(lease, refusal, op, certain=self.one_clock)
-            if granted:
-                self.grants.over(lease)
-        if answers(op) and last.grant is not None and last.why_free(op) == EXPIRED:
-            refusal = self._since(last.grant, op)
-            if refusal is not None:
-                ended = refusal.ended if refusal.ended < NEVER else 0
-                if op.started - ended < last.limit_us:
-                    self.stakes += 1
-                    if not granted:
-                        self.found(last.grant, refusal, op, certain=self.one_clock)
-        if granted:
-            last.granted(op)
-        elif refuses(op):
+    def owned(self, op: Op, lease: Op) -> None:
+        refusal = self._since(lease, op)
+        if refusal is not None:
+            self.at_stake(op, False, lease, refusal)
+
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        refusal = self._since(grant, op)
+        if why == EXPIRED and refusal is not None:
+            ended = refusal.ended if refusal.ended < NEVER else 0
+            if op.started - ended < self.last.limit_us:
+                self.at_stake(op, True, grant, refusal)
+
+    def asked(self, op: Op) -> None:
+        super().asked(op)
+        if refuses(op):
             self.refusal = op
-        self.grants.lock_ends(op)
 
 
 TWIN = Twin("LSE-7", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

@@ -21,12 +21,12 @@ from specs.clauses.base import (
     ORDERLY,
     Context,
     Finding,
-    Judge,
     acknowledges,
     at,
     is_manual,
     who,
 )
+from specs.clauses.incarnations import CORRECTED, IncarnationsJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -39,8 +39,6 @@ PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET})
 REFINES = ("CMT-1", "CMT-2")
-
-CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +61,21 @@ class _Incarnation:
         self.manual = False  # is its latest call in manual mode?
 
 
-class LaneJudge(Judge):
+class LaneJudge(IncarnationsJudge[_Incarnation]):
     """Remembers, for each incarnation that was added and not dropped, one message."""
 
-    __slots__ = ("incarnations",)
+    __slots__ = ()
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
+        super().__init__(context, _Incarnation)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, kind = row.incarnation, row.kind
-        if kind is Kind.RESET:
-            self.incarnations.clear()
-        elif name is None:
-            return NOTHING
-        elif kind is Kind.ADD:
-            self.incarnations[name] = _Incarnation(row)
-        elif kind is Kind.DROP:
-            self.incarnations.pop(name, None)
-        else:
-            mine = self.incarnations.get(name)
-            if mine is not None and kind is Kind.DELIVER:
-                mine.manual = is_manual(row)
-            elif mine is not None and kind is Kind.COMMIT:
-                return self._committed(mine, row)
+    def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DROP:
+            self.incarnations.pop(row.incarnation or "", None)
+        elif row.kind is Kind.DELIVER:
+            known.manual = is_manual(row)
+        elif row.kind is Kind.COMMIT:
+            return self._committed(known, row)
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
@@ -98,7 +86,7 @@ class LaneJudge(Judge):
         return (MovedWithoutCommit(mine.add, lowest, row),) if row.value > (lowest.queue_offset or 0) else NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        mine = self.incarnations.get(row.incarnation or "")
+        mine = self.known(row)
         if mine is None or row.queue_offset is None:
             return NOTHING
         if row.kind is Kind.DELIVER:

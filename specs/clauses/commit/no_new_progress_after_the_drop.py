@@ -21,11 +21,11 @@ from specs.clauses.base import (
     ORDERLY,
     Context,
     Finding,
-    Judge,
     acknowledges,
     at,
     who,
 )
+from specs.clauses.incarnations import CORRECTED, IncarnationsJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,8 +38,6 @@ PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 REFINES = ("CMT-1", "CMT-2")
-
-CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +64,23 @@ class _Incarnation:
         self.drop: Row | None = None
 
 
-class LaneJudge(Judge):
+class LaneJudge(IncarnationsJudge[_Incarnation]):
     """Remembers, for each incarnation that was added, how far it has come, and its drop."""
 
-    __slots__ = ("incarnations",)
+    __slots__ = ()
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
+        super().__init__(context, _Incarnation)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, kind = row.incarnation, row.kind
-        if kind is Kind.RESET:
-            self.incarnations.clear()
-        elif name is None:
-            return NOTHING
-        elif kind is Kind.ADD:
-            self.incarnations[name] = _Incarnation(row)
-        else:
-            mine = self.incarnations.get(name)
-            if mine is None:
-                return NOTHING
-            if kind is Kind.DROP and mine.drop is None:
-                mine.drop = row
-                if mine.finished is not None and mine.delivered > mine.finished:
-                    self.opportunities += 1  # what it began and did not finish must not be reported
-            elif kind is Kind.DELIVER and row.queue_offset is not None:
-                mine.delivered = max(mine.delivered, row.queue_offset + 1)
-            elif kind is Kind.COMMIT and row.value is not None:
-                return self._committed(mine, row, row.value)
+    def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DROP and known.drop is None:
+            known.drop = row
+            if known.finished is not None and known.delivered > known.finished:
+                self.opportunities += 1  # what it began and did not finish must not be reported
+        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
+            known.delivered = max(known.delivered, row.queue_offset + 1)
+        elif row.kind is Kind.COMMIT and row.value is not None:
+            return self._committed(known, row, row.value)
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row, value: int) -> Iterable[Finding]:
@@ -109,7 +95,7 @@ class LaneJudge(Judge):
         return (ProgressAfterDrop(mine.add, mine.drop, row, mine.finished),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        mine = self.incarnations.get(row.incarnation or "")
+        mine = self.known(row)
         if mine is None:
             return NOTHING
         if row.kind is Kind.FETCH_OFFSET:

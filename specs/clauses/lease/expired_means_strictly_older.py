@@ -21,11 +21,10 @@ from specs.clauses.base import (
     NOTHING,
     Context,
     Finding,
-    Judge,
     at,
     ms,
 )
-from specs.clauses.grants import Free, Grants, LastGrant, refuses
+from specs.clauses.grants import Free, LeaseEndJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -51,49 +50,26 @@ class WrongEnd(Finding):
     asked: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the grants that certainly live, and the last one."""
+class LaneJudge(LeaseEndJudge):
+    """Looks at the last moments of an owner's lease, and at the first ones after it."""
 
-    __slots__ = ("edge_us", "grants", "last")
+    __slots__ = ("edge_us",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.grants = Grants(context)
-        self.last = LastGrant(context)
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK:
-            self.grants.unlock_begins(row)
-        else:
-            self.last.lock_begins(row)
-        return NOTHING
+    def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
+        if row.started_us - (lease.ended_us or 0) < self.edge_us:
+            return NOTHING
+        self.opportunities += 1
+        return (WrongEnd(lease, row, certain=self.certain),) if row.outcome is Outcome.OK else NOTHING
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        last = self.last
-        if row.client_id is None:
+    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
+        if why is not Free.EXPIRED:
             return NOTHING
-        if row.kind is Kind.UNLOCK:
-            last.unlock_ends(row)
-            return NOTHING
-        found: list[Finding] = []
-        certain = self.context.info.clock_bound_us == 0
-        granted = row.outcome is Outcome.OK
-        for lease in self.grants.contested_by(row):
-            if row.started_us - (lease.ended_us or 0) >= self.edge_us:
-                self.opportunities += 1
-                if granted:
-                    found.append(WrongEnd(lease, row, certain=certain))
-            if granted:
-                self.grants.ends(lease)
-        if (granted or refuses(row)) and last.free_for(row) is Free.EXPIRED:
-            self.opportunities += 1
-            if not granted and last.grant is not None:
-                found.append(WrongEnd(last.grant, row, certain=certain))
-        if granted:
-            last.granted(row)
-        self.grants.lock_ends(row)
-        return found
+        self.opportunities += 1
+        return NOTHING if row.outcome is Outcome.OK else (WrongEnd(grant, row, certain=self.certain),)
 
 
 judge = LaneJudge

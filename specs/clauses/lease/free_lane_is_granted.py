@@ -16,13 +16,11 @@ from specs.clauses.base import (
     NO_FRAME_TWICE,
     NO_WALL_CLOCK_STEP,
     NOTHING,
-    Context,
     Finding,
-    Judge,
     at,
     ms,
 )
-from specs.clauses.grants import Free, LastGrant, refuses
+from specs.clauses.grants import Free, LastGrantJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -45,36 +43,16 @@ class Refused(Finding):
     refused: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the lane's last grant, and what may have happened to it since."""
+class LaneJudge(LastGrantJudge):
+    """Wants every lane granted that is free for the asker."""
 
-    __slots__ = ("last",)
+    __slots__ = ()
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.last = LastGrant(context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.LOCK:
-            self.last.lock_begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        last = self.last
-        if row.client_id is None:
-            return NOTHING
-        if row.kind is Kind.UNLOCK:
-            last.unlock_ends(row)
-            return NOTHING
-        found: Iterable[Finding] = NOTHING
-        if (row.outcome is Outcome.OK or refuses(row)) and (why := last.free_for(row)) is not None:
-            self.opportunities += 1
-            if row.outcome is not Outcome.OK and last.grant is not None:
-                unlock = last.unlock if why is Free.RELEASED else None
-                found = (Refused(last.grant, unlock, row, certain=self.context.info.clock_bound_us == 0),)
+    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
+        self.opportunities += 1
         if row.outcome is Outcome.OK:
-            last.granted(row)
-        return found
+            return NOTHING
+        return (Refused(grant, self.last.unlock if why is Free.RELEASED else None, row, certain=self.certain),)
 
 
 judge = LaneJudge

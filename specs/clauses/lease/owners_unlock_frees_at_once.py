@@ -16,13 +16,11 @@ from specs.clauses.base import (
     NO_FRAME_TWICE,
     NO_WALL_CLOCK_STEP,
     NOTHING,
-    Context,
     Finding,
-    Judge,
     at,
     ms,
 )
-from specs.clauses.grants import Free, LastGrant, refuses
+from specs.clauses.grants import Free, LastGrantJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -44,35 +42,17 @@ class NotFreed(Finding):
     refused: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the lane's last grant and its owner's answered unlock."""
+class LaneJudge(LastGrantJudge):
+    """Wants every lane granted that its owner gave back."""
 
-    __slots__ = ("last",)
+    __slots__ = ()
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.last = LastGrant(context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.LOCK:
-            self.last.lock_begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        last = self.last
-        if row.client_id is None:
+    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
+        unlock = self.last.unlock
+        if why is not Free.RELEASED or unlock is None:
             return NOTHING
-        if row.kind is Kind.UNLOCK:
-            last.unlock_ends(row)
-            return NOTHING
-        found: Iterable[Finding] = NOTHING
-        if (row.outcome is Outcome.OK or refuses(row)) and last.free_for(row) is Free.RELEASED:
-            self.opportunities += 1
-            if row.outcome is not Outcome.OK and last.grant is not None and last.unlock is not None:
-                found = (NotFreed(last.grant, last.unlock, row, certain=self.context.info.clock_bound_us == 0),)
-        if row.outcome is Outcome.OK:
-            last.granted(row)
-        return found
+        self.opportunities += 1
+        return NOTHING if row.outcome is Outcome.OK else (NotFreed(grant, unlock, row, certain=self.certain),)
 
 
 judge = LaneJudge

@@ -18,12 +18,11 @@ from specs.clauses.base import (
     NOTHING,
     Context,
     Finding,
-    Judge,
     at,
     ended_before,
     ms,
 )
-from specs.clauses.grants import Free, Grants, LastGrant, refuses
+from specs.clauses.grants import Free, LeaseEndJudge, refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -47,23 +46,14 @@ class Changed(Finding):
     asked: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the grants that certainly live, the last one, and the last refusal."""
+class LaneJudge(LeaseEndJudge):
+    """Remembers the last refusal."""
 
-    __slots__ = ("grants", "last", "refusal")
+    __slots__ = ("refusal",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.grants = Grants(context)
-        self.last = LastGrant(context)
         self.refusal: Row | None = None
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK:
-            self.grants.unlock_begins(row)
-        else:
-            self.last.lock_begins(row)
-        return NOTHING
 
     def _refused_since(self, lease: Row, row: Row) -> Row | None:
         """The last refusal, where it is a stranger's and lies between the owner's grant and the request."""
@@ -72,34 +62,26 @@ class LaneJudge(Judge):
             return None
         return refusal if ended_before(lease, refusal) and ended_before(refusal, row) else None
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        last = self.last
-        if row.client_id is None:
+    def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
+        refusal = self._refused_since(lease, row)
+        if refusal is None:
             return NOTHING
-        if row.kind is Kind.UNLOCK:
-            last.unlock_ends(row)
+        self.opportunities += 1
+        return (Changed(lease, refusal, row, certain=self.certain),) if row.outcome is Outcome.OK else NOTHING
+
+    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
+        refusal = self._refused_since(grant, row)
+        if why is not Free.EXPIRED or refusal is None:
             return NOTHING
-        found: list[Finding] = []
-        certain = self.context.info.clock_bound_us == 0
-        granted = row.outcome is Outcome.OK
-        for lease in self.grants.contested_by(row):
-            if (refusal := self._refused_since(lease, row)) is not None:
-                self.opportunities += 1
-                if granted:
-                    found.append(Changed(lease, refusal, row, certain=certain))
-            if granted:
-                self.grants.ends(lease)
-        if (granted or refuses(row)) and last.free_for(row) is Free.EXPIRED and last.grant is not None:
-            refusal = self._refused_since(last.grant, row)
-            if refusal is not None and row.started_us - (refusal.ended_us or 0) < last.limit_us:
-                self.opportunities += 1
-                if not granted:
-                    found.append(Changed(last.grant, refusal, row, certain=certain))
-        if granted:
-            last.granted(row)
-        elif refuses(row):
+        if row.started_us - (refusal.ended_us or 0) >= self.last.limit_us:
+            return NOTHING
+        self.opportunities += 1
+        return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row, certain=self.certain),)
+
+    def asked(self, row: Row) -> Iterable[Finding]:
+        found = super().asked(row)
+        if refuses(row):
             self.refusal = row
-        self.grants.lock_ends(row)
         return found
 
 

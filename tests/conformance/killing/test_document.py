@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from conformance.killing.bugs import all_bugs, mutants_of
 from conformance.killing.document import DOCUMENT, with_tables
+from specs.clauses.catalogue import catalogue
 
 
 def test_the_page_is_fresh() -> None:
     """Otherwise run `python -m conformance.killing.document`."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_tables(text) == text
+
+
+def test_no_bug_waits_for_a_clause_that_exists() -> None:
+    there = {promise.id for promise in catalogue()}
+    assert [bug.id for bug in all_bugs() if there.intersection(bug.waits_for)] == []
 
 
 def test_every_known_bug_has_a_mutant_or_a_reason_for_none() -> None:

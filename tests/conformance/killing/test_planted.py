@@ -53,6 +53,12 @@ def test_the_boundary_of_a_lease_is_guarded() -> None:
     assert fate.by.startswith("case ")
 
 
+def test_a_call_of_super_can_be_dropped() -> None:
+    """The function knows its class through that call, and must be planted without it."""
+    (fate,) = judge_all([change("Leases.__init__", "super().__init__(config)", "")], 1, examples=1)
+    assert fate.by.startswith("error: AttributeError")
+
+
 def test_what_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that loops for ever costs its time and no more."""
     monkeypatch.setattr(planted, "CPU_S", 1)
