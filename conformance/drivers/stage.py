@@ -6,8 +6,9 @@ two together are a history that clauses about leases, starts and hand-overs can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +24,12 @@ from conformance.tap.rows import TapRecorder
 from conformance.targets.systems import System
 from conformance.waiting import wait_until
 from conformance.wire.client import WireClient
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.command import Command
+from reference_impl.protocol.headers import GetMinOffsetHeader, OffsetResponse, SendHeader
+from reference_impl.shell.client import SyncClient
 from specs.errors import TargetMisbehaved
+from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
@@ -34,6 +40,13 @@ SCENE_S = 90.0
 
 POLL_S = 0.25
 """How often the broker is asked for what is to be stored there: each time is a row of the history."""
+
+OLD_MESSAGES = 30
+OLD_BODY = b"x" * 100_000
+ASK_S = 5.0
+DELETED_S = 150.0
+DELETE_EXPIRED_COMMITLOG = 329
+"""`RequestCode.DELETE_EXPIRED_COMMITLOG` of apache/rocketmq: an operator's order to delete what may be deleted."""
 
 HOST_MARK = "127.0.0.1@"
 """What the Java client puts before the name of a driver's client."""
@@ -137,13 +150,37 @@ class Stage:
     def send(self, shop: Actor, count: int) -> None:
         """Send the next `count` messages, m1, m2 and so on, of one key, and wait for their answers."""
         for _ in range(count):
-            self._sent += 1
-            name = f"{self._prefix}m{self._sent}"
-            number = shop.driver.next_number()
-            fields = {"topic": self.queue.topic, "message": name, "key": "k", "key_seq": self._sent}
-            columns = {"topic": self.queue.topic, "message_id": name, "sharding_key": "k", "key_seq": self._sent}
-            shop.told.sending(number, columns)
-            shop.driver.send(number, **fields, body=name)
+            self._send(shop)
+        self._wait_for_sends(shop)
+
+    @contextmanager
+    def sending(self, shop: Actor, every_s: float) -> Iterator[None]:
+        """Meanwhile send one message after the other, at these intervals; at the end wait for their answers."""
+        enough = threading.Event()
+
+        def send_on() -> None:
+            while not enough.wait(every_s):
+                self._send(shop)
+
+        thread = threading.Thread(target=send_on, name="sending", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            thread.join(SCENE_S)
+        self._wait_for_sends(shop)
+
+    def _send(self, shop: Actor) -> None:
+        self._sent += 1
+        name = f"{self._prefix}m{self._sent}"
+        number = shop.driver.next_number()
+        fields = {"topic": self.queue.topic, "message": name, "key": "k", "key_seq": self._sent}
+        columns = {"topic": self.queue.topic, "message_id": name, "sharding_key": "k", "key_seq": self._sent}
+        shop.told.sending(number, columns)
+        shop.driver.send(number, **fields, body=name)
+
+    def _wait_for_sends(self, shop: Actor) -> None:
         if not shop.told.wait_for_sends(self._sent, SCENE_S):
             raise shop.driver.process.misbehaved(f"sent {len(shop.told.sent)} of {self._sent} messages")
 
@@ -176,6 +213,25 @@ class Stage:
                 raise TargetMisbehaved(f"the broker did not store an offset: code {answer.code} {answer.remark}")
         finally:
             client.close()
+
+    def lose_the_first(self) -> None:
+        """Messages that are no part of the history lie there when it begins, and the first of them are deleted.
+
+        For a broker that deletes at once. Apache's does so from a minute after its start on.
+        """
+        header = SendHeader("before", self.queue.topic, 0, host_clock().wall_us() // 1000, properties="")
+        with SyncClient() as link:
+            for _ in range(OLD_MESSAGES):
+                link.call(self.address, Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), OLD_BODY), ASK_S)
+
+            def gone() -> bool:
+                link.call(self.address, Command(DELETE_EXPIRED_COMMITLOG), ASK_S)
+                asked = GetMinOffsetHeader(self.queue.topic, 0).to_ext()
+                answer = link.call(self.address, Command(RequestCode.GET_MIN_OFFSET, asked), ASK_S)
+                return answer.code == 0 and OffsetResponse.from_ext(answer.ext).offset > 0
+
+            if not wait_until(gone, DELETED_S, POLL_S):
+                raise TargetMisbehaved(f"the broker deleted nothing within {DELETED_S:g} s")
 
     def wait_until_stored(self, value: int) -> None:
         """Wait until the broker has this offset for the group, or a higher one. TargetMisbehaved if it never has."""

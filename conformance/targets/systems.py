@@ -164,9 +164,11 @@ class ServedReference(System):
 
 
 class ApacheOnThisMachine(System):
-    """An Apache release, started from its jars in a temporary folder."""
+    """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration."""
 
-    def __init__(self, version: str, config: Config, *, proxied: bool = False) -> None:
+    def __init__(
+        self, version: str, config: Config, *, proxied: bool = False, more: Mapping[str, str] | None = None
+    ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
         extra = {} if version.startswith("4.") else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
         self._cluster = ApacheCluster(
@@ -174,7 +176,7 @@ class ApacheOnThisMachine(System):
             workdir=Path(self._temporary.name),
             broker_lease_ms=config.broker_lease_ms,
             delay_levels=config.delay_levels,
-            extra_broker_conf=extra,
+            extra_broker_conf={**extra, **(more or {})},
             broker_ip1=PROXIED_IP if proxied else None,
         )
 

@@ -7,6 +7,7 @@ from specs.plan.plan import ListenerRule
 from specs.vocabulary import Outcome
 
 SLOW_CALL_MS = 8_000
+SEND_EVERY_S = 0.01
 
 
 def a_member_joins_during_a_call(stage: Stage) -> None:
@@ -32,6 +33,17 @@ def a_member_starts_where_another_stopped(stage: Stage) -> None:
     worker = stage.consumer("c1")
     stage.wait(worker, "get to the last message", lambda: worker.begun(20))
     stage.stop(worker)
+
+
+def a_new_group_starts_while_messages_come(stage: Stage) -> None:
+    """The first messages of an older queue are gone, and new ones come one after the other. A new group starts."""
+    stage.lose_the_first()
+    shop = stage.producer()
+    with stage.sending(shop, SEND_EVERY_S):
+        worker = stage.consumer("c1")
+        stage.wait(worker, "deliver anything", lambda: worker.ended(10))
+    stage.stop(worker)
+    stage.stop(shop)
 
 
 def a_member_stops_after_its_work(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 from conformance.drivers.stage import Stage
 from conformance.drivers.targets import find_driven
 from conformance.tap.faults import Rule
+from conformance.targets.systems import ApacheOnThisMachine, System
 from conformance.track_record.on_the_wire import judge_history
+from conformance.wire.runner import WireRun
 from specs import profiles
+from specs.errors import UsageError
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.plan.config import Config
 from specs.verdicts.verdict import Judged
@@ -23,15 +27,20 @@ SHORT = Config(lock_interval_ms=1_000, rebalance_ms=1_000, heartbeat_ms=1_000, c
 QUICK_UNLOCK = {"rocketmq.client.unlockDelayTimeMills": 1_000}
 """Clients up to 5.1 give a dropped lane back after this time, 20 s as released."""
 
+SMALL_FILES = {"mappedFileSizeCommitLog": "1048576", "fileReservedTime": "0", "cleanResourceInterval": "1000"}
+"""A broker that lets go of what is old as soon as a MiB has been written since."""
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A scene as a trial. rules: what the tap does to frames. properties: of every Java client."""
+    """A scene as a trial. rules: what the tap does to frames. properties: of every Java client. broker: keys of an
+    Apache broker's configuration."""
 
     scene: Callable[[Stage], None]
     config: Config = SHORT
     rules: tuple[Rule, ...] = ()
     properties: Mapping[str, str | int] = field(default_factory=lambda: QUICK_UNLOCK)
+    broker: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(
         self, target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
@@ -43,7 +52,7 @@ class Played:
         run, version = find_driven(target)
         config = replace(self.config, dialect=run.config.dialect)
         found: list[Judged] = []
-        with run.open_system(config, False) as system:
+        with self._system(run, config) as system:
             for seed in seeds:
                 say(f"{target}, seed {seed}")
                 inside = folder / f"{seed}"
@@ -68,3 +77,11 @@ class Played:
                     stage.check_faults()
                 found.append(judge_history(inside, profiles.load(profile), judged_by))
         return found
+
+    def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
+        if not self.broker:
+            return run.open_system(config, False)
+        kind, _, version = run.target.partition(":")
+        if kind != "rocketmq-local":
+            raise UsageError(f"{run.target} is no Apache broker that could be started with a configuration of its own")
+        return ApacheOnThisMachine(version, config, more=self.broker)
