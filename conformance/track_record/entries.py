@@ -8,7 +8,7 @@ clause judges both sides by the same profile, so that a difference is the releas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from conformance.tap.faults import parse_rule
 from conformance.track_record import scenes
 from conformance.track_record.by_table import choose_with_java
 from conformance.track_record.on_the_wire import ask_over_the_wire
-from conformance.track_record.tapped import Played
+from conformance.track_record.tapped import SHORT, SMALL_FILES, Played
 from conformance.track_record.with_java import consume_with_java
 from specs.verdicts.verdict import Judged
 
@@ -106,6 +106,19 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-5-orderly",
         Played(scenes.a_member_starts_where_another_stopped, rules=(STANDING_OFFSET_LOST,)),
         _reproduce("B-54"),
+    ),
+    Entry(
+        "B-61",
+        "what is sent between the answer 'nothing is stored' and the first pull is lost to a group that starts from "
+        "the last message",
+        "CMT-8",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-5-orderly",
+        Played(scenes.a_new_group_starts_while_messages_come, replace(SHORT, consume_from="last"), broker=SMALL_FILES),
+        _reproduce("B-61"),
+        Played(scenes.a_new_group_starts_while_messages_come, broker=SMALL_FILES),
+        "starting from the first message; no release is without the bug",
     ),
     Entry(
         "B-77c",
