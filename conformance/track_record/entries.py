@@ -52,7 +52,7 @@ def _reproduce(name: str) -> str:
     return f"python -m conformance.track_record {name}"
 
 
-STANDING_OFFSET_LOST = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
+SECOND_LOOK_UP_FAILS = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
 """The second time that a consumer asks for its stored offset, which an orderly one does, it is told of an error."""
 
 ENTRIES: tuple[Entry, ...] = (
@@ -87,6 +87,17 @@ ENTRIES: tuple[Entry, ...] = (
         _conform("rocketmq-local:4.9.7", "rocketmq-5-orderly"),
     ),
     Entry(
+        "B-54",
+        "an error in the answer to a consumer's question for its stored offset is taken for 'nothing is stored': "
+        "finished messages are replayed, or waiting ones lost",
+        "CMT-8",
+        "rocketmq-local:5.4.0+java:4.9.8",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-5-orderly",
+        Played(scenes.a_member_starts_where_another_stopped, rules=(SECOND_LOOK_UP_FAILS,)),
+        _reproduce("B-54"),
+    ),
+    Entry(
         "B-55",
         "a pull beyond the end is sent back to offset 0, so that the whole queue is replayed",
         "WIR-9",
@@ -95,17 +106,6 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-4.9-orderly",
         ask_over_the_wire,
         _conform("rocketmq-local:4.9.3", "rocketmq-4.9-orderly"),
-    ),
-    Entry(
-        "B-54",
-        "an error in the answer to a consumer's question for its stored offset is taken for 'nothing is stored': "
-        "finished messages are replayed, or waiting ones lost",
-        "CMT-8",
-        "rocketmq-local:5.4.0+java:4.9.8",
-        "rocketmq-local:5.4.0+java:5.4.0",
-        "rocketmq-5-orderly",
-        Played(scenes.a_member_starts_where_another_stopped, rules=(STANDING_OFFSET_LOST,)),
-        _reproduce("B-54"),
     ),
     Entry(
         "B-61",
