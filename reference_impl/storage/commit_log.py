@@ -185,12 +185,12 @@ class CommitLog:
 
     # ------------------------------------------------------------ after a start
 
-    def scan(self, faults: list[Fault], needs_sum: Callable[[int], bool]) -> Iterator[tuple[StoredMessage, int]]:
+    def scan(self, faults: list[Fault], may_be_torn: Callable[[int], bool]) -> Iterator[tuple[StoredMessage, int]]:
         """All messages from the start on with the sizes of their records, up to the first thing that is none.
 
         `end` moves behind a message when the next one is asked for: who stops asking leaves the end before the
         message that was given last. Where the log does not simply stop (zeros), the fault is added to `faults`.
-        needs_sum: must the record at that place have a check sum?
+        may_be_torn: can the record at that place be one that a crash cut?
         """
         while True:
             file = self._segments.get(self.end)
@@ -200,14 +200,14 @@ class CommitLog:
                     faults.append(Fault(self.end, f"no segment, though there is {segment_name(min(later))}"))
                 return
             end = self.end + self.segment_bytes
-            for found in self._scan_segment(self.end, file, faults, needs_sum):
+            for found in self._scan_segment(self.end, file, faults, may_be_torn):
                 yield found
                 self.end = found[0].physical_offset + found[1]
             if faults or self.end != end:
                 return
 
     def _scan_segment(
-        self, start: int, file: DiskFile, faults: list[Fault], needs_sum: Callable[[int], bool]
+        self, start: int, file: DiskFile, faults: list[Fault], may_be_torn: Callable[[int], bool]
     ) -> Iterator[tuple[StoredMessage, int]]:
         ahead = _Ahead(file)
         at = 0
@@ -233,7 +233,7 @@ class CommitLog:
             except ProtocolError as error:
                 faults.append(Fault(start + at, f"no record ({error})"))
                 return
-            wrong = fault_of(record, message, must_have_sum=needs_sum(start + at))
+            wrong = fault_of(record, message, may_be_torn=may_be_torn(start + at))
             if wrong is not None:
                 faults.append(Fault(start + at, wrong))
                 return

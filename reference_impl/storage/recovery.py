@@ -8,11 +8,11 @@ The log is read whole, from its first record. It ends at the first place where n
 | anything else | no | a torn tail: it is cut, and said |
 | anything, zeros too | yes | no crash does that: refused, and nothing is changed (or cut, if the user says so) |
 
-A record must have the right magic, lengths that fit, a body that matches its CRC, bytes that match its check sum, the
-physical offset of the place where it lies, and the next offset of its queue. Known to be synced is what the
-checkpoint says; in a store without one of ours it is everything when the last broker ended in good order, else
-nothing. All that the broker derives from the log (queues, delayed and half messages) is derived again, so a recovery
-that is cut short by a crash is simply done again.
+A record must have the right magic, lengths that fit, a body that matches its CRC, bytes that match its check sum (see
+`records` for those that have none), the physical offset of the place where it lies, and the next offset of its queue.
+Known to be synced is what the checkpoint says; in a store without one of ours it is everything when the last broker
+ended in good order, else nothing. All that the broker derives from the log (queues, delayed and half messages) is
+derived again, so a recovery that is cut short by a crash is simply done again.
 """
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ def tag_of(message: StoredMessage, delays_ms: tuple[int, ...]) -> int:
 def read_log(
     log: CommitLog,
     known_synced: int | None,
-    sums_from: int | None,
     *,
     may_cut: bool,
     delays_ms: tuple[int, ...],
@@ -114,17 +113,16 @@ def read_log(
 ) -> tuple[Derived, bool]:
     """Read the log to its end; `log.end` is there afterwards, and whether something must be cut behind it.
 
-    known_synced: the place below which nothing can be missing, None for all that is there. sums_from: from that
-    place on a record that may be torn must have a check sum; None when other brokers may have written all of them.
-    Raises StoreDamaged where the rule says so, unless may_cut.
+    known_synced: the place below which nothing can be missing, None for all that is there. Raises StoreDamaged where
+    the rule says so, unless may_cut.
     """
     derived = Derived()
     faults: list[Fault] = []
 
-    def needs_sum(place: int) -> bool:
-        return sums_from is not None and known_synced is not None and place >= max(sums_from, known_synced)
+    def may_be_torn(place: int) -> bool:
+        return known_synced is not None and place >= known_synced
 
-    for message, size in log.scan(faults, needs_sum):
+    for message, size in log.scan(faults, may_be_torn):
         wrong = derived.add(log, message, size, delays_ms)
         if wrong is not None:
             faults.append(Fault(message.physical_offset, wrong))

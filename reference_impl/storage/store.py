@@ -103,9 +103,8 @@ class DiskStore(BrokerStore):
         known = read_checkpoint(disk).synced
         if known is None and not is_clean:
             known = 0
-        sums_from = None if meta is None else _number(meta, "sumsFrom", 0)
         derived, is_torn = read_log(
-            self._log, known, sums_from, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
+            self._log, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
         )
         # Up to here nothing on the disk was changed.
         self._file_abort()
@@ -121,7 +120,6 @@ class DiskStore(BrokerStore):
             "format": FORMAT,
             "segmentBytes": self._log.segment_bytes,
             "queueFileBytes": self._files.file_bytes,
-            "sumsFrom": self.end if sums_from is None else sums_from,
             "delayed": {str(level): offset for level, offset in self.delayed_done.items()},
         }
         self.epoch = max(0, _number(meta, "epoch", 0))

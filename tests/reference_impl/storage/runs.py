@@ -40,6 +40,7 @@ class Run:
     committed: list[int] = field(default_factory=list)
     timers: dict[Any, int] = field(default_factory=dict)
     flushes: list[Flush] = field(default_factory=list)
+    answers: dict[int, Command] = field(default_factory=dict)
 
     def start(self) -> DiskStore:
         self.store = DiskStore.open(self.disk, self.options)
@@ -102,16 +103,22 @@ class Run:
                 self.timers[token] = self.now_ms + delay_ms
             case Flush():
                 self.flushes.append(effect)
-            case Send(_, answer) if answer.opaque in self._bodies:
-                queue_id, bodies = self._bodies[answer.opaque]
-                self.codes.append(answer.code)
-                if answer.code == 0:
-                    first = SendResponse.from_ext(answer.ext).queue_offset
-                    self.acknowledged += [(queue_id, first + place, body) for place, body in enumerate(bodies)]
-                elif answer.code != 10:
-                    self.refused += [(queue_id, body) for body in bodies]
+            case Send(_, answer):
+                self.answers[answer.opaque] = answer
+                self._sent(answer)
             case _:
                 pass
+
+    def _sent(self, answer: Command) -> None:
+        if answer.opaque not in self._bodies:
+            return
+        queue_id, bodies = self._bodies[answer.opaque]
+        self.codes.append(answer.code)
+        if answer.code == 0:
+            first = SendResponse.from_ext(answer.ext).queue_offset
+            self.acknowledged += [(queue_id, first + place, body) for place, body in enumerate(bodies)]
+        elif answer.code != 10:
+            self.refused += [(queue_id, body) for body in bodies]
 
 
 def contents(store: BrokerStore) -> dict[tuple[str, int], list[tuple[int, bytes]]]:

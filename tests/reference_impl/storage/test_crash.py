@@ -167,7 +167,7 @@ def drawn_work(steps: list[tuple[object, ...]]) -> Work:
     return work
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_work_any_crash(data: st.DataObject) -> None:
     steps = data.draw(st.lists(st.one_of(SENDS, BATCHES, OTHER), max_size=25))

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reference_impl.core.broker.log import Draft
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.headers import PULL_SUBSCRIPTION, PullHeader
+from reference_impl.protocol.message import decode_all
 from reference_impl.storage import DiskStore, FlushMode, StoreDamaged, StoreInUse, StoreOptions
 from reference_impl.storage.layout import ABORT, META, OFFSETS, queue_path, segment_path
 from reference_impl.storage.simulated_disk import KeepNothing, SimulatedDisk
-from tests.reference_impl.storage.runs import ASYNC, SYNC, TOPIC, Run, contents, log_of
+from tests.reference_impl.storage.runs import ASYNC, GROUP, SYNC, TOPIC, Run, contents, log_of
 
 NEVER = replace(ASYNC, flush_ms=10_000_000)
 SEGMENT = segment_path(0)
@@ -253,3 +256,25 @@ def test_a_sync_that_takes_too_long_is_told() -> None:
     run.send(0, b"b")
     run.flush()
     assert run.codes == [10, 0]
+
+
+def test_one_sync_is_for_all_that_came_in_together() -> None:
+    run = Run(SimulatedDisk(), SYNC)
+    run.start()
+    for number in range(5):
+        run.send(0, b"m%d" % number)
+    assert (len(run.flushes), run.codes) == (1, [])
+    run.flush()
+    assert run.codes == [0] * 5
+
+
+def test_nobody_reads_what_a_crash_could_take_back() -> None:
+    """With sync flush a pull's answer waits for the sync of what it shows, as the send's does."""
+    run = Run(SimulatedDisk(), SYNC)
+    run.start()
+    run.send(0, b"m")
+    header = PullHeader(GROUP, TOPIC, 0, 0, 32, PULL_SUBSCRIPTION, subscription="*")
+    opaque = run.ask(RequestCode.PULL_MESSAGE, header.to_ext())
+    assert opaque not in run.answers
+    run.flush()
+    assert [message.body for message in decode_all(run.answers[opaque].body)] == [b"m"]
