@@ -26,6 +26,7 @@ from specs.errors import InorderError, UsageError
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 BACKLOG = 128
+LAST_FLUSHES = 3  # at a shutdown: the one under way, one for what came meanwhile, one for what came then
 NOBODY = ("0.0.0.0", 0)  # the peer of a connection that was gone before it was seen
 _ACCEPT_PAUSE_S = 1.0  # after an error of accept itself: most likely too many open files
 
@@ -94,9 +95,9 @@ class ServerBody(Body):
         """
         if in_good_order:
             self.post(io.Shutdown())
-            if self._flushes:  # so that the answers that wait for it can leave
-                await asyncio.wait(set(self._flushes))
-                await asyncio.sleep(0)
+            for _ in range(LAST_FLUSHES):  # so that the answers that wait for one can leave
+                if self._flushes:
+                    await asyncio.wait(set(self._flushes))
         self._ended = True
         if self._flushes:
             await asyncio.wait(set(self._flushes))

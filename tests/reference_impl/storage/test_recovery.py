@@ -243,6 +243,18 @@ def test_a_failed_sync_ends_the_writing() -> None:
     assert run.store.flush is FlushMode.SYNC
 
 
+def test_with_async_flush_a_failed_sync_ends_the_writing_too() -> None:
+    """What was acknowledged before is shown, and nobody knows whether it is safe."""
+    run = Run(SimulatedDisk(), ASYNC)
+    run.start()
+    run.disk.sync_fails = True
+    run.send(0, b"a")
+    run.pass_ms(600)
+    run.send(0, b"b")
+    assert run.codes == [0, 14]
+    assert bodies(run.store) == [b"a"]
+
+
 def test_a_sync_that_takes_too_long_is_told() -> None:
     """Code 10 after five seconds; the message lies there all the same."""
     run = Run(SimulatedDisk(), SYNC)
