@@ -117,3 +117,34 @@ def test_a_store_of_ours_is_read_by_apache(version: str, is_clean: bool, tmp_pat
     assert shown_by(again, 0)[:10] == ours[0]
     assert [message.body for message in shown_by(again, 0)[10:]] == [b"theirs"]
     again.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version.values[0] == "5.4.0"])
+def test_the_check_sum_of_a_record_is_apaches(version: str, tmp_path: Path) -> None:
+    """With its own check switched on RocketMQ takes ours at its recovery, and we take those that it wrote."""
+    store = DiskStore.open(RealDisk(tmp_path / "store"), AS_APACHE)
+    store.put_topic(TopicConfig("orders", 2, 2))
+    for number in range(20):
+        draft = Draft("orders", number % 2, b"m%d" % number, {"UNIQ_KEY": f"ID-{number}"})
+        store.append(draft, 1_000, "127.0.0.1:10911")
+    ours = [shown_by(store, queue_id) for queue_id in (0, 1)]
+    store.abandon()
+    checks = {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
+    cluster = ApacheCluster(version, workdir=tmp_path, keep_store=True, extra_broker_conf=checks)
+    with cluster, SyncClient() as client:
+        assert wait_until(lambda: len(pull(client, cluster.broker, 1)) == 10, deadline_s=30)
+        assert [pull(client, cluster.broker, queue_id) for queue_id in (0, 1)] == ours
+        send(client, cluster.broker, b"theirs", 20)
+        assert wait_until(lambda: len(pull(client, cluster.broker, 0)) == 11, deadline_s=20)
+        cluster.stop_broker(kill=True)
+    again = DiskStore.open(RealDisk(tmp_path / "store"), AS_APACHE)
+    last = again.queue("orders", 0).records[10]
+    again.close()
+    assert b"__CRC32#" in last
+    assert shown_by_record(last) == b"theirs"
+
+
+def shown_by_record(record: bytes) -> bytes:
+    (message,) = decode_all(record)
+    return message.body
