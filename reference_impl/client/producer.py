@@ -119,6 +119,7 @@ class Producer:
         self._ids = MessageIds()
         self._tokens = itertools.count(1)
         self._node: ClientNode | None = None
+        self._is_stopped = False
 
     async def start(self) -> Self:
         """Begin; `async with` does it. Returns at once: connections are made when they are needed."""
@@ -130,8 +131,9 @@ class Producer:
 
     async def stop(self) -> None:
         """Take no more, wait for the sends that are open (each has its timeout), say goodbye to the brokers."""
-        if self._node is not None:
+        if self._node is not None and not self._is_stopped:
             await self._node.shutdown()
+            self._is_stopped = True
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -251,6 +253,8 @@ class Producer:
     def _running(self) -> ClientNode:
         if self._node is None:
             raise UsageError("The producer is not started: use it in `async with Producer(...) as producer:`.")
+        if self._is_stopped:
+            raise UsageError("The producer is stopped: make another.")
         return self._node
 
     async def _sent(self, message: SendMessage) -> SendResult:

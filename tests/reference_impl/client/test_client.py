@@ -260,6 +260,8 @@ def test_what_a_caller_does_wrong_is_said_before_anything_is_sent() -> None:
         for address in ("", "here", "h:x", []):
             with pytest.raises(UsageError):
                 Producer(address)
+        with pytest.raises(UsageError, match="is stopped"):
+            await producer.send("orders", b"x")
         with pytest.raises(UsageError, match="not started"):
             await Producer("127.0.0.1:1").send("orders", b"x")
 
