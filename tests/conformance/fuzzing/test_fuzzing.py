@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from conformance.fuzzing.corpus import BOMB, FRAMES, REQUESTS, Bad
 from conformance.fuzzing.mutate import mutate, mutate_framed
-from conformance.fuzzing.readers import BROKER_REQUESTS, Misbehaved, Reader, accepts, readers
+from conformance.fuzzing.readers import BROKER_REQUESTS, COMPRESSED, Misbehaved, Reader, accepts, readers
 from conformance.fuzzing.run import Found, fuzz, fuzz_all, largest_mib, try_input
 from reference_impl.client import Producer
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.frame import FrameDecoder, encode_frame
-from reference_impl.protocol.message import BatchPart, decode_all, decode_readable, encode_batch
+from reference_impl.protocol.message import BatchPart, decode_all, decode_readable, encode, encode_batch
 from reference_impl.shell.cluster import LocalCluster
 
 EVERY = {reader.name: reader for reader in readers()}
@@ -102,6 +102,15 @@ def test_a_body_that_grows_too_far_is_refused_and_those_before_it_are_given() ->
     assert decode_readable(EVERY["messages"].seeds[0] + BOMB) == ([good], False)
     with pytest.raises(ProtocolError):
         decode_readable(BOMB)
+
+
+def test_bodies_of_one_answer_grow_only_so_far_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third of three does not fit any more; who asks again behind the second gets it."""
+    monkeypatch.setattr("reference_impl.protocol.message.MAX_INFLATED_BYTES_IN_ALL", 12_000)
+    packed = encode(COMPRESSED)
+    messages, is_whole = decode_readable(packed * 3)
+    assert ([len(message.body) for message in messages], is_whole) == ([5_000, 5_000], False)
+    assert decode_readable(packed)[1]
 
 
 # ---------------------------------------------------------------- with a structure
