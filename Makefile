@@ -7,7 +7,7 @@ WORKERS ?= 2
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record bench lint types contracts clean
+.PHONY: help setup demo test test-all track-record matrix bench lint types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test-all: setup lint types contracts ## the same with the long tests
 
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
 	@$(BIN)/python -m conformance.track_record
+
+matrix: setup ## every broker with every client, ours and Apache's, judged by the same clauses (about 20 minutes)
+	@$(BIN)/python -m conformance.crossing
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m conformance.bench

@@ -1,7 +1,8 @@
 """A plan done by driver processes: what a plan says about its clients, done by Apache's Java client in real time.
 
 Every client of the plan is a process. What it is asked to do happens in its own thread and in the plan's order, so
-that a client that takes long to start holds up nobody else. A crash is SIGKILL, by the process's id.
+that a client that takes long to start holds up nobody else; the plan's time begins when those that start at 0 are up.
+A crash is SIGKILL, by the process's id.
 
 What the harness itself does is recorded here (level `client`): JOIN from the order to start until the client is up,
 LEAVE from the order to stop until its process has ended, CRASH once the killed process is gone.
@@ -21,7 +22,7 @@ from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
 from conformance.drivers.recording import DriverRecorder
 from conformance.targets.systems import System
-from conformance.waiting import now_s, pass_time
+from conformance.waiting import now_s, pass_time, wait_until
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.config import Config
@@ -42,6 +43,9 @@ CONFIGURED = (
     "persist_ms",
     "heartbeat_ms",
     "consume_from",
+    "mode",
+    "message_model",
+    "subscription",
 )
 """What a driver is told of a plan's configuration at `start`; lease times it has from its process (`start_java`)."""
 
@@ -118,9 +122,11 @@ class DrivenPlan:
 
     def run(self) -> None:
         """Do everything, then stop every client in good order. Raises what went wrong with a driver."""
-        began_s = now_s()
         try:
+            began_s = self._first_up()
             for action in self._plan.actions:
+                if self._is_first(action):
+                    continue
                 pass_time(began_s + action.at_ms / 1000 - now_s())
                 if self._failures:
                     break
@@ -136,6 +142,21 @@ class DrivenPlan:
             self._harness.close()
         if self._failures:
             raise self._failures[0]
+
+    @staticmethod
+    def _is_first(action: Action) -> bool:
+        return action.at_ms == 0 and action.do == "start"
+
+    def _first_up(self) -> float:
+        """Start who starts at 0, and let the plan's time begin when all of them are up."""
+        first = [action for action in self._plan.actions if self._is_first(action)]
+        for action in first:
+            self.act(action)
+        for name in {action.args["client"] for action in first}:
+            is_up = threading.Event()
+            self._clients[name].jobs.put(is_up.set)
+            wait_until(lambda is_up=is_up: is_up.is_set() or bool(self._failures), JOIN_S)  # type: ignore[misc]
+        return now_s()
 
     def act(self, action: Action) -> None:
         """One action. UsageError for one that a driver can't do."""
@@ -240,21 +261,33 @@ class DrivenPlan:
         """Ask for the sends of an action; the driver makes them one after the other."""
         if client.driver is None or client.recorder is None:
             return
-        for _ in range(args["count"]):
-            key = args.get("key")
-            with self._lock:
+        common = {"topic": args["topic"], **({"tags": args["tags"]} if args.get("tags") else {})}
+        key = None if args.get("batch") else args.get("key")
+        ids = []
+        numbers = []
+        with self._lock:
+            for _ in range(args["count"]):
                 self._messages += 1
-                message_id = f"{self._prefix}m{self._messages}"
+                ids.append(f"{self._prefix}m{self._messages}")
                 if key is not None:
                     self._key_seq[key] = self._key_seq.get(key, 0) + 1
-            fields: dict[str, Any] = {"topic": args["topic"], "message": message_id, "body": message_id}
-            columns = {"topic": args["topic"], "message_id": message_id, "body_hash": zlib.crc32(message_id.encode())}
-            if key is not None:
-                fields |= {"key": key, "key_seq": self._key_seq[key]}
-                columns |= {"sharding_key": key, "key_seq": self._key_seq[key]}
+                    numbers.append(self._key_seq[key])
+        bodies = [{"message_id": each, "body_hash": zlib.crc32(each.encode())} for each in ids]
+        # The journal comes first, so that a kill leaves a send whose outcome is unknown.
+        if args.get("batch"):
             number = client.driver.next_number()
             client.asked += 1
-            client.recorder.sending(number, columns)  # first, so that a kill leaves a send whose outcome is unknown
+            client.recorder.sending(number, common, bodies)
+            client.driver.send_batch(number, **common, messages=[{"message": each, "body": each} for each in ids])
+            return
+        for place, columns in enumerate(bodies):
+            fields: dict[str, Any] = {**common, "message": ids[place], "body": ids[place]}
+            if key is not None:
+                fields |= {"key": key, "key_seq": numbers[place]}
+                columns |= {"sharding_key": key, "key_seq": numbers[place]}
+            number = client.driver.next_number()
+            client.asked += 1
+            client.recorder.sending(number, {**common, **columns})
             client.driver.send(number, **fields)
 
     def _let_go(self, client: _Client) -> None:

@@ -65,9 +65,9 @@ def drawn_plan(
     last_ms = actions[-1].at_ms
     until_ms = last_ms + config.broker_lease_ms + GAP_MS
     turns = max(1, messages // KEYS) * 2
-    pace_ms = (until_ms - GAP_MS - 3_000) // turns
+    pace_ms = (until_ms - GAP_MS - 1_000) // turns
     actions += [
-        Action(3_000 + turn * pace_ms, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
+        Action(1_000 + turn * pace_ms, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
         for turn in range(turns)
         for key in range(turn % 2, KEYS, 2)
     ]

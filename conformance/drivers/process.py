@@ -72,6 +72,10 @@ class DriverProcess:
         """Ask for a send; its `sent` event carries the number."""
         self._write({"verb": "send", "id": number, **fields})
 
+    def send_batch(self, number: int, **fields: Any) -> None:
+        """Ask for a send of several messages in one request; as `send`."""
+        self._write({"verb": "send_batch", "id": number, **fields})
+
     def stop(self) -> int:
         """A clean end; the exit code. Every event has been handled when it returns."""
         self.ask("stop")

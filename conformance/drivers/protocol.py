@@ -1,11 +1,13 @@
 """The driver protocol, version 1: JSON lines, requests on the driver's stdin, answers and events on its stdout.
 
-A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; each
-request has an id, which its answer repeats. What happens is told by events, each with the host's monotonic clock in
-µs, in the order of the lines: `delivered` before the listener's work, `finished` before the client learns its
-result, `sent` when a send has its answer. The listener decides by the rules that came with `start`. An unknown verb
-is refused, and so is a line beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`,
-`dropped`, `locked` and `committed` are optional: hello's `events` says what a driver tells.
+A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; a driver
+may also know `send_batch` (several messages in one request, told as one `sent`), `read` (a pull consumer reads a topic
+to its end; the answer has the messages) and `query` (the messages of a key, likewise). Each request has an id, which
+its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
+lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
+its answer. The listener decides by the rules that came with `start`. An unknown verb is refused, and so is a line
+beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked` and
+`committed` are optional: hello's `events` says what a driver tells.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
@@ -103,6 +105,19 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "select": _line(
         {"verb": {"const": "select"}, "id": _ID, "key": _TEXT, "queues": {"type": "integer", "minimum": 1}}
     ),
+    "send_batch": _line(
+        {
+            "verb": {"const": "send_batch"},
+            "id": _ID,
+            "topic": _TEXT,
+            "messages": {"type": "array", "items": _line({"message": _TEXT, "body": _TEXT}), "minItems": 1},
+        },
+        {"tags": _TEXT},
+    ),
+    "read": _line(
+        {"verb": {"const": "read"}, "id": _ID, "topic": _TEXT, "group": _TEXT, "client": _TEXT, "namesrv": _TEXT}
+    ),
+    "query": _line({"verb": {"const": "query"}, "id": _ID, "topic": _TEXT, "key": _TEXT}),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}),
 }
 
@@ -116,6 +131,7 @@ LINES: dict[str, dict[str, Any]] = {
             "client_id": {**_TEXT, "description": "Its id in the protocol."},
             "queue_id": {**_WHOLE, "description": "To select: the place of the chosen queue, from 0."},
             "events": {"type": "array", "items": {"enum": [*REQUIRED_EVENTS, *OPTIONAL_EVENTS]}},
+            "messages": {"type": "array", "items": _MESSAGE, "description": "What was read, or found by a key."},
         },
     ),
     "refusal": _line({"reply": {"type": ["integer", "null"]}, "ok": {"const": False}, "error": _TEXT, "at_us": _AT}),

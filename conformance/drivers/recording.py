@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ class DriverRecorder:
         self._lanes = lanes
         self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
+        self._batches: dict[int, int] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
         self.results: dict[int, Mapping[str, Any]] = {}
@@ -71,9 +72,11 @@ class DriverRecorder:
         self._journal.close()
         self._sends.close()
 
-    def sending(self, number: int, fields: Mapping[str, Any]) -> None:
-        """A send is about to be asked for, by the number that its event will carry."""
-        self._sends.begin(number, Kind.SEND, {**fields, "attempt": 1})
+    def sending(self, number: int, fields: Mapping[str, Any], batch: Sequence[Mapping[str, Any]] = ()) -> None:
+        """A send is about to be asked for, by the number that its event will carry. batch: the columns of each."""
+        rows = [{**each, "value": place} for place, each in enumerate(batch)]
+        self._batches[number] = len(rows)
+        self._sends.begin(number, Kind.SEND, {**fields, "attempt": 1}, rows)
 
     def wait_for_sends(self, count: int, deadline_s: float) -> bool:
         with self._changed:
@@ -119,7 +122,10 @@ class DriverRecorder:
                 fields = {name: event[name] for name in kept if name in event}
                 if event.get("choices"):
                     fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
-                self._sends.end(event["id"], Outcome(event["outcome"]), fields)
+                size = self._batches.pop(event["id"], 0)
+                place = {"queue_offset": fields.pop("queue_offset", None)} if size else {}
+                rows = [place, *({} for _ in range(size - 1))] if size else []
+                self._sends.end(event["id"], Outcome(event["outcome"]), fields, rows)
         with self._changed:
             match event["event"]:
                 case "delivered":

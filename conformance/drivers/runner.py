@@ -164,6 +164,9 @@ def _broker_journal(folder: Path) -> Journal:
 
 def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int) -> RunInfo:
     name = run.target.replace(":", "-").replace("/", "-")
+    again = f"inorder conform --target {run.target} --profile '{profile.name}' --seed {seed} --examples {rounds}"
+    if run.version is None:  # a target of that name asks the broker by a raw client first
+        again = f"python -m conformance.crossing {run.target} --seed {seed} --rounds {rounds}"
     return RunInfo(
         run=f"{name}-{seed}-{number}",
         seed=seed,
@@ -174,7 +177,7 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
         clock_bounds_us={"host": 0},
         closed_world=True,
         config=run.config,
-        replay=f"inorder conform --target {run.target} --profile {profile.name} --seed {seed} --examples {rounds}",
+        replay=again,
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from specs.errors import SpecError
 from specs.verdicts.schema import row_schema, verdict_schema
-from specs.verdicts.verdict import VERDICT_SCHEMA
+from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, RunVerdict
 
 LIST_SCHEMA = "inorder/list/v1"
 CASE_SCHEMA = "inorder/case/v1"
 MATRIX_SCHEMA = "inorder/mutants/v1"
 SHRINK_SCHEMA = "inorder/shrink/v1"
 PROGRAM_SCHEMA = "inorder/program/v1"
-NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA, PROGRAM_SCHEMA)
+CROSSING_SCHEMA = "inorder/crossing/v1"
+NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA, PROGRAM_SCHEMA, CROSSING_SCHEMA)
 
 
 @cache
@@ -37,7 +38,59 @@ def schema(name: str) -> dict[str, Any]:
         return shrink_schema()
     if name == PROGRAM_SCHEMA:
         return program_schema()
+    if name == CROSSING_SCHEMA:
+        return crossing_schema()
     raise SpecError(f"there is no schema of the name {name}")
+
+
+def crossing_schema() -> dict[str, Any]:
+    """What a run of the matrix came to: each broker with each client; draft 2020-12."""
+    text, whole = _TEXT, _COUNT
+    deviation = {
+        "clause": text,
+        "title": text,
+        "violations": whole,
+        "opportunities": whole,
+        "seen": {**text, "description": "The first of them, in words."},
+        "known": {**text, "description": "Why it is known; empty for what nobody knew."},
+        "source": text,
+    }
+    cell = {
+        "target": text,
+        "broker": text,
+        "client": text,
+        "profile": text,
+        "verdict": {"enum": [each.value for each in RunVerdict]},
+        "counts": {
+            "type": "object",
+            "required": [each.value for each in ClauseVerdict],
+            "additionalProperties": False,
+            "properties": {each.value: whole for each in ClauseVerdict},
+        },
+        "deviations": {"type": "array", "items": _object(deviation)},
+        "rounds": whole,
+        "seed": whole,
+        "date": text,
+    }
+    feature = {
+        "feature": text,
+        "direction": {**text, "description": "Whose client, and whose broker."},
+        "works": {"type": "boolean"},
+        "seen": {**text, "description": "What showed it, or what was missing."},
+        "date": text,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": CROSSING_SCHEMA,
+        "title": "The matrix: every broker with every client",
+        **_object(
+            {
+                "schema": {"const": CROSSING_SCHEMA},
+                "cells": {"type": "array", "items": _object(cell)},
+                "features": {"type": "array", "items": _object(feature)},
+            }
+        ),
+    }
 
 
 def list_schema() -> dict[str, Any]:

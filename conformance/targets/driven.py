@@ -43,7 +43,7 @@ def pair(broker: str | None, client: str | None) -> DrivenRun:
     system = REFERENCE if broker is None else f"rocketmq-local:{broker}"
     theirs = f"Apache Java client {client}"
     return DrivenRun(
-        target=(REFERENCE if broker is None else system) + ("+tcp" if client is None else f"+java:{client}"),
+        target=_name(system, client),
         parties={
             "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
             "client": ours() if client is None else theirs,
@@ -57,6 +57,13 @@ def pair(broker: str | None, client: str | None) -> DrivenRun:
         watched=broker is None and client is not None,
         open_system=lambda config, watch: _open(broker, config, watch),
     )
+
+
+def _name(system: str, client: str | None) -> str:
+    """The target that a user names, as far as there is one: our own client's are those of the raw client too."""
+    if client is not None:
+        return f"{system}+java:{client}"
+    return "reference+tcp" if system == REFERENCE else system
 
 
 def _open(broker: str | None, config: Config, watch: Watch | None) -> AbstractContextManager[System]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +100,20 @@ class PlanRunner:
         node = self._nodes.get(args["client"])
         if node is None:
             return
-        for _ in range(args["count"]):
-            self._messages += 1
-            key = args.get("key")
-            seq = None
-            level = args.get("delay_level")
-            if key is not None and not level:
-                seq = self._key_seq[key] = self._key_seq.get(key, 0) + 1
-            message_id = f"{self._prefix}m{self._messages}"
-            body = message_id.encode()
-            await node.send(SendMessage(message_id, args["topic"], body, key, seq, None, message_id, level))
+        batch = bool(args.get("batch"))
+        messages = [self._message(args, None if batch else args.get("key")) for _ in range(args["count"])]
+        if batch:
+            messages = [replace(messages[0], more=tuple(messages[1:]))]
+        for message in messages:
+            await node.send(message)
+
+    def _message(self, args: Mapping[str, Any], key: str | None) -> SendMessage:
+        """The next message of an action."""
+        self._messages += 1
+        seq = None
+        level = args.get("delay_level")
+        if key is not None and not level:
+            seq = self._key_seq[key] = self._key_seq.get(key, 0) + 1
+        message_id = f"{self._prefix}m{self._messages}"
+        body = message_id.encode()
+        return SendMessage(message_id, args["topic"], body, key, seq, args.get("tags"), message_id, level)

@@ -23,6 +23,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.AbstractSet;
 import java.util.ArrayList;
@@ -32,15 +33,23 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
+import org.apache.rocketmq.client.QueryResult;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
@@ -141,6 +150,15 @@ public final class Driver {
                 chosen.put("queue_id", select(text(asked, "key"), (int) number(asked, "queues", 1)));
                 emit(chosen);
                 return false;
+            case "send_batch":
+                sendBatch(id, asked);
+                return false;
+            case "read":
+                read(id, asked);
+                return false;
+            case "query":
+                query(id, asked);
+                return false;
             case "stop":
                 stop();
                 emit(reply(id));
@@ -175,7 +193,7 @@ public final class Driver {
             made.setInstanceName(name);
             made.setClientIP("127.0.0.1");
             for (Object topic : Json.list(asked.get("topics"), "topics")) {
-                made.subscribe((String) topic, "*");
+                made.subscribe((String) topic, (String) config.getOrDefault("subscription", "*"));
             }
             int threads = (int) number(config, "threads", 20);
             made.setConsumeThreadMax(Math.max(threads, 20));
@@ -196,7 +214,15 @@ public final class Driver {
             Lanes lanes = new Lanes();
             lanes.watch(made);
             made.setAllocateMessageQueueStrategy(new Told(new AllocateMessageQueueAveragely()));
-            made.registerMessageListener(new Listener(name, text(asked, "group"), rules, lanes));
+            Listener listener = new Listener(name, text(asked, "group"), rules, lanes);
+            if ("concurrent".equals(config.get("mode"))) {
+                made.registerMessageListener((MessageListenerConcurrently) listener::concurrently);
+            } else {
+                made.registerMessageListener((MessageListenerOrderly) listener::orderly);
+            }
+            if ("broadcasting".equals(config.get("message_model"))) {
+                broadcast(made);
+            }
             made.start();
             consumer = made;
         } else {
@@ -205,6 +231,16 @@ public final class Driver {
         Map<String, Object> started = reply(id);
         started.put("client_id", "127.0.0.1@" + name);
         emit(started);
+    }
+
+    /** By name: the package of the setter's argument is not the same in all versions. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void broadcast(DefaultMQPushConsumer consumer) throws ReflectiveOperationException {
+        for (Method method : DefaultMQPushConsumer.class.getMethods()) {
+            if (method.getName().equals("setMessageModel")) {
+                method.invoke(consumer, Enum.valueOf((Class) method.getParameterTypes()[0], "BROADCASTING"));
+            }
+        }
     }
 
     private void stop() throws InterruptedException {
@@ -244,16 +280,79 @@ public final class Driver {
         sends.execute(() -> sendNow(id, message, key));
     }
 
+    /** Several messages in one request; the answer tells where the first one lies. */
+    private void sendBatch(long id, Map<String, Object> asked) throws Wrong {
+        if (producer == null) {
+            throw new Wrong("send_batch needs a client started as a producer");
+        }
+        List<Message> messages = new ArrayList<>();
+        for (Object each : Json.list(asked.get("messages"), "messages")) {
+            Map<String, Object> one = Json.object(each, "a message");
+            byte[] body = text(one, "body").getBytes(StandardCharsets.UTF_8);
+            Message message = new Message(text(asked, "topic"), (String) asked.get("tags"), null, body);
+            MessageAccessor.putProperty(message, UNIQ_KEY, text(one, "message"));
+            messages.add(message);
+        }
+        sends.execute(() -> tellSent(id, List.of(), () -> producer.send(messages)));
+    }
+
+    /** Read a topic to its end by a pull consumer, queue by queue. */
+    private void read(long id, Map<String, Object> asked) throws Exception {
+        DefaultMQPullConsumer puller = new DefaultMQPullConsumer(text(asked, "group"));
+        puller.setNamesrvAddr(text(asked, "namesrv"));
+        puller.setInstanceName(text(asked, "client"));
+        puller.setClientIP("127.0.0.1");
+        puller.start();
+        try {
+            List<Object> found = new ArrayList<>();
+            for (MessageQueue queue : puller.fetchSubscribeMessageQueues(text(asked, "topic"))) {
+                long offset = puller.minOffset(queue);
+                for (PullResult got = puller.pull(queue, "*", offset, 32); got.getPullStatus() == PullStatus.FOUND;
+                        got = puller.pull(queue, "*", offset, 32)) {
+                    for (MessageExt message : got.getMsgFoundList()) {
+                        found.add(described(message, queue));
+                    }
+                    offset = got.getNextBeginOffset();
+                }
+            }
+            Map<String, Object> answer = reply(id);
+            answer.put("messages", found);
+            emit(answer);
+        } finally {
+            puller.shutdown();
+        }
+    }
+
+    /** Look messages up by their key. */
+    private void query(long id, Map<String, Object> asked) throws Exception {
+        if (producer == null) {
+            throw new Wrong("query needs a client started as a producer");
+        }
+        List<Object> found = new ArrayList<>();
+        String topic = text(asked, "topic");
+        QueryResult result = producer.queryMessage(topic, text(asked, "key"), 64, 0, Long.MAX_VALUE);
+        for (MessageExt message : result.getMessageList()) {
+            found.add(described(message, new MessageQueue(topic, "", message.getQueueId())));
+        }
+        Map<String, Object> answer = reply(id);
+        answer.put("messages", found);
+        emit(answer);
+    }
+
     private void sendNow(long id, Message message, String key) {
-        Map<String, Object> sent = event("sent");
-        sent.put("id", id);
         List<Object> choices = new ArrayList<>();
         MessageQueueSelector byHash = (queues, each, of) -> {
             choices.addAll(named(queues));
             return new SelectMessageQueueByHash().select(queues, each, of);
         };
+        tellSent(id, choices, () -> key == null ? producer.send(message) : producer.send(message, byHash, key));
+    }
+
+    private void tellSent(long id, List<Object> choices, Callable<SendResult> send) {
+        Map<String, Object> sent = event("sent");
+        sent.put("id", id);
         try {
-            SendResult result = key == null ? producer.send(message) : producer.send(message, byHash, key);
+            SendResult result = send.call();
             MessageQueue queue = result.getMessageQueue();
             sent.put("outcome", "ok");
             sent.put("status", result.getSendStatus().name());
@@ -275,7 +374,7 @@ public final class Driver {
     }
 
     /** Ends calls as the rules say; the last rule that matches wins, the first message with one decides. */
-    private final class Listener implements MessageListenerOrderly {
+    private final class Listener {
         private final String client;
         private final String group;
         private final List<Rule> rules;
@@ -291,18 +390,44 @@ public final class Driver {
             this.lanes = lanes;
         }
 
-        @Override
-        public ConsumeOrderlyStatus consumeMessage(List<MessageExt> messages, ConsumeOrderlyContext context) {
-            long call;
-            Rule rule;
-            synchronized (this) {
-                call = ++calls;
-                rule = decide(messages);
+        ConsumeOrderlyStatus orderly(List<MessageExt> messages, ConsumeOrderlyContext context) {
+            long call = nextCall();
+            Rule rule = work(call, messages, context.getMessageQueue());
+            context.setAutoCommit(!rule.manual);
+            context.setSuspendCurrentQueueTimeMillis(rule.suspendMs);
+            tellEnd(call, rule, rule.manual);
+            return status(rule);
+        }
+
+        ConsumeConcurrentlyStatus concurrently(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+            long call = nextCall();
+            Rule rule = work(call, messages, context.getMessageQueue());
+            context.setDelayLevelWhenNextConsume((int) rule.delayLevel);
+            tellEnd(call, rule, false);
+            switch (rule.outcome) {
+                case "success":
+                case "commit":
+                    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+                case "threw":
+                    throw new IllegalStateException("the plan says that this delivery throws");
+                case "null":
+                    return null;
+                default:
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
             }
+        }
+
+        private synchronized long nextCall() {
+            return ++calls;
+        }
+
+        /** Tell what was delivered, and take as long as the rule says. */
+        private Rule work(long call, List<MessageExt> messages, MessageQueue queue) {
+            Rule rule = decide(messages);
             List<Object> listed = new ArrayList<>();
             for (MessageExt message : messages) {
-                Map<String, Object> one = described(message, context.getMessageQueue());
-                Integer work = lanes.number(context.getMessageQueue());
+                Map<String, Object> one = described(message, queue);
+                Integer work = lanes.number(queue);
                 if (work != null) {
                     one.put("incarnation", work);
                 }
@@ -317,15 +442,16 @@ public final class Driver {
             } catch (InterruptedException error) {
                 Thread.currentThread().interrupt();
             }
-            context.setAutoCommit(!rule.manual);
-            context.setSuspendCurrentQueueTimeMillis(rule.suspendMs);
+            return rule;
+        }
+
+        private void tellEnd(long call, Rule rule, boolean manual) {
             Map<String, Object> finished = event("finished");
             finished.put("call", call);
             finished.put("outcome", rule.outcome);
-            finished.put("manual", rule.manual);
+            finished.put("manual", manual);
             finished.put("suspend_ms", rule.suspendMs);
             emit(finished);
-            return status(rule);
         }
 
         @SuppressWarnings("deprecation") // COMMIT and ROLLBACK are what manual mode has
@@ -346,7 +472,7 @@ public final class Driver {
             }
         }
 
-        private Rule decide(List<MessageExt> messages) {
+        private synchronized Rule decide(List<MessageExt> messages) {
             long atMs = (System.nanoTime() - beganNanos) / 1_000_000;
             Rule found = null;
             for (MessageExt message : messages) {
@@ -542,6 +668,7 @@ public final class Driver {
         final long number;
         final long deliveryMin;
         final long deliveryMax;
+        final long delayLevel;
 
         Rule(Map<String, Object> rule) throws Wrong {
             outcome = (String) rule.getOrDefault("outcome", "success");
@@ -559,6 +686,7 @@ public final class Driver {
             number = Driver.number(rule, "number", -1);
             deliveryMin = Driver.number(rule, "delivery_min", 1);
             deliveryMax = Driver.number(rule, "delivery_max", Long.MAX_VALUE);
+            delayLevel = Driver.number(rule, "delay_level", 0);
         }
 
         private static Rule usual() {

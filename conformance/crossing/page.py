@@ -1,0 +1,81 @@
+"""`docs/matrix.md`: the tables that a run writes between marks. Rows of cells that were not run again stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance.crossing.cells import Cell
+from conformance.crossing.features import Checked
+from specs.errors import UsageError
+from specs.verdicts.verdict import ClauseVerdict
+
+CELLS = "cells"
+DEVIATIONS = "deviations"
+FEATURES = "features"
+_COUNTS = ("upheld", "refuted", "allowed", "not exercised", "not claimed")
+HEADS: Mapping[str, tuple[str, ...]] = {
+    CELLS: ("cell", "broker", "client", *_COUNTS, "rounds", "run"),
+    DEVIATIONS: ("cell", "clause", "how often", "what was seen first", "why it is known", "source"),
+    FEATURES: ("feature", "direction", "works", "what was seen", "run"),
+}
+
+
+def marks(table: str) -> tuple[str, str]:
+    """The lines between which a table stands."""
+    return f"<!-- table {table}: written by `make matrix` -->", f"<!-- end of table {table} -->"
+
+
+def cell_row(cell: Cell) -> tuple[str, ...]:
+    counts = cell.counts
+    refuted = counts[ClauseVerdict.REFUTED] + counts[ClauseVerdict.POSSIBLE]
+    numbers = (
+        counts[ClauseVerdict.UPHELD], refuted, counts[ClauseVerdict.ALLOWED], counts[ClauseVerdict.NOT_EXERCISED],
+        counts[ClauseVerdict.NOT_CLAIMED], cell.rounds,
+    )  # fmt: skip
+    return (f"`{cell.target}`", cell.broker, cell.client, *map(str, numbers), cell.date)
+
+
+def deviation_rows(cell: Cell) -> list[tuple[str, ...]]:
+    return [
+        (
+            f"`{cell.target}`",
+            f"{each.clause} {each.title}",
+            f"{each.violations} of {each.opportunities}",
+            each.seen,
+            each.known or "**not known**",
+            each.source,
+        )
+        for each in cell.deviations
+    ]
+
+
+def feature_row(checked: Checked) -> tuple[str, ...]:
+    return (checked.feature, checked.direction, "yes" if checked.works else "no", checked.seen, checked.date)
+
+
+def refresh(
+    page: str, table: str, order: Sequence[str], run: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
+) -> str:
+    """The page with one table written anew.
+
+    order: the first `keys` cells of all rows that there may be, joined by a blank, in their order. run: those that
+    were run; their old rows go. Raises UsageError for a page without the table's marks.
+    """
+    begin, end = marks(table)
+    before, found, rest = page.partition(begin)
+    old, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise UsageError(f"the page has no table between {begin!r} and {end!r}")
+    kept = [[cell.strip() for cell in line.strip("|").split("|")] for line in old.splitlines() if line.startswith("| ")]
+    # The old head is not in the order either.
+    known = [row for row in kept if " ".join(row[:keys]) in order and " ".join(row[:keys]) not in run]
+    written = [[_plain(cell) for cell in row] for row in rows]
+    everything = sorted([*known, *written], key=lambda row: order.index(" ".join(row[:keys])))
+    head = HEADS[table]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in everything)]
+    return "\n".join([f"{before}{begin}", *lines, f"{end}{after}"])
+
+
+def _plain(text: str) -> str:
+    """Text that can't end a table's cell."""
+    return text.replace("|", "/").replace("\n", " ")
