@@ -16,7 +16,7 @@ from conformance.targets.systems import System
 from conformance.waiting import now_s
 from reference_impl.core.io import SendMessage
 from reference_impl.shell.node import ClientNode
-from reference_impl.shell.planned import client_node
+from reference_impl.shell.planned import client_node, find_client
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.plan import Action, Plan
@@ -94,7 +94,10 @@ class PlanRunner:
         node = self._nodes.pop(name, None)
         if node is not None:
             await node.kill()
-            self._journals.pop(name).close()
+            journal = self._journals.pop(name)
+            group = find_client(self._plan, name).group or None
+            journal.note(Kind.CRASH, Outcome.OK, {"client_id": name, "group": group})
+            journal.close()
 
     async def _send(self, args: Mapping[str, Any]) -> None:
         node = self._nodes.get(args["client"])
