@@ -4,8 +4,8 @@
 
 A cell is named by its target, as reference+java:5.4.0; without a name all are run, and beside them what else clients
 and brokers do together is tried, in both directions. A cell whose parts are missing is skipped with the reason, and
-its rows stay. In --out lies a folder for each run, and crossing.json. Exit code: 0 when no cell that ran refutes what
-its profile claims, else 1; 64 for wrong usage.
+its rows stay; so is one that does not start or answer. In --out lies a folder for each run, and crossing.json. Exit
+code: 0 when no cell that ran refutes what its profile claims, else 1; 64 for wrong usage, 70 when a cell failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
-from specs.errors import EXIT_REFUTED, EXIT_UPHELD, EXIT_USAGE, InorderError, UsageError
+from specs.errors import EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError, TargetMisbehaved, UsageError
 from specs.history.clock import host_clock
 from specs.verdicts.verdict import ClauseVerdict
 
@@ -78,6 +78,7 @@ def main(
         sys.exit(EXIT_USAGE)
     cells: list[Cell] = []
     features: list[Checked] = []
+    failed = False
     with ExitStack() as stack:
         root = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-matrix-")))
         for run in chosen if only != "features" else ():
@@ -85,6 +86,10 @@ def main(
                 cell = run_cell(run, seed=seed, folder=root / folder_of(run), date=today(), rounds=rounds, say=say)
             except UsageError as error:  # a part that this machine lacks
                 say(f"{run.target} is skipped: {error}")
+                continue
+            except TargetMisbehaved as error:  # one that did not start must not cost the others
+                say(f"{run.target} could not be judged: {error}")
+                failed = True
                 continue
             cells.append(cell)
             counted = ", ".join(f"{cell.counts[each]} {each.value.replace('_', ' ')}" for each in ClauseVerdict)
@@ -102,6 +107,9 @@ def main(
                     page.write_text(with_feature(page.read_text(encoding="utf-8"), checked), encoding="utf-8")
             except UsageError as error:
                 say(f"{direction_of(run)} is skipped: {error}")
+            except TargetMisbehaved as error:
+                say(f"{direction_of(run)} could not be tried: {error}")
+                failed = True
         if out is not None:
             data = {
                 "schema": CROSSING_SCHEMA,
@@ -111,6 +119,8 @@ def main(
             check(data, CROSSING_SCHEMA)
             out.mkdir(parents=True, exist_ok=True)
             (out / "crossing.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    if failed:
+        sys.exit(EXIT_SUITE)
     sys.exit(EXIT_REFUTED if any(cell.news for cell in cells) else EXIT_UPHELD)
 
 
