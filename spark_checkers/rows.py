@@ -38,7 +38,7 @@ MS = 1000
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 LEVELS: tuple[Level, ...] = tuple(Level)
-_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD)
+_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET)
 _FRAMES_TWICE = "duplicate "
 
 
@@ -60,6 +60,7 @@ class RunContext:
     left: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when a shutdown began, in µs
     lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
     joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
+    resets: Mapping[Any, int] = field(default_factory=dict)  # by lane: seq of the first time somebody moved its offset
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -72,6 +73,7 @@ class RunContext:
         joined: dict[str, list[tuple[int, str]]] = {}
         left: dict[str, list[tuple[int, int]]] = {}
         lanes: dict[str, dict[Any, int]] = {}
+        resets: dict[Any, int] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
@@ -95,8 +97,10 @@ class RunContext:
                 twice = min(twice, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
+            elif row.kind is Kind.RESET:
+                resets.setdefault(row.lane, row.seq_begin)
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
-        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined)
+        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined, resets)
 
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""

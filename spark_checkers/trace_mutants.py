@@ -1160,6 +1160,25 @@ def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
 
 
+def reset_overwritten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """In a group of its own an operator resets, somebody commits, and a look-up answers the commit."""
+    for commit in _acknowledged(trace):
+        yield lambda c=commit: _reset_of_strangers(trace, c, won=False)  # type: ignore[misc]
+
+
+def reset_in_flight(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for commit in _acknowledged(trace):
+        yield lambda c=commit: _reset_of_strangers(trace, c, won=True)  # type: ignore[misc]
+
+
+def _reset_of_strangers(trace: Trace, commit: Row, *, won: bool) -> Planted:
+    value, nobodys = commit.value or 0, {"group": STRANGER, "client_id": STRANGER, "process": STRANGER}
+    reset = _looked_up(trace, commit, commit, 1, value + 1)._replace(kind=Kind.RESET, **nobodys)
+    again = _looked_up(trace, commit, commit, 2, value)._replace(kind=Kind.COMMIT, **nobodys)
+    asked = _looked_up(trace, commit, commit, 3, value + 1 if won else value)._replace(**nobodys)
+    return trace.with_more([reset, again, asked])
+
+
 def wrong_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """A stranger hears an offset and adds the lane elsewhere; it takes nothing, and commits nothing."""
     for commit in _acknowledged(trace):
@@ -1724,6 +1743,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
     Mutant("wrong-start", "CMT-8", "a lane is not started where it was stored", wrong_start),
     Mutant("commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten),
+    Mutant("reset-overwritten", "CMT-11", "a commit in flight undoes a reset", reset_overwritten),
     Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
     Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
     Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
@@ -1819,6 +1839,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
     Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
     Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
+    Mutant("reset-in-flight", None, "a commit comes after a reset, which wins", reset_in_flight),
     Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),

@@ -211,9 +211,7 @@ def give_up(world: World, id: int, queue: Queue, group: str, times: int, limit: 
 
 
 @says("send back ID of QUEUE to GROUP at level LEVEL[ of LIMIT] by CLIENT")
-def send_back(
-    world: World, id: int, queue: Queue, group: str, level: int, limit: int | None, client: str
-) -> list[str]:
+def send_back(world: World, id: int, queue: Queue, group: str, level: int, limit: int | None, client: str) -> list[str]:
     """A concurrent consumer returns a message (CONSUMER_SEND_MSG_BACK)."""
     message = _stored(world, queue, f"m{id}")
     return [world.ask(client, questions.send_back(world.address(queue.broker), group, message, level, limit))]
@@ -326,6 +324,19 @@ def fetch(world: World, group: str, queue: Queue, client: str) -> list[str]:
 def fetch_plainly(world: World, group: str, queue: Queue, client: str) -> list[str]:
     """The same with `setZeroIfNotFound=false`."""
     return [world.ask(client, questions.fetch(world.address(queue.broker), group, queue, False))]
+
+
+@says("reset GROUP QUEUE to OFFSET by CLIENT")
+def reset(world: World, group: str, queue: Queue, offset: int, client: str) -> list[str]:
+    """An operator moves the stored offset (INVOKE_BROKER_TO_RESET_OFFSET); the answer names where to."""
+    return [world.ask(client, questions.reset(world.address(queue.broker), group, queue, offset))]
+
+
+@says("reset GROUP QUEUE to the time of MS ms by CLIENT")
+def reset_to_a_time(world: World, group: str, queue: Queue, ms: int, client: str) -> list[str]:
+    """The same, to the first message stored at or after that time of the case."""
+    moment_ms = world.wall_ms - world.now_ms + ms
+    return [world.ask(client, questions.reset(world.address(queue.broker), group, queue, None, moment_ms))]
 
 
 @says("end of QUEUE by CLIENT")

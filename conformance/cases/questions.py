@@ -16,6 +16,7 @@ from reference_impl.protocol.bodies import (
     SubscriptionGroup,
     decode_consumer_ids,
     decode_lock_answer,
+    decode_reset_offsets,
 )
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -30,6 +31,7 @@ from reference_impl.protocol.headers import (
     PullHeader,
     PullResponse,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     SendBackHeader,
     SendHeader,
@@ -295,6 +297,21 @@ def fetch(address: Address, group: str, queue: Queue, zero: bool | None) -> Ques
     ext = QueryConsumerOffsetHeader(group, queue.topic, queue.queue_id, zero).to_ext()
     fields = {"group": group, **queue._asdict()}
     return Question(address, Command(RequestCode.QUERY_CONSUMER_OFFSET, ext), read, Kind.FETCH_OFFSET, fields)
+
+
+def reset(address: Address, group: str, queue: Queue, offset: int | None, moment_ms: int = -1) -> Question:
+    """moment_ms: since the epoch, -1 for the end; it counts where no offset is named."""
+
+    def read(answer: Command) -> Reading:
+        if answer.code != ResponseCode.SUCCESS:
+            return refused(answer)
+        moved = decode_reset_offsets(answer.body)[queue]
+        return Reading(f"reset to {moved}", {"value": moved})
+
+    header = ResetOffsetHeader(queue.topic, group, moment_ms, queue_id=queue.queue_id, offset=offset)
+    fields = {"group": group, **queue._asdict(), "value": offset}
+    command = Command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header.to_ext())
+    return Question(address, command, read, Kind.RESET, fields)
 
 
 def end_of(address: Address, queue: Queue) -> Question:

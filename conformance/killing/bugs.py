@@ -130,16 +130,11 @@ _ALL = (
     Bug(56, "A read without a result set the offset to 0"),
     Bug(57, "Two first commits raced, and one was lost"),
     Bug(58, "An old process queue reported for the new one"),
-    Bug(59, "A reset was overwritten by a commit in flight (pre-Apache #50)", "needs an operator's reset", ("CMT-11",)),
+    Bug(59, "A reset was overwritten by a commit in flight (pre-Apache #50)"),
     Bug(60, "The retry topic began at its end (pre-Apache #4, Go #530)", "an orderly group's retry topic stays empty"),
     Bug(61, "The start was computed twice, and what came in between was skipped"),
     Bug(62, "Messages in flight were not counted, and the offset passed them"),
-    Bug(
-        63,
-        "A running listener's commit overwrote the offset that the broker had corrected (issue 7634)",
-        "no queue loses messages in the simulated cluster, so that no offset is ever corrected",
-        ("CMT-11",),
-    ),
+    Bug(63, "A running listener's commit overwrote the offset that the broker had corrected (issue 7634)"),
     Bug(
         64,
         "A reset waited for a listener while holding others (issue 10076)",

@@ -42,6 +42,9 @@ PRODUCERS = ("p1", "p2")
 PROBERS = ("e1", "e2", "e3")
 STRANGERS = "strangers"
 """A group without members, in which the probers have the lanes to themselves."""
+MOVED = "moved"
+"""Another one, whose offsets an operator resets while the probers commit."""
+REWINDS_MAX = 2
 
 KEYS = ("k1", "k2", "k3", "k4")
 TAGS: Mapping[str, str] = {"k1": "Aa", "k2": "BB", "k3": "red"}
@@ -206,6 +209,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.mischief = ""
         self.states: set[LaneState] = set()
         self.burials = 0
+        self.rewinds = 0
 
     # ------------------------------------------------------------ the plan, as it is written
 
@@ -301,7 +305,7 @@ class ClusterMachine(RuleBasedStateMachine):
         clients += [ClientPlan(name, "prober") for name in PROBERS]
         self.plan = Plan(
             seed=seed,
-            topology=Topology(tuple(f"b{n}" for n in range(brokers)), (TopicPlan(TOPIC, queues),), GROUPS),
+            topology=Topology(tuple(f"b{n}" for n in range(brokers)), (TopicPlan(TOPIC, queues),), (*GROUPS, MOVED)),
             config=config,
             clients=tuple(clients),
             settle_ms=SETTLE_MS,
@@ -818,6 +822,56 @@ class ClusterMachine(RuleBasedStateMachine):
             self.wait(5)
             self.probe("probe_unlock", "e2", STRANGERS, queue)
             self.wait(5)
+
+    # ------------------------------------------------------------ an operator
+
+    def move(self, verb: str, who: str, group: str, queue: int, offset: int) -> None:
+        """A raw commit, or a reset, of one queue of the first broker."""
+        broker, queues = self.plan.topology.brokers[0], self.plan.topology.topics[0].queues
+        self.do(verb, client=who, group=group, topic=TOPIC, broker=broker, queue=queue % queues, offset=offset)
+
+    @rule(
+        offset=st.sampled_from((0, 0, 1, 3)),
+        before=st.sampled_from((7, 7, None)),
+        after=st.sampled_from((8, 8, 0, None)),
+        gap_ms=st.sampled_from((1, 1, 5, 400)),
+    )
+    def reset_in_flight(self, offset: int, before: int | None, after: int | None, gap_ms: int) -> None:
+        """Commits are under way when an operator moves the offsets of a group, and somebody asks where they are."""
+        queues = range(self.plan.topology.topics[0].queues)
+        for queue in queues:
+            if before is not None:
+                self.move("probe_commit", "e1", MOVED, queue, before)
+            self.move("reset", "e2", MOVED, queue, offset)
+        self.wait(gap_ms)
+        self.probe("probe_offset", "e3", MOVED, 0, wide=True)
+        if after is not None:
+            for queue in queues:
+                self.move("probe_commit", "e1", MOVED, queue, after)
+            self.wait(gap_ms)
+            self.probe("probe_offset", "e3", MOVED, 0, wide=True)
+        self.wait(5)
+
+    @precondition(lambda self: self.rewinds < REWINDS_MAX)
+    @rule(
+        queue=st.integers(0, 3),
+        offset=st.sampled_from((0, 0, 0, 1, 2)),
+        gap_ms=st.sampled_from(GAPS_MS),
+        crash=st.sampled_from((False, False, True)),
+    )
+    def rewind(self, queue: int, offset: int, gap_ms: int, crash: bool) -> None:
+        """An operator moves the offset of the smaller group while its members work, or one of them dies."""
+        members = [name for name, group in CONSUMERS.items() if group == GROUPS[1] and self.world.is_running(name)]
+        if not members:
+            return
+        self.rewinds += 1
+        self.move("reset", "e2", GROUPS[1], queue, offset)
+        self.wait(gap_ms)
+        if crash:
+            self.do("crash", client=members[0])
+            self.wait(5)
+        self.probe("probe_offset", "e3", GROUPS[1], queue)
+        self.wait(5)
 
     # ------------------------------------------------------------ end
 

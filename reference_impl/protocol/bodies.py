@@ -119,6 +119,31 @@ def _queue_count(source: Mapping[str, Any], name: str, default: int | None = Non
     return count
 
 
+# ---------------------------------------------------------------- resets
+
+_RESET_QUEUE = re.compile(r"(\{[^{}]*\})\s*:\s*(-?\d+)")
+
+
+def encode_reset_offsets(offsets: Mapping[Queue, int]) -> bytes:
+    """The answer to a reset: each queue's new offset. The keys are objects, which Apache's library writes and reads."""
+    members = (f"{dumps(_queue_json(queue)).decode()}:{offset}" for queue, offset in offsets.items())
+    return ('{"offsetTable":{' + ",".join(members) + "}}").encode()
+
+
+def decode_reset_offsets(body: bytes) -> dict[Queue, int]:
+    """The same, read. Raises ProtocolError for queues that can't be read; an empty body says nothing."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("A body is not UTF-8.") from error
+    found: dict[Queue, int] = {}
+    for match in _RESET_QUEUE.finditer(text):
+        key = _object(loads(match[1].encode()), "Each queue of a reset")
+        queue = Queue(_member(key, "topic", str), _member(key, "brokerName", str), _member(key, "queueId", int))
+        found[queue] = int(match[2])
+    return found
+
+
 # ---------------------------------------------------------------- locks
 
 

@@ -33,7 +33,7 @@ from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.consumer.results import SUSPEND_MS_MAX
 from reference_impl.core.nameserver import NameServer
 from reference_impl.core.producer import Producer, ProducerConfig
-from reference_impl.protocol.bodies import TopicConfig
+from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import PERM_READ_WRITE
 from reference_impl.sim.drain import drain_broker
 from reference_impl.sim.listener import Listener
@@ -140,6 +140,10 @@ class Cluster:
         store = self._stores[name]
         for topic in self.plan.topology.topics:
             store.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE))
+        joined = {client.group for client in self.plan.clients}
+        for group in self.plan.topology.groups:
+            if group not in joined:  # nobody comes who would make it
+                store.groups.setdefault(group, SubscriptionGroup(group))
         choices = Random(f"broker {self.plan.seed} {name} {store.epoch}")
         self._nodes[name].boot(self._cores.broker(config, store, choices))
 
@@ -319,6 +323,10 @@ class Cluster:
                 self._network.heal(args["a"], args["b"])
             case "probe_lock" | "probe_unlock" | "probe_offset":
                 self._probe(_PROBES[do], args)
+            case "probe_commit":
+                self._probe(Kind.COMMIT, {**args, "queues": [args["queue"]]})
+            case "reset":
+                self._probe(Kind.RESET, {**args, "queues": [args["queue"]]})
             case _:
                 getattr(self, f"_do_{do}")(**args)
 
@@ -492,7 +500,7 @@ class Cluster:
         if client is None or client.kind != "prober" or address is None or not args["queues"]:
             return
         queues = tuple(Queue(args["topic"], args["broker"], number) for number in args["queues"])
-        self._nodes[client.id].post(Ask(kind, args["group"], address, queues))
+        self._nodes[client.id].post(Ask(kind, args["group"], address, queues, args.get("offset", 0)))
 
     # ------------------------------------------------------------ what nodes do
 

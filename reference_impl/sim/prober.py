@@ -1,4 +1,5 @@
-"""A raw client that asks a broker for leases and gives them back, whoever owns them, and looks stored offsets up.
+"""A raw client that asks a broker for leases and gives them back, whoever owns them, looks stored offsets up, commits
+and, as an operator does, resets them.
 
 It belongs to no group's members and listens to nothing: it is the stranger whom the broker has to withstand.
 """
@@ -13,7 +14,12 @@ from reference_impl.core.io import Address, Answered, Begin, Effect, End, Failed
 from reference_impl.protocol.bodies import LockBatch, decode_lock_answer
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetHeader
+from reference_impl.protocol.headers import (
+    OffsetResponse,
+    QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
 from specs.vocabulary import Kind, Level, Outcome, Queue
 
 TIMEOUT_MS = 1_000
@@ -21,12 +27,16 @@ TIMEOUT_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Lock or unlock these queues of one broker, for the group, or ask for the offset stored for each of them."""
+    """Lock or unlock these queues of one broker, for the group, or ask for the offset stored for each of them.
+
+    value: the offset of a commit or a reset.
+    """
 
     kind: Kind
     group: str
     address: Address
     queues: tuple[Queue, ...]
+    value: int = 0
 
 
 class Prober:
@@ -43,6 +53,8 @@ class Prober:
                 return [Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})]
             case Ask(Kind.FETCH_OFFSET):
                 return [effect for queue in event.queues for effect in self._ask_offset(event, queue)]
+            case Ask(Kind.COMMIT | Kind.RESET):
+                return [effect for queue in event.queues for effect in self._move_offset(event, queue)]
             case Ask():
                 return self._ask(event)
             case Answered(token, answer) if token in self._asked:
@@ -78,6 +90,22 @@ class Prober:
             Request(self._number, ask.address, command, TIMEOUT_MS),
         ]
 
+    def _move_offset(self, ask: Ask, queue: Queue) -> list[Effect]:
+        self._number += 1
+        self._asked[self._number] = ask
+        fields = {"client_id": self.client_id, "group": ask.group, "level": Level.WIRE, **queue._asdict()}
+        if ask.kind is Kind.COMMIT:
+            code = RequestCode.UPDATE_CONSUMER_OFFSET
+            ext = UpdateConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id, ask.value).to_ext()
+        else:
+            code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+            header = ResetOffsetHeader(queue.topic, ask.group, -1, queue_id=queue.queue_id, offset=ask.value)
+            ext = header.to_ext()
+        return [
+            Begin(self._number, ask.kind, {**fields, "value": ask.value}),
+            Request(self._number, ask.address, Command(code, ext), TIMEOUT_MS),
+        ]
+
     def _answered(self, token: int, ask: Ask, answer: Command) -> Effect:
         if ask.kind is Kind.FETCH_OFFSET:
             if answer.code == ResponseCode.SUCCESS:
@@ -85,6 +113,9 @@ class Prober:
                 return End(token, Outcome.OK, {"code": answer.code, "value": stored})
             nothing = {"value": NOT_FOUND} if answer.code == ResponseCode.QUERY_NOT_FOUND else {}
             return End(token, Outcome.REFUSED, {"code": answer.code, **nothing})
+        if ask.kind in (Kind.COMMIT, Kind.RESET):
+            done = answer.code == ResponseCode.SUCCESS
+            return End(token, Outcome.OK if done else Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
         if answer.code != ResponseCode.SUCCESS:
             return End(token, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
         if ask.kind is Kind.UNLOCK:

@@ -139,9 +139,7 @@ AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a 
 SENT_IN_TURN = Premise(
     "sent in turn", "the producer numbers a key's messages and sends the next one after the last was acknowledged"
 )
-SAME_QUEUES = Premise(
-    "same queues", "the sends chose by the same selector from the same queues, as their `view` says"
-)
+SAME_QUEUES = Premise("same queues", "the sends chose by the same selector from the same queues, as their `view` says")
 SETTLED = Premise(
     "settled",
     "the harness heals all faults and waits until nothing happens before it drains (run.json says so); a reading that "
@@ -199,6 +197,7 @@ class Context:
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
     lanes: dict[str, set[KeyValue]] = field(default_factory=dict)  # of a client: every lane that it ever added
+    resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
 
     @property
     def config(self) -> Config:
@@ -230,6 +229,8 @@ class Context:
                 self.frames_twice = row
             case Kind.ADD if row.client_id:
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
+            case Kind.RESET:
+                self.resets.add(row.lane)
             case _:
                 pass
 
@@ -263,6 +264,7 @@ class Context:
         self.broker_paused.clear()
         self.broker_deaths.clear()
         self.lanes.clear()
+        self.resets.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
@@ -277,7 +279,9 @@ class Context:
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
 
-CONTEXT_KINDS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD})
+CONTEXT_KINDS = frozenset(
+    {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET}
+)
 
 
 class Judge:

@@ -109,6 +109,22 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "broker": (NODE, True),
         "queues": ("integers", True),
     },
+    "probe_commit": {  # a raw commit, by whom the group does not know
+        "client": (NODE, True),
+        "group": ("string", True),
+        "topic": ("string", True),
+        "broker": (NODE, True),
+        "queue": ("integer", True),
+        "offset": ("integer", True),
+    },
+    "reset": {  # an operator moves the group's offset of one queue; the broker holds commits off until it is pulled
+        "client": (NODE, True),
+        "group": ("string", True),
+        "topic": ("string", True),
+        "broker": (NODE, True),
+        "queue": ("integer", True),
+        "offset": ("integer", True),
+    },
 }
 """Every action and its arguments; the one list from which the schema is made."""
 
@@ -125,6 +141,8 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
+    """groups: those of the run. One that no client of the plan belongs to is made when its brokers start."""
+
     brokers: tuple[str, ...] = ("b0",)
     topics: tuple[TopicPlan, ...] = (TopicPlan("orders", 4),)
     groups: tuple[str, ...] = ("billing",)

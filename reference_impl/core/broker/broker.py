@@ -123,6 +123,7 @@ class Broker:
             RequestCode.UNLOCK_BATCH_MQ: self.leases.unlock,
             RequestCode.QUERY_CONSUMER_OFFSET: self.consumer_offsets.query,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.consumer_offsets.update,
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.consumer_offsets.reset,
             RequestCode.GET_MAX_OFFSET: self.queue_info.max_offset,
             RequestCode.GET_MIN_OFFSET: self.queue_info.min_offset,
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.queue_info.search,

@@ -1,7 +1,11 @@
-"""QUERY_CONSUMER_OFFSET and UPDATE_CONSUMER_OFFSET, and the interval at which offsets go to disk.
+"""QUERY_CONSUMER_OFFSET, UPDATE_CONSUMER_OFFSET and the operator's reset, and when offsets go to disk.
 
 A missing offset of a queue that still holds its first message is answered 0, so a group that is new to a young
 topic misses nothing, whatever it says about where to start. Where the queue is empty the dialects differ.
+
+A reset (INVOKE_BROKER_TO_RESET_OFFSET) names a queue, or means all of the topic; and an offset, or a time, of which
+the first message stored then or later is meant (-1: the end). The broker keeps it, and until the group's next pull of
+that queue no commit moves what is stored.
 Source: docs/sources.md#offsets (ConsumerManageProcessor, ConsumerOffsetManager).
 """
 
@@ -10,10 +14,16 @@ from __future__ import annotations
 from reference_impl.core.broker.log import StoreFull
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.io import ConnId, Effect, Note, SetTimer
+from reference_impl.protocol.bodies import encode_reset_offsets
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetHeader, UpdateConsumerOffsetHeader
-from specs.vocabulary import Kind, Level, Outcome
+from reference_impl.protocol.headers import (
+    OffsetResponse,
+    QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
+from specs.vocabulary import Kind, Level, Outcome, Queue
 
 PERSIST_TIMER = "offsets"
 
@@ -53,18 +63,50 @@ class ConsumerOffsets:
             self.check(header)
         if header.queue_id is None or header.commit_offset is None:
             raise Refused(self._parts.config.rules.missing_field, "queueId and commitOffset are both needed")
-        self._parts.offsets.commit(
-            now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
-        )
+        self._parts.offsets.commit(now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         return request.reply(ResponseCode.SUCCESS)
 
     def check(self, header: UpdateConsumerOffsetHeader) -> None:
         if not self._parts.groups.exists(header.consumer_group):
-            raise Refused(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist"
-            )
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist")
         if self._parts.topics.find(header.topic) is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
+
+    # ------------------------------------------------------------ an operator's word
+
+    def reset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+        header = ResetOffsetHeader.from_ext(request.ext)
+        if not self._parts.config.rules.server_side_reset:
+            code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            raise Refused(code, "this version leaves resets to the clients; this broker does not tell them")
+        topic = self._parts.topics.find(header.topic)
+        if topic is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
+        if not self._parts.groups.exists(header.group):
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
+        asked = header.queue_id
+        queue_ids = range(topic.read_queues) if asked is None or asked < 0 else range(asked, asked + 1)
+        if not queue_ids:
+            raise Refused(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
+        named = header.offset if asked is not None and asked >= 0 else None
+        moved = {queue_id: self.reset_target(header, queue_id, named) for queue_id in queue_ids}
+        for queue_id, offset in moved.items():
+            self._parts.offsets.reset(header.group, header.topic, queue_id, offset)
+        name = self._parts.config.name
+        body = encode_reset_offsets({Queue(header.topic, name, number): value for number, value in moved.items()})
+        return request.reply(ResponseCode.SUCCESS, body=body)
+
+    def reset_target(self, header: ResetOffsetHeader, queue_id: int, named: int | None) -> int:
+        """Where the group is to go on: at the named offset, else at the time (negative: at the end)."""
+        queue = self._parts.store.queue(header.topic, queue_id)
+        if named is not None and named != -1:
+            if not queue.min_offset <= named <= queue.max_offset + 1:
+                span = f"[{queue.min_offset}-{queue.max_offset}]"
+                raise Refused(ResponseCode.SYSTEM_ERROR, f"Target offset {named} not in consume queue range {span}")
+            return named
+        if header.timestamp < 0:
+            return queue.max_offset
+        return self._parts.store.search(header.topic, queue_id, header.timestamp)
 
     # ------------------------------------------------------------ to disk
 

@@ -23,6 +23,8 @@ class Dialect:
     exhausted_is_beyond_limit: a SEND to a retry topic is dead when its counter is > the limit (else >=).
     live_lock_diverts: while the group holds any live lock, a SEND to its retry topic goes to the dead letters.
     dead_letters_at_once: a diverted message loses its delay level (else it waits for it).
+    server_side_reset: an operator's reset is kept by the broker until a pull takes it (5.2 and later; else the
+        broker tells the group's clients, which this broker does not do).
     unique_key_is_added: a message without UNIQ_KEY gets one; it is also the answer's transactionId.
     heartbeat_ext: header fields of the answer to a heartbeat.
     """
@@ -36,6 +38,7 @@ class Dialect:
     exhausted_is_beyond_limit: bool
     live_lock_diverts: bool
     dead_letters_at_once: bool
+    server_side_reset: bool
     unique_key_is_added: bool
     heartbeat_ext: tuple[tuple[str, str], ...]
 
@@ -51,6 +54,7 @@ DIALECTS: dict[str, Dialect] = {
         exhausted_is_beyond_limit=False,
         live_lock_diverts=False,
         dead_letters_at_once=False,
+        server_side_reset=False,
         unique_key_is_added=False,
         heartbeat_ext=(),
     ),
@@ -64,6 +68,7 @@ DIALECTS: dict[str, Dialect] = {
         exhausted_is_beyond_limit=True,
         live_lock_diverts=True,
         dead_letters_at_once=True,
+        server_side_reset=True,
         unique_key_is_added=True,
         heartbeat_ext=(("IS_SUPPORT_HEART_BEAT_V2", "true"), ("IS_SUB_CHANGE", "true")),
     ),

@@ -40,6 +40,7 @@ class Read(Enum):
     BELOW_START = "an offset of a message that is no longer kept"
     EMPTY = "a queue without any message, asked for its first"
     EMPTY_BEYOND = "a queue without any message, asked for a later one"
+    RESET = "nothing: an operator has said where to go on"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ What a read meets is answered by one table. A pull at the queue's end that may b
 message arrives that its filter wants, or its time is up; then it is read once more and answered as it is. A
 commit that travels with the pull is applied before the read, at the first pass only, and like every commit it
 is not asked for a lease; neither is the pull.
+
+Where an operator has reset the group's offset, the next pull of the queue takes that word instead of messages: it is
+answered PULL_OFFSET_MOVED with the new offset, and the commit that came with it changes nothing. A parked pull
+hears of it when it is answered.
 Source: docs/sources.md#pull (PullMessageProcessor, PullRequestHoldService).
 """
 
@@ -41,6 +45,7 @@ READ_TO_CODE: Mapping[Read, ResponseCode] = MappingProxyType(
         Read.BELOW_START: ResponseCode.PULL_OFFSET_MOVED,
         Read.EMPTY: ResponseCode.PULL_NOT_FOUND,
         Read.EMPTY_BEYOND: ResponseCode.PULL_OFFSET_MOVED,
+        Read.RESET: ResponseCode.PULL_OFFSET_MOVED,
     }
 )
 
@@ -76,7 +81,7 @@ class Pulling:
             self._parts.offsets.commit(
                 now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        result = self.read(header, wanted)
+        result = self.reset(header) or self.read(header, wanted)
         code = self.read_to_code[result.status]
         may_wait = header.sys_flag & PULL_SUSPEND and self._parts.config.long_polling
         if code is ResponseCode.PULL_NOT_FOUND and may_wait and header.suspend_timeout_millis > 0:
@@ -88,9 +93,7 @@ class Pulling:
         """Raises Refused with the code that RocketMQ answers."""
         group = self._parts.groups.find(header.consumer_group)
         if group is None:
-            raise Refused(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist"
-            )
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist")
         if not group.consume_enable:
             raise Refused(ResponseCode.NO_PERMISSION, f"group {header.consumer_group} may not consume")
         topic = self._parts.topics.find(header.topic)
@@ -111,6 +114,14 @@ class Pulling:
             self._parts.config.pull_bytes_max,
             wanted,
         )
+
+    def reset(self, header: PullHeader) -> ReadResult | None:
+        """What an operator's reset makes of the pull, which takes it; None where none stands."""
+        offset = self._parts.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        if offset is None:
+            return None
+        queue = self._parts.store.queue(header.topic, header.queue_id)
+        return ReadResult(Read.RESET, offset, queue.min_offset, queue.max_offset)
 
     def answer(self, request: Command, result: ReadResult) -> Command:
         return request.reply(
@@ -135,7 +146,7 @@ class Pulling:
             result = self.read(hold.header, hold.wanted)
             if result.status not in (Read.NO_MATCH, Read.AT_END):
                 del waiting[number]
-                self._answer_hold(hold, result, out)
+                self._answer_hold(hold, self.reset(hold.header) or result, out)
 
     def expire(self, now_ms: int, out: list[Effect]) -> None:
         """The timer fired: answer the pulls whose time is up, as the queue is now."""
@@ -144,7 +155,8 @@ class Pulling:
             _, number, queue = heapq.heappop(self._due)
             hold = self._holds.get(queue, {}).pop(number, None)
             if hold is not None:
-                self._answer_hold(hold, self.read(hold.header, hold.wanted), out)
+                result = self.reset(hold.header) or self.read(hold.header, hold.wanted)
+                self._answer_hold(hold, result, out)
         self._arm(now_ms, out)
 
     def _park(self, now_ms: int, hold: Hold, out: list[Effect]) -> None:
@@ -188,9 +200,7 @@ class Pulling:
 
     def _parse(self, header: PullHeader, expression: str) -> Subscription:
         if header.expression_type not in (None, "", "TAG"):
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"this broker does not filter by {header.expression_type}"
-            )
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"this broker does not filter by {header.expression_type}")
         try:
             return Subscription.of(header.topic, expression, header.sub_version)
         except ProtocolError as error:

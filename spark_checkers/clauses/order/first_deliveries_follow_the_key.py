@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_checkers.rows import NONE, Findings, Rows
+from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Segments, dense, first_of_each
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Lane
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -37,7 +37,19 @@ def judge(rows: Rows, findings: Findings, where: Ints) -> None:
     offset, other = rows.offset[place], rows.offset[before]
     stored_so = (offset != NONE) & (other != NONE) & (offset > other)
     wrong = overtaken & ~stored_so
+    for which in np.flatnonzero(wrong).tolist():
+        wrong[which] = not was_reset(rows, int(place[which]))
     findings.violated(before[wrong], place[wrong])
+
+
+def was_reset(rows: Rows, place: int) -> bool:
+    """Had somebody moved the offset of the delivery's lane before it began?"""
+    resets = rows.context_of(place).resets
+    if not resets:
+        return False
+    words = (rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker"))
+    lane = Lane(*words, int(rows.number("queue_id")[place]))
+    return resets.get(lane, NEVER) < int(rows.begin[place])
 
 
 TWIN = Twin("ORD-12", ("queue_offset", "sharding_key", "key_seq"), kernel)

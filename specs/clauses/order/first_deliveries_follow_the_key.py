@@ -4,6 +4,7 @@ The end-to-end promise, which a plain consumer log can decide: the producer numb
 matter how many clients share the work, a message that nobody of the group has been given yet must not come after
 one with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the
 offsets are known and lie the other way round, the log itself holds them so: that is the producer's business.
+Nothing is said of a lane whose offset an operator has moved: messages that were skipped so may come later.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import IN_PLACE, NOTHING, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
+from specs.clauses.base import IN_PLACE, NO_RESET, NOTHING, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -20,7 +21,7 @@ TITLE = "first deliveries follow the key"
 STATEMENT = "For each sharding key, first deliveries to a group follow the key's sequence."
 PARTY = Party.PAIR
 KEY = Key.GROUP_KEY
-PREMISE = (IN_PLACE, SENT_IN_TURN)
+PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 
@@ -61,7 +62,7 @@ class KeyJudge(Judge):
             and row.queue_offset > highest.queue_offset
         ):
             return NOTHING
-        return (KeyOvertaken(highest, row),)
+        return NOTHING if row.lane in self.context.resets else (KeyOvertaken(highest, row),)
 
 
 judge = KeyJudge

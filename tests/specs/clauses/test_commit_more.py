@@ -266,6 +266,99 @@ EXAMPLES = (
         """,
     ),
     (
+        "CMT-11",
+        1,
+        "a commit that was sent before the reset arrives after it",
+        """
+        config delay_bound_ms=50
+        0ms         alice  commits  billing/orders/b0/3  value=7 sent
+        10ms..11ms  ops    resets   billing/orders/b0/3  value=2 ok
+        20ms..21ms  bob    fetches  billing/orders/b0/3  value=7 ok
+        """,
+    ),
+    (
+        "CMT-11",
+        1,
+        "what is heard is neither the reset nor the commit; an earlier reset is overwritten as well",
+        """
+        config delay_bound_ms=50
+        0ms..1ms      ops    resets   billing/orders/b0/3  value=3 ok
+        100ms..101ms  ops    resets   billing/orders/b0/3  value=2 ok
+        102ms..103ms  alice  commits  billing/orders/b0/3  value=7 ok
+        104ms..105ms  bob    fetches  billing/orders/b0/3  value=3 ok
+        """,
+    ),
+    (
+        "CMT-11",
+        0,
+        "an old commit, no answer to the reset, another reset under way, a look-up that began before the answer",
+        """
+        config delay_bound_ms=50
+        0ms..1ms      alice  commits  billing/orders/b0/3  value=7 ok       # long over
+        100ms..101ms  ops    resets   billing/orders/b0/3  value=2 ok
+        102ms..103ms  bob    fetches  billing/orders/b0/3  value=7 ok       # another clause's matter
+        200ms..       ops    resets   billing/orders/b0/4  value=2 unknown
+        201ms..202ms  alice  commits  billing/orders/b0/4  value=7 ok
+        203ms..204ms  bob    fetches  billing/orders/b0/4  value=7 ok
+        300ms..301ms  ops    resets   billing/orders/b0/5  value=2 ok
+        302ms..309ms  ops    resets   billing/orders/b0/5  value=4 ok
+        303ms..304ms  alice  commits  billing/orders/b0/5  value=7 ok
+        305ms..306ms  bob    fetches  billing/orders/b0/5  value=4 ok
+        400ms..410ms  ops    resets   billing/orders/b0/6  value=2 ok
+        401ms..402ms  alice  commits  billing/orders/b0/6  value=7 ok
+        403ms..411ms  bob    fetches  billing/orders/b0/6  value=7 ok
+        """,
+    ),
+    (
+        "CMT-11",
+        0,
+        "a pull that was parked takes the reset, a broker that was paused or crashed",
+        """
+        config delay_bound_ms=50 long_poll_ms=1000
+        0ms             alice  pulls    billing/orders/b0/3  offset=7 unknown
+        500ms..501ms    ops    resets   billing/orders/b0/3  value=2 ok
+        502ms..503ms    alice  commits  billing/orders/b0/3  value=7 ok
+        504ms..505ms    bob    fetches  billing/orders/b0/3  value=7 ok
+        600ms..601ms    ops    resets   billing/orders/b0/4  value=2 ok
+        602ms           b0     crashes  b0
+        603ms..604ms    alice  commits  billing/orders/b0/4  value=7 ok
+        605ms..606ms    bob    fetches  billing/orders/b0/4  value=7 ok
+        700ms..701ms    ops    resets   billing/orders/b0/5  value=2 ok
+        702ms..710ms    b0     pauses   b0
+        711ms..712ms    alice  commits  billing/orders/b0/5  value=7 ok
+        713ms..714ms    bob    fetches  billing/orders/b0/5  value=7 ok
+        """,
+    ),
+    (
+        "CMT-11",
+        1,
+        "who was told to go on elsewhere reports what it had finished",
+        """
+        0ms        ops    resets   billing/orders/b0/3  value=2 ok
+        1ms..2ms   alice  pulls    billing/orders/b0/3  offset=7 value=2 code=21 refused
+        3ms        alice  commits  billing/orders/b0/3  value=7 sent
+        """,
+    ),
+    (
+        "CMT-11",
+        0,
+        "it reports the new offset; it was told something else; it had dropped the lane, or begun to leave",
+        """
+        0ms          ops    resets   billing/orders/b0/3  value=2 ok
+        1ms..2ms     alice  pulls    billing/orders/b0/3  offset=7 value=2 code=21 refused
+        3ms          alice  drops    billing/orders/b0/3
+        4ms          alice  commits  billing/orders/b0/3  value=2 detail=corrected sent
+        5ms..6ms     bob    pulls    billing/orders/b0/3  offset=7 value=9 code=21 refused
+        7ms          bob    commits  billing/orders/b0/3  value=9 sent
+        8ms..12ms    carol  pulls    billing/orders/b0/3  offset=7 value=2 code=21 refused
+        9ms          carol  drops    billing/orders/b0/3
+        13ms         carol  commits  billing/orders/b0/3  value=7 sent
+        14ms..16ms   dave   pulls    billing/orders/b0/3  offset=7 value=2 code=21 refused
+        15ms         dave   leaves   billing
+        17ms         dave   commits  billing/orders/b0/3  value=7 sent
+        """,
+    ),
+    (
         "CMT-9",
         1,
         "nothing is stored though a commit was answered",

@@ -35,6 +35,7 @@ from reference_impl.protocol.headers import (
     Header,
     PullHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SendHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -201,6 +202,13 @@ class Wire:
     ) -> Command:
         header = UpdateConsumerOffsetHeader(group, topic, queue_id, offset)
         return self.call(RequestCode.UPDATE_CONSUMER_OFFSET, header, **how)
+
+    def reset(
+        self, offset: int | None, *, queue_id: int | None = None, group: str = "billing", timestamp: int = -1
+    ) -> Command:
+        """As an operator. Without a queue: all of the topic; without an offset: by the time in ms."""
+        header = ResetOffsetHeader("orders", group, timestamp, queue_id=queue_id, offset=offset)
+        return self.call(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     def fetch(
         self, *, queue_id: int = 0, group: str = "billing", topic: str = "orders", zero: bool | None = None

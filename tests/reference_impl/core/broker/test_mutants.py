@@ -151,6 +151,14 @@ def fetch_right_after_a_commit(wire: Any) -> Any:
     return wire.fetch()
 
 
+def fetch_after_a_reset_and_a_commit(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.reset(0, queue_id=0)
+    wire.commit(1)
+    return wire.fetch()
+
+
 def fetch_after_a_crash(wire: Any) -> Any:
     wire.join("alice", "c1")
     wire.send()
@@ -292,6 +300,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "fetch-reads-the-disk": fetch_right_after_a_commit,
     "young-topic-not-found": fetch_of_a_young_queue,
     "offsets-written-once": fetch_after_a_crash,
+    "reset-overwritten-by-a-commit": fetch_after_a_reset_and_a_commit,
     "commit-race-loses-first": first_commits_of_two_queues,
     "asked-for-ever": half_message_that_nobody_ends,
     "half-message-visible": half_message_before_its_end,

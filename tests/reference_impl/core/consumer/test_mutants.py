@@ -158,6 +158,15 @@ def commits_of_a_call_that_outlives_its_lane(make: Make) -> object:
     return b.commits()
 
 
+def stored_after_a_correction(make: Make) -> object:
+    b = make()
+    b.min_offset[LANE] = 3
+    b.append(2)
+    b.stored[LANE] = 1
+    b.start()
+    return b.stored[LANE]
+
+
 def lanes_added_without_an_answer(make: Make) -> object:
     b = make()
     b.hold.add(QUERY)
@@ -556,6 +565,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "commit-one-too-far": (commit_of_a_batch, [3], [4]),
     "stale-commit-after-release": (commits_after_the_release, 0, 2),
     "shutdown-persists-last": (order_of_the_shutdown, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "corrected-offset-reported-over": (stored_after_a_correction, 3, 1),
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
     "error-taken-for-zero": (start_from_the_first_after_a_failed_query, 2, 0),

@@ -1,0 +1,21 @@
+"""A lane whose offset the broker moved is dropped with a report of what the client had finished.
+
+So the broker's correction, or an operator's reset, is overwritten as soon as the client has heard of it.
+"""
+
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.process_queue import ProcessQueue
+
+NAME = "corrected-offset-reported-over"
+BUG = "B-63: a running listener's commit overwrites the offset that the broker has corrected"
+SOURCE = "RocketMQ issue 7634"
+KILLED_BY = "CMT-11"
+
+
+class Mutated(OrderlyConsumer):
+    def offset_moved(self, now_ms: int, pq: ProcessQueue, next_offset: int) -> None:
+        self.drop(now_ms, pq, "offset moved by the broker")
+        self.rebalance_soon()
+
+
+consumer = Mutated

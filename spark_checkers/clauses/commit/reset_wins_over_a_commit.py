@@ -1,0 +1,108 @@
+"""CMT-11 over columns: resets, commits and look-ups one by one; of the pulls, which are many, only their begins."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+REMEMBERED_MAX = 64
+OFFSET_MOVED = 21
+
+
+class Lane(Machine):
+    """What was reset and committed last, the questions under way, and what pulls may have taken."""
+
+    __slots__ = ("asked", "bound", "commits", "dropped", "last", "parked", "pulled_until", "resets", "told")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.bound = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        self.parked = self.bound + self.config.long_poll_ms * MS
+        self.last: Op | None = None
+        self.resets: deque[Op] = deque(maxlen=REMEMBERED_MAX)
+        self.commits: deque[Op] = deque(maxlen=REMEMBERED_MAX)
+        self.pulled_until = -1
+        self.asked: dict[int, Op] = {}
+        self.dropped: dict[int, int] = {}  # by incarnation: the seq of its drop
+        self.told: dict[int, list[Op]] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.PULL:
+            self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
+            if op.code == OFFSET_MOVED and op.incarnation != NO_TEXT and op.value != NONE:
+                self.told.setdefault(op.incarnation, []).append(op)
+        elif op.kind is Kind.RESET:
+            self.resets.append(op)
+            self.told = {
+                mine: open_still
+                for mine, pulls in self.told.items()
+                if (open_still := [pull for pull in pulls if pull.end > op.begin])
+            }
+        elif op.kind is Kind.FETCH_OFFSET:
+            if self.last is not None:
+                self.asked[op.place] = self.last
+        elif op.kind is Kind.ADD:
+            self.dropped.pop(op.incarnation, None)
+            self.told.pop(op.incarnation, None)
+        elif op.kind is Kind.DROP:
+            self.dropped[op.incarnation] = op.begin
+        elif op.value != NONE:
+            self.commits.append(op)
+            self._committed(op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            is_later = self.last is None or op.begin > self.last.begin
+            if op.outcome is Outcome.OK and op.value != NONE and is_later:
+                self.last = op
+        elif op.kind is Kind.FETCH_OFFSET:
+            self._answered(op)
+
+    def _committed(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT or not self.resets:
+            return
+        reset = self.resets[-1]
+        pulls = [
+            pull
+            for pull in self.told.get(op.incarnation, ())
+            if reset.begin < pull.end < op.begin
+            and pull.value == reset.value
+            and self.dropped.get(op.incarnation, NEVER) > pull.end
+            and not self.context.leaving_at(self.lane.name(pull.client), pull.end)
+        ]
+        if pulls:
+            self.stakes += 1
+            pull = max(pulls, key=lambda each: each.end)
+            if op.value != pull.value:
+                self.found(reset, pull, op)
+
+    def _until(self, op: Op, bound: int) -> int:
+        return max(op.ended if op.ended < NEVER else 0, op.started + bound)
+
+    def _answered(self, op: Op) -> None:
+        reset, answer = self.asked.pop(op.place, None), answered_offset(op)
+        if reset is None or answer is None or self.pulled_until >= reset.started:
+            return
+        if len(self.resets) == REMEMBERED_MAX and self.resets[0].begin >= reset.begin:
+            return
+        since = reset.started - self.parked
+        if self.broker_died_since(reset) or self.context.broker_paused_since(self.broker, since, self.now):
+            return
+        in_flight = [each for each in self.commits if self._until(each, self.bound) >= reset.started]
+        if not in_flight:
+            return
+        self.stakes += 1
+        as_good = (each.value for each in self.resets if self._until(each, self.bound) >= reset.started)
+        if answer not in as_good:
+            named = [each for each in in_flight if each.value == answer] or in_flight
+            self.found(named[-1], reset, op)
+
+
+_KINDS = (Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.ADD, Kind.DROP)
+TWIN = Twin("CMT-11", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
+find = TWIN.find

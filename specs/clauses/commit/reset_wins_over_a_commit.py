@@ -1,0 +1,213 @@
+"""An operator's reset is not undone by a commit that was under way.
+
+Somebody sets the offset of a group back, or ahead, while its members work and report as they always do. Two halves:
+
+(a) The broker's. From the answer to a reset until the group pulls from the queue again, whoever asks for the stored
+offset hears the reset's value, although a commit was, or may have been, applied after it. Only look-ups are judged
+at which such a commit was in flight: one that began before the look-up ended and may have been applied when the
+reset began or later (until its answer, and within the bound for delays after it was sent). The next pull takes the
+reset, and with it the protection; it may have come from anybody who pulled, or whose pull was parked, since then.
+So nothing is said any more where a pull of the group may have reached the broker, or waited there, since the reset
+began. Values of other resets that may have been applied after it are as good.
+
+(b) The client's. An incarnation whose pull was answered "offset moved" with the reset's value, before it was dropped
+and before its client began to shut down, commits no other value afterwards: what it had taken until then counts for
+nothing.
+
+Nothing is said across a crash of the broker (resets that stand live in its memory), nor where it was paused (requests
+may have waited in its socket for longer than the bound). That the group goes on at the new offset is not promised: an
+old commit may still arrive after the pull that took the reset.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    BROKER_NOT_PAUSED,
+    CLOSED_WORLD,
+    MS,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    who,
+)
+from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "CMT-11"
+TITLE = "a reset wins over a commit in flight"
+STATEMENT = "A reset of the offset wins over a commit in flight, until the group has pulled again."
+PARTY = Party.PAIR
+KEY = Key.LANE
+PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED)
+SOURCES = ("docs/sources.md#offsets",)
+KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
+
+REMEMBERED_MAX = 64
+"""Of commits, and of resets: older ones are forgotten."""
+OFFSET_MOVED = 21
+"""The answer to a pull that has to go on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten(Finding):
+    commit: Row
+    reset: Row
+    answer: Row
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedTheOld(Finding):
+    reset: Row
+    pull: Row
+    commit: Row
+
+
+class LaneJudge(Judge):
+    """Remembers the last acknowledged reset, those that may be applied after it, commits, and until when pulls may
+    reach the broker."""
+
+    __slots__ = (
+        "asked",
+        "bound_us",
+        "commits",
+        "dropped",
+        "last",
+        "moved",
+        "newest",
+        "parked_us",
+        "pulled_until_us",
+        "resets",
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
+        self.parked_us = self.bound_us + self.config.long_poll_ms * MS
+        self.last: Row | None = None  # the acknowledged reset that began last
+        self.newest: Row | None = None  # the reset that began last
+        self.resets: deque[Row] = deque(maxlen=REMEMBERED_MAX)
+        self.commits: deque[Row] = deque(maxlen=REMEMBERED_MAX)
+        self.pulled_until_us = -1  # until when some pull may reach the broker, or wait there
+        self.asked: dict[int, Row] = {}  # by the look-up's seq: the last reset then
+        self.dropped: set[str] = set()  # incarnations
+        self.moved: dict[str, Row] = {}  # by incarnation: the pull that told it the newest reset
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.RESET:
+                self.newest = row
+                self.resets.append(row)
+                self.moved.clear()
+            case Kind.PULL:
+                until_us = max(row.ended_us or 0, row.started_us + self.parked_us)
+                self.pulled_until_us = max(self.pulled_until_us, until_us)
+            case Kind.FETCH_OFFSET if self.last is not None:
+                self.asked[row.seq_begin] = self.last
+            case Kind.COMMIT if row.value is not None:
+                self.commits.append(row)
+                return self._committed(row)
+            case Kind.ADD:
+                self.dropped.discard(row.incarnation or "")
+                self.moved.pop(row.incarnation or "", None)
+            case Kind.DROP:
+                self.dropped.add(row.incarnation or "")
+            case _:
+                pass
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        match row.kind:
+            case Kind.RESET if row.outcome is Outcome.OK and row.value is not None:
+                if self.last is None or row.seq_begin > self.last.seq_begin:
+                    self.last = row
+            case Kind.PULL if self.newest is not None and row.code == OFFSET_MOVED:
+                self._told(self.newest, row)
+            case Kind.FETCH_OFFSET:
+                return self._answered(row)
+            case _:
+                pass
+        return NOTHING
+
+    # ------------------------------------------------------------ the client's half
+
+    def _told(self, reset: Row, pull: Row) -> None:
+        mine = pull.incarnation
+        if mine is None or mine in self.dropped or pull.client_id in self.context.leaving:
+            return
+        if pull.value is not None and pull.value == reset.value:
+            self.moved[mine] = pull
+
+    def _committed(self, row: Row) -> Iterable[Finding]:
+        pull = self.moved.get(row.incarnation or "")
+        if pull is None or self.newest is None:
+            return NOTHING
+        self.opportunities += 1
+        return NOTHING if row.value == pull.value else (CommittedTheOld(self.newest, pull, row),)
+
+    # ------------------------------------------------------------ the broker's half
+
+    def _until_us(self, row: Row) -> int:
+        """Until when the commit, or the reset, may be applied."""
+        return max(row.ended_us or 0, row.started_us + self.bound_us)
+
+    def _answered(self, row: Row) -> Iterable[Finding]:
+        reset, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)
+        if reset is None or answer is None or self.pulled_until_us >= reset.started_us:
+            return NOTHING
+        if len(self.resets) == REMEMBERED_MAX and self.resets[0].seq_begin >= reset.seq_begin:
+            return NOTHING  # so many came since then that some are forgotten
+        context = self.context
+        since_us = reset.started_us - self.parked_us
+        if context.broker_died_since(row.broker, reset) or context.broker_paused_since(row.broker, since_us):
+            return NOTHING
+        in_flight = [each for each in self.commits if self._until_us(each) >= reset.started_us]
+        if not in_flight:
+            return NOTHING
+        self.opportunities += 1
+        if any(each.value == answer and self._until_us(each) >= reset.started_us for each in self.resets):
+            return NOTHING
+        named = [each for each in in_flight if each.value == answer] or in_flight
+        return (Overwritten(named[-1], reset, row),)
+
+
+judge = LaneJudge
+
+
+def explain(found: Overwritten | CommittedTheOld) -> str:
+    commit, reset = found.commit, found.reset
+    if isinstance(found, CommittedTheOld):
+        return (
+            f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, though its pull had been told "
+            f"at {at(found.pull)} to go on at {found.pull.value}, to which the offset had been reset at {at(reset)}"
+        )
+    answer = found.answer
+    told = "that nothing was stored" if answered_offset(answer) == -1 else str(answer.value)
+    return (
+        f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}, though it had "
+        f"been reset to {reset.value} at {at(reset)} and nobody pulled since; {who(commit)} had committed "
+        f"{commit.value} at {at(commit)}"
+    )
+
+
+SHORTEST_VIOLATION = """
+    0ms..2ms    ops    resets   billing/orders/b0/3   value=5 ok
+    3ms         alice  commits  billing/orders/b0/3   value=18 sent
+    6ms..7ms    bob    fetches  billing/orders/b0/3   value=18 ok
+"""
+ALLOWED_THOUGH_IT_LOOKS_WRONG = """
+    config delay_bound_ms=50 long_poll_ms=100
+    0ms..2ms      ops    resets   billing/orders/b0/3   value=5 ok
+    3ms           alice  commits  billing/orders/b0/3   value=18 sent          # held off
+    6ms..7ms      bob    fetches  billing/orders/b0/3   value=5 ok
+    8ms..9ms      alice  pulls    billing/orders/b0/3   value=5 code=21 refused    # takes the reset
+    10ms          carol  commits  billing/orders/b0/3   value=17 sent          # what the old owner still has to say
+    11ms..12ms    bob    fetches  billing/orders/b0/3   value=17 ok
+"""
