@@ -1172,7 +1172,8 @@ def reset_in_flight(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def _reset_of_strangers(trace: Trace, commit: Row, *, won: bool) -> Planted:
-    value, nobodys = commit.value or 0, {"group": STRANGER, "client_id": STRANGER, "process": STRANGER}
+    value = commit.value or 0
+    nobodys: dict[str, Any] = {"group": STRANGER, "client_id": STRANGER, "process": STRANGER}
     reset = _looked_up(trace, commit, commit, 1, value + 1)._replace(kind=Kind.RESET, **nobodys)
     again = _looked_up(trace, commit, commit, 2, value)._replace(kind=Kind.COMMIT, **nobodys)
     asked = _looked_up(trace, commit, commit, 3, value + 1 if won else value)._replace(**nobodys)

@@ -47,8 +47,8 @@ def was_reset(rows: Rows, place: int) -> bool:
     resets = rows.context_of(place).resets
     if not resets:
         return False
-    words = (rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker"))
-    lane = Lane(*words, int(rows.number("queue_id")[place]))
+    group, topic, broker = (rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker"))
+    lane = Lane(group, topic, broker, int(rows.number("queue_id")[place]))
     return resets.get(lane, NEVER) < int(rows.begin[place])
 
 
