@@ -29,7 +29,7 @@ def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> 
     """One share after the other is of the next mode; each is held against what it claims."""
     monkeypatch.setattr(silence, "SHARE", 6)
     monkeypatch.setattr(silence, "PROFILES", silence.PROFILES[-3:])
-    heard = listen_long(2, 18, workers=1)
+    heard = listen_long(3, 18, workers=1)
     assert heard.broken == []
     assert heard.counts["LSE-12"].plans > 0
     assert heard.counts["ORD-11"].plans > 0
