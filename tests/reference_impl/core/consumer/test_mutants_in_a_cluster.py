@@ -270,9 +270,16 @@ def tags_of_one_hash() -> Plan:
     return alone(*sends, duration_ms=5)
 
 
+def reset_by_an_operator() -> Plan:
+    """The offset of a lane at work is moved back."""
+    moved = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queue": 0, "offset": 2}
+    return alone(Action(3_000, "reset", moved), duration_ms=50)
+
+
 OCCASIONS: dict[str, Callable[[], Plan]] = {
     "key-held-back-by-another": three_keys,
     "send-back-failure-ignored": send_back_unanswered,
+    "corrected-offset-reported-over": reset_by_an_operator,
     "guard-ignores-expiry": cut_off,
     "refused-lease-still-consumes": taken_over,
     "error-taken-for-not-found": second_query_lost,
