@@ -23,6 +23,7 @@ from reference_impl.protocol.bodies import (
     SubscriptionGroup,
     decode_consumer_ids,
     decode_lock_answer,
+    decode_reset_offsets,
 )
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
@@ -37,6 +38,7 @@ from reference_impl.protocol.headers import (
     GetMinOffsetHeader,
     PullHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     SendBackHeader,
     SendHeader,
@@ -240,6 +242,9 @@ class BrokerBench(Bench):
             case model.Commit(group, topic, queue_id, value):
                 commit = UpdateConsumerOffsetHeader(group, topic, queue_id, value)
                 return RequestCode.UPDATE_CONSUMER_OFFSET, commit.to_ext(), b""
+            case model.Reset(group, topic, queue_id, offset, at_ms):
+                reset = ResetOffsetHeader(topic, group, at_ms, queue_id=queue_id, offset=offset)
+                return RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset.to_ext(), b""
             case model.MaxOffset(topic, queue_id):
                 return RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id).to_ext(), b""
             case model.MinOffset(topic, queue_id):
@@ -328,6 +333,9 @@ class BrokerBench(Bench):
             case model.Pull() if command.code in _READ:
                 found = tuple((m.queue_offset, self._message(m)) for m in decode_all(command.body))
                 return int(ext["nextBeginOffset"]), int(ext["minOffset"]), int(ext["maxOffset"]), found
+            case model.Reset() if is_ok:
+                ((queue, offset),) = decode_reset_offsets(command.body).items()
+                return offset if queue == Queue(request.topic, BROKER, request.queue_id) else queue
             case model.Fetch() | model.MaxOffset() | model.MinOffset() | model.Search() if is_ok:
                 return int(ext["offset"])
             case model.View() if is_ok:
@@ -372,6 +380,11 @@ class BrokerBench(Bench):
 
     def commit(self, who: str, group: str, topic: str, queue_id: int, value: int, fate: str) -> None:
         self.ask(who, model.Commit(group, topic, queue_id, value), fate)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int | None, ago_ms: int | None, fate: str) -> None:
+        """An operator's word: an offset, or a time before now, or (neither) the end."""
+        at_ms = -1 if ago_ms is None else self.now_ms - ago_ms
+        self.ask("admin", model.Reset(group, topic, queue_id, offset, at_ms), fate)
 
     def fetch(self, who: str, group: str, topic: str, queue_id: int, zero: bool | None, fate: str) -> None:
         self.ask(who, model.Fetch(group, topic, queue_id, zero), fate)

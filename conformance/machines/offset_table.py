@@ -1,7 +1,8 @@
 """The offset table against its model: what is stored, what a fetch answers, and what a crash leaves of it.
 
 Commits of any value by anybody, alone or with a pull; fetches for young, empty, trimmed and unknown queues, with
-and without the wish for a plain "not found"; time passing to the moments at which offsets go to disk.
+and without the wish for a plain "not found"; resets by an operator, which hold commits off; time passing to the
+moments at which offsets go to disk.
 """
 
 from __future__ import annotations
@@ -139,6 +140,32 @@ class OffsetTableMachine(ProgramMachine):
             wait_ms=wait_ms,
             fate=fate,
         )
+
+    @rule(
+        group=st.sampled_from(GROUPS),
+        topic=st.sampled_from(TOPICS),
+        queue_id=st.integers(0, 2),
+        offset=st.sampled_from((None, -1, 0, 1, 2, 5)),
+        ago_ms=st.sampled_from((None, 0, 100, 700)),
+        commit=st.sampled_from((None, 3, 7)),
+        fate=st.sampled_from(FATES),
+    )
+    def reset(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int | None,
+        ago_ms: int | None,
+        commit: int | None,
+        fate: str,
+    ) -> None:
+        """And a commit that comes too late."""
+        lane = {"group": group, "topic": topic, "queue_id": queue_id}
+        self.do("reset", **lane, offset=offset, ago_ms=ago_ms, fate=fate)
+        if commit is not None:
+            self.do("commit", who="alice", **lane, value=commit, fate="answered")
+            self.do("fetch", who="bob", **lane, zero=None, fate="answered")
 
     @rule(topic=st.sampled_from(TOPICS), queue_id=st.integers(0, 2), count=st.integers(1, 3))
     def send(self, topic: str, queue_id: int, count: int) -> None:

@@ -50,6 +50,7 @@ class Rules:
     dead_beyond_limit: bool = True
     live_lock_diverts: bool = True
     dead_letters_at_once: bool = True
+    server_side_reset: bool = True
 
     @classmethod
     def of(cls, version: str, **numbers: Any) -> Rules:
@@ -65,6 +66,7 @@ class Rules:
             "dead_beyond_limit": False,
             "live_lock_diverts": False,
             "dead_letters_at_once": False,
+            "server_side_reset": False,
         }
         return cls(**{**older, **numbers})
 
@@ -153,6 +155,16 @@ class Commit(NamedTuple):
     value: int
 
 
+class Reset(NamedTuple):
+    """An operator moves the offset: to one that is named, else to a time's first message (below 0: to the end)."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int | None = None
+    at_ms: int = -1
+
+
 class MaxOffset(NamedTuple):
     topic: str
     queue_id: int
@@ -203,8 +215,8 @@ class Unknown(NamedTuple):
 
 
 Request = (
-    Lock | Unlock | CreateTopic | CreateGroup | Send | SendBatch | SendBack | Pull | Fetch | Commit | MaxOffset
-    | MinOffset | Search | View | Beat | Unregister | Members | Unknown
+    Lock | Unlock | CreateTopic | CreateGroup | Send | SendBatch | SendBack | Pull | Fetch | Commit | Reset
+    | MaxOffset | MinOffset | Search | View | Beat | Unregister | Members | Unknown
 )  # fmt: skip
 
 
@@ -264,7 +276,8 @@ Offsets = dict[tuple[str, str, int], int]
 
 @dataclass(slots=True)
 class State:
-    """One possible past of a broker. offsets: by group, topic, queue. saved: what a crash may leave of them.
+    """One possible past of a broker. offsets: by group, topic, queue. saved: what a crash may leave of them. resets:
+    where an operator's word stands until the group pulls.
 
     logs: by topic and queue, the messages from offset `starts` on. members: by group, connection → (client, heard).
     """
@@ -284,6 +297,7 @@ class State:
     booted_ms: int = 0
     is_up: bool = True
     is_full: bool = False
+    resets: frozenset[tuple[str, str, int]] = frozenset()
     pushed: list[Pushed] = field(default_factory=list)
 
     def copy(self) -> State:
@@ -303,6 +317,7 @@ class State:
             self.booted_ms,
             self.is_up,
             self.is_full,
+            self.resets,
             list(self.pushed),
         )
 
@@ -353,6 +368,8 @@ class State:
                 return self.fetch(request)
             case Commit():
                 return self.commit(request, at_ms)
+            case Reset():
+                return self.reset(request, at_ms)
             case MaxOffset(topic, queue_id):
                 return Answer(OK, self.end((topic, queue_id)))
             case MinOffset(topic, queue_id):
@@ -503,9 +520,8 @@ class State:
         if not 0 <= request.queue_id < self.topics[request.topic]:
             return Answer(self.rules.bad_queue_code)
         if request.commit is not None:
-            self._keep(at_ms)
-            self.offsets[request.group, request.topic, request.queue_id] = request.commit
-        answer = self.read(request)
+            self._put((request.group, request.topic, request.queue_id), request.commit, at_ms)
+        answer = self.take_reset(request) or self.read(request)
         if answer.code == FOUND_NOTHING and request.wait_ms > 0:
             self.holds.append(Hold(conn, number, at_ms + request.wait_ms, request))
             return None
@@ -533,7 +549,7 @@ class State:
             answer = self.read(hold.pull)
             if answer.code not in (FOUND_NOTHING, NO_MATCH):
                 self.holds.remove(hold)
-                self.pushed.append(Pushed(hold.conn, hold.number, answer))
+                self.pushed.append(Pushed(hold.conn, hold.number, self.take_reset(hold.pull) or answer))
 
     def search(self, request: Search) -> Answer:
         """value: the offset; without such a message the end (upper: the start)."""
@@ -542,8 +558,12 @@ class State:
         if request.upper:
             before = sum(1 for _ in itertools.takewhile(lambda m: m.stored_ms <= request.at_ms, log))
             return Answer(OK, max(start, start + before - 1))
-        before = sum(1 for _ in itertools.takewhile(lambda m: m.stored_ms < request.at_ms, log))
-        return Answer(OK, start + before)
+        return Answer(OK, self._first_since(queue, request.at_ms))
+
+    def _first_since(self, queue: tuple[str, int], at_ms: int) -> int:
+        log = self.logs.get(queue, [])
+        before = sum(1 for _ in itertools.takewhile(lambda message: message.stored_ms < at_ms, log))
+        return self.starts.get(queue, 0) + before
 
     def trim(self, queue: tuple[str, int], start: int) -> None:
         """Retention: messages below `start` are no longer kept."""
@@ -567,14 +587,45 @@ class State:
         return Answer(OK, 0) if self.starts.get(queue, 0) == 0 else Answer(NOT_STORED)
 
     def commit(self, request: Commit, at_ms: int) -> Answer:
-        """Taken as it is, from anybody: not compared, not fenced."""
+        """Taken as it is, from anybody: not compared, not fenced. While a reset stands it changes nothing."""
         if request.group not in self.groups and self.rules.unknown_group_commit_code:
             return Answer(self.rules.unknown_group_commit_code)
         if request.topic not in self.topics and self.rules.unknown_topic_commit_code:
             return Answer(self.rules.unknown_topic_commit_code)
-        self._keep(at_ms)
-        self.offsets[request[:3]] = request.value
+        self._put(request[:3], request.value, at_ms)
         return Answer(OK)
+
+    def _put(self, lane: tuple[str, str, int], value: int, at_ms: int) -> None:
+        if lane not in self.resets:
+            self._keep(at_ms)
+            self.offsets[lane] = value
+
+    def reset(self, request: Reset, at_ms: int) -> Answer:
+        """value: the new offset, from the queue's start to one beyond its end. It stands until the group pulls."""
+        if not self.rules.server_side_reset:
+            return Answer(NOT_SUPPORTED)
+        if request.topic not in self.topics:
+            return Answer(NO_TOPIC)
+        if request.group not in self.groups:
+            return Answer(NO_GROUP)
+        queue, value = (request.topic, request.queue_id), request.offset
+        if value is None or value == -1:
+            value = self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+        elif not self.starts.get(queue, 0) <= value <= self.end(queue) + 1:
+            return Answer(FAILED)
+        self._keep(at_ms)
+        self.offsets[request[:3]] = value
+        self.resets |= {request[:3]}
+        return Answer(OK, value)
+
+    def take_reset(self, request: Pull) -> Answer | None:
+        """The reset that stands is the answer to a pull, and stands no longer; None where there is none."""
+        lane = (request.group, request.topic, request.queue_id)
+        if lane not in self.resets:
+            return None
+        self.resets -= {lane}
+        queue = (request.topic, request.queue_id)
+        return Answer(MOVED, (self.offsets[lane], self.starts.get(queue, 0), self.end(queue), ()))
 
     def _keep(self, at_ms: int) -> None:
         """The offsets are about to change: until now they were these."""
@@ -592,6 +643,7 @@ class State:
             after = self.copy()
             after.offsets, after.saved = dict(offsets), []
             after.locks, after.members, after.topics_of, after.holds = {}, {}, {}, []
+            after.resets = frozenset()
             after.is_up = False
             yield after
 
@@ -664,7 +716,8 @@ class State:
                     after._wake(queue)
             for hold in [hold for hold in after.holds if hold.until_ms <= at_ms]:
                 after.holds.remove(hold)
-                after.pushed.append(Pushed(hold.conn, hold.number, after.read(hold.pull)))
+                answer = after.take_reset(hold.pull) or after.read(hold.pull)
+                after.pushed.append(Pushed(hold.conn, hold.number, answer))
             if at_ms > self.booted_ms and (at_ms - self.booted_ms) % self.rules.channel_scan_ms == 0:
                 after._scan(at_ms)
             yield Seen(None, after._flush()), after
@@ -700,6 +753,7 @@ class State:
                 sorted((group, sorted(topics)) for group, topics in self.topics_of.items()),
                 self.holds,
                 self.saved,
+                sorted(self.resets),
             )
         )
 

@@ -63,6 +63,7 @@ KILLS = {
         "offset-overflow-to-min",
         "offset-skipped",
         "offsets-written-once",
+        "reset-overwritten-by-a-commit",
     ),
     "message_log": (
         "refused-though-stored",
