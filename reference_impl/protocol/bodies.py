@@ -119,31 +119,6 @@ def _queue_count(source: Mapping[str, Any], name: str, default: int | None = Non
     return count
 
 
-# ---------------------------------------------------------------- resets
-
-_RESET_QUEUE = re.compile(r"(\{[^{}]*\})\s*:\s*(-?\d+)")
-
-
-def encode_reset_offsets(offsets: Mapping[Queue, int]) -> bytes:
-    """The answer to a reset: each queue's new offset. The keys are objects, which Apache's library writes and reads."""
-    members = (f"{dumps(_queue_json(queue)).decode()}:{offset}" for queue, offset in offsets.items())
-    return ('{"offsetTable":{' + ",".join(members) + "}}").encode()
-
-
-def decode_reset_offsets(body: bytes) -> dict[Queue, int]:
-    """The same, read. Raises ProtocolError for queues that can't be read; an empty body says nothing."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise ProtocolError("A body is not UTF-8.") from error
-    found: dict[Queue, int] = {}
-    for match in _RESET_QUEUE.finditer(text):
-        key = _object(loads(match[1].encode()), "Each queue of a reset")
-        queue = Queue(_member(key, "topic", str), _member(key, "brokerName", str), _member(key, "queueId", int))
-        found[queue] = int(match[2])
-    return found
-
-
 # ---------------------------------------------------------------- locks
 
 
@@ -195,6 +170,113 @@ def encode_lock_answer(granted: Iterable[Queue]) -> bytes:
 
 def decode_lock_answer(data: bytes) -> frozenset[Queue]:
     return frozenset(_queues(_object(loads(data), "A lock answer"), "lockOKMQSet"))
+
+
+# ---------------------------------------------------------------- tables by queue
+
+_BY_QUEUE = re.compile(r"(\{[^{}]*\})\s*:\s*(-?\d+|\{[^{}]*\})")
+"""An entry whose key is an object, which Apache's library writes and reads, though it is no JSON."""
+
+
+def _dump_by_queue(values: Mapping[Queue, Any]) -> str:
+    return "{" + ",".join(f"{_dump_loose(_queue_json(queue))}:{_dump_loose(v)}" for queue, v in values.items()) + "}"
+
+
+def _load_by_queue(body: bytes) -> dict[Queue, Any]:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("A body is not UTF-8.") from error
+    found: dict[Queue, Any] = {}
+    for match in _BY_QUEUE.finditer(text):
+        key = _object(loads(match[1].encode()), "Each queue of a table")
+        queue = Queue(_member(key, "topic", str), _member(key, "brokerName", str), _member(key, "queueId", int))
+        found[queue] = loads(match[2].encode())
+    return found
+
+
+def encode_reset_offsets(offsets: Mapping[Queue, int]) -> bytes:
+    """The answer to a reset: each queue's new offset."""
+    return f'{{"offsetTable":{_dump_by_queue(offsets)}}}'.encode()
+
+
+def decode_reset_offsets(body: bytes) -> dict[Queue, int]:
+    """The same, read. Raises ProtocolError for what can't be read; an empty body says nothing."""
+    found = _load_by_queue(body)
+    if not all(isinstance(offset, int) for offset in found.values()):
+        raise ProtocolError("Each offset of a reset must be of type int.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLag:
+    """How far a group is in a queue. end: the broker's next offset. last_ms: when its last message was stored."""
+
+    end: int
+    consumed: int
+    last_ms: int
+
+    @property
+    def lag(self) -> int:
+        """So many messages are still to be consumed."""
+        return max(0, self.end - self.consumed)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeStats:
+    """The body of the answer to GET_CONSUME_STATS (208)."""
+
+    lags: Mapping[Queue, OffsetLag]
+
+    def encode(self) -> bytes:
+        table = {
+            queue: {"brokerOffset": lag.end, "consumerOffset": lag.consumed, "lastTimestamp": lag.last_ms}
+            for queue, lag in self.lags.items()
+        }
+        return f'{{"consumeTps":0.0,"offsetTable":{_dump_by_queue(table)}}}'.encode()
+
+    @classmethod
+    def decode(cls, body: bytes) -> ConsumeStats:
+        lags: dict[Queue, OffsetLag] = {}
+        for queue, value in _load_by_queue(body).items():
+            source = _object(value, "Each lag")
+            lags[queue] = OffsetLag(
+                _member(source, "brokerOffset", int),
+                _member(source, "consumerOffset", int),
+                _member(source, "lastTimestamp", int, 0),
+            )
+        return cls(lags)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpan:
+    """From where to where a queue goes, and when it got its last message."""
+
+    start: int
+    end: int
+    updated_ms: int
+
+
+def encode_topic_stats(spans: Mapping[Queue, QueueSpan]) -> bytes:
+    """The body of the answer to GET_TOPIC_STATS_INFO (202)."""
+    table = {
+        queue: {"lastUpdateTimestamp": span.updated_ms, "maxOffset": span.end, "minOffset": span.start}
+        for queue, span in spans.items()
+    }
+    return f'{{"offsetTable":{_dump_by_queue(table)}}}'.encode()
+
+
+def decode_topic_stats(body: bytes) -> dict[Queue, QueueSpan]:
+    """The same, read. Raises ProtocolError for what can't be read."""
+    spans: dict[Queue, QueueSpan] = {}
+    for queue, value in _load_by_queue(body).items():
+        source = _object(value, "Each queue's span")
+        spans[queue] = QueueSpan(
+            _member(source, "minOffset", int),
+            _member(source, "maxOffset", int),
+            _member(source, "lastUpdateTimestamp", int, 0),
+        )
+    return spans
 
 
 # ---------------------------------------------------------------- membership

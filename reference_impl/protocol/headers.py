@@ -329,6 +329,32 @@ class ViewMessageHeader(Header):
 
 
 @dataclass(frozen=True, slots=True)
+class QueryMessageHeader(Header):
+    """QUERY_MESSAGE (12). The times, in ms, are both included."""
+
+    topic: str
+    key: str
+    max_num: Int32
+    begin_timestamp: Int64
+    end_timestamp: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeStatsHeader(Header):
+    """GET_CONSUME_STATS (208). Without a topic: every topic of which the group has stored an offset."""
+
+    consumer_group: str
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatsHeader(Header):
+    """GET_TOPIC_STATS_INFO (202)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResetOffsetHeader(Header):
     """INVOKE_BROKER_TO_RESET_OFFSET (222). timestamp: -1 is the end. offset, queue_id: one place (5.x)."""
 

@@ -19,6 +19,7 @@ from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.consumer_offsets import PERSIST_TIMER, ConsumerOffsets
 from reference_impl.core.broker.diversion import Diversion
 from reference_impl.core.broker.flushing import FLUSH_TIMER, LATE_TIMER, Flushing
+from reference_impl.core.broker.inquiry import Inquiry
 from reference_impl.core.broker.leases import Leases
 from reference_impl.core.broker.lock_table import LockTable
 from reference_impl.core.broker.log import BrokerStore, StoreFull
@@ -76,6 +77,7 @@ class Broker:
     consumer_offsets_class: ClassVar[type[ConsumerOffsets]] = ConsumerOffsets
     clients_class: ClassVar[type[Clients]] = Clients
     queue_info_class: ClassVar[type[QueueInfo]] = QueueInfo
+    inquiry_class: ClassVar[type[Inquiry]] = Inquiry
     admin_class: ClassVar[type[Admin]] = Admin
     registration_class: ClassVar[type[Registration]] = Registration
     flushing_class: ClassVar[type[Flushing]] = Flushing
@@ -104,6 +106,7 @@ class Broker:
         self.consumer_offsets = self.consumer_offsets_class(self.parts)
         self.clients = self.clients_class(self.parts)
         self.queue_info = self.queue_info_class(self.parts)
+        self.inquiry = self.inquiry_class(self.parts)
         self.admin = self.admin_class(self.parts)
         self.registration = self.registration_class(self.parts)
         self.flushing = self.flushing_class(self.parts)
@@ -128,6 +131,9 @@ class Broker:
             RequestCode.GET_MIN_OFFSET: self.queue_info.min_offset,
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.queue_info.search,
             RequestCode.VIEW_MESSAGE_BY_ID: self.queue_info.view,
+            RequestCode.QUERY_MESSAGE: self.inquiry.query,
+            RequestCode.GET_CONSUME_STATS: self.inquiry.consume_stats,
+            RequestCode.GET_TOPIC_STATS_INFO: self.inquiry.topic_stats,
             RequestCode.HEART_BEAT: self.clients.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.clients.unregister,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.clients.consumer_list,
