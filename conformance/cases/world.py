@@ -53,7 +53,7 @@ class Setting:
     def plan(self) -> Plan:
         topics = tuple(TopicPlan(name, queues) for name, queues in self.topics.items())
         return Plan(
-            topology=Topology(self.brokers, topics), config=self.config, clients=tuple(self.clients.values())
+            topology=Topology(self.brokers, topics, ()), config=self.config, clients=tuple(self.clients.values())
         )
 
 
