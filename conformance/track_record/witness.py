@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,25 +16,30 @@ from conformance.reports.view import VERDICT_FILE
 from specs import profiles
 from specs.clauses.catalogue import by_id
 from specs.errors import SpecError
+from specs.history.row import Row
 from specs.history.store import open_history, write_history
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import ClauseVerdict, Judged, conclude
+from specs.vocabulary import Kind, Lane, Outcome
 
 
 def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     """Write the witness of a refuted clause, from the run in which it was found, into `folder`, which is replaced.
 
-    Times are counted from the first event. Raises SpecError if the events alone are not refuted again.
+    With it may go the grant under which a client worked, so that no other clause takes the cut for a lease that was
+    missing. Times are counted from the first event. Raises SpecError if the events alone are not refuted again.
     """
-    info = open_history(run).info
-    begin = min(row.started_us for row in found.witness)
+    history = open_history(run)
+    info = history.info
+    kept = _with_grants(found.witness, history.rows())
+    begin = min(row.started_us for row in kept)
     rows = [
         row._replace(
             started_us=row.started_us - begin,
             ended_us=None if row.ended_us is None else row.ended_us - begin,
             wall_us=None if row.wall_us is None else row.wall_us - begin,
         )
-        for row in found.witness
+        for row in kept
     ]
     if folder.exists():
         shutil.rmtree(folder)
@@ -46,3 +52,19 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
         raise SpecError(f"the witness of {found.id} alone is {verdict.clauses[0].verdict.value}")
     text = json.dumps(verdict.to_json(), indent=2, sort_keys=True, ensure_ascii=False)
     (folder / VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _with_grants(witness: Sequence[Row], rows: Iterable[Row]) -> list[Row]:
+    """The witness; where it watches a client's work from its begin (ADD), also the grants that it had."""
+    watched = {row.incarnation for row in witness if row.kind is Kind.ADD}
+    last: dict[tuple[str | None, Lane], Row] = {}
+    wanted = {row.seq_begin: row for row in witness}
+    kept = dict(wanted)
+    for row in rows:
+        if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
+            last[row.client_id, row.lane] = row
+        elif row.seq_begin in wanted and row.kind in (Kind.ADD, Kind.DELIVER) and row.incarnation in watched:
+            grant = last.get((row.client_id, row.lane))
+            if grant is not None and grant.seq_end is not None and grant.seq_end < row.seq_begin:
+                kept[grant.seq_begin] = grant
+    return [kept[seq] for seq in sorted(kept)]

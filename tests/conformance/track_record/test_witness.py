@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +32,10 @@ def test_bugs_of_the_java_client_have_one() -> None:
 def test_a_kept_witness_is_refuted_again_and_explained(folder: Path) -> None:
     entry = next(each for each in ENTRIES if each.id == folder.name)
     assert len(list(open_history(folder).rows())) <= 10
-    judged = CliRunner().invoke(root, ["check", str(folder), "--engine", "python"])
+    judged = CliRunner().invoke(root, ["check", str(folder), "--engine", "python", "--format", "json"])
     assert judged.exit_code == 1
+    refuted = [each["id"] for each in json.loads(judged.stdout)["clauses"] if each["verdict"] == "refuted"]
+    assert refuted == [entry.judged_by]
     told = CliRunner().invoke(root, ["explain", str(folder)])
     assert f"REFUTED  {entry.judged_by}" in told.stdout
 
