@@ -41,7 +41,7 @@ _TOLD: Mapping[Kind, tuple[str, ...]] = {
     Kind.DEAD_LETTER: ("queue_offset", "message_id", "reconsume_times"),
     Kind.SEND_BACK: ("queue_offset", "message_id", "reconsume_times", "delay_level"),
     Kind.PERSIST: ("value",),
-    Kind.COMMIT: ("value",),
+    Kind.COMMIT: ("value", "detail"),
     Kind.FETCH_OFFSET: ("value",),
     Kind.PULL: ("queue_offset", "value"),
     Kind.ADD: ("value",),

@@ -406,8 +406,28 @@ def sample(count: int, seed: int) -> tuple[Change, ...]:
 
 _NEVER_EQUAL = "an offset that is held was passed over before, so the two are never equal"
 _SET_FIRST = "whoever adds the lane sets it before anybody reads it"
+_STAYS_OPEN = "in the history a request that never ends says as little as one of unknown outcome, or that was not sent"
+_NUMBERS = "the numbers of calls need only differ"
+_NO_TASK = "neither a lane that was dropped nor one of a consumer that stops gets another task"
 
 EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
+    (
+        "leases",
+        "Leases._lease_answered",
+        "self.end(op, Outcome.UNKNOWN, {'code': answer.code, 'detail': answer.remark})",
+        "",
+    ): _STAYS_OPEN,
+    ("leases", "Leases.unlock", "self.end(op, Outcome.REFUSED, {'detail': UNREACHABLE})", ""): _STAYS_OPEN,
+    ("listening", "Listening.__init__", "self._call_number = 0", "self._call_number = 1"): _NUMBERS,
+    ("listening", "Listening.call_listener", "self._call_number += 1", "self._call_number += 2"): _NUMBERS,
+    ("listening", "Listening._turn", "pq.consuming = False", "pq.consuming = True"): _NO_TASK,
+    ("listening", "Listening._turn", "pq.consuming = False", ""): _NO_TASK,
+    (
+        "offsets",
+        "Offsets.store_offset",
+        "if value >= 0 and (not pq.dropped):",
+        "if value >= 0 or not pq.dropped:",
+    ): "what is kept for a dropped lane is reported by nobody, and a batch that is finished is never empty",
     (
         "lock_table",
         "LockTable.lock",
