@@ -408,6 +408,7 @@ _NEVER_EQUAL = "an offset that is held was passed over before, so the two are ne
 _SET_FIRST = "whoever adds the lane sets it before anybody reads it"
 _STAYS_OPEN = "in the history a request that never ends says as little as one of unknown outcome, or that was not sent"
 _NUMBERS = "the numbers of calls need only differ"
+_DROPPED_FIRST = "whoever looks at a lane looks first whether it was dropped"
 _NO_TASK = "neither a lane that was dropped nor one of a consumer that stops gets another task"
 
 EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
@@ -422,6 +423,8 @@ EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
     ("listening", "Listening.call_listener", "self._call_number += 1", "self._call_number += 2"): _NUMBERS,
     ("listening", "Listening._turn", "pq.consuming = False", "pq.consuming = True"): _NO_TASK,
     ("listening", "Listening._turn", "pq.consuming = False", ""): _NO_TASK,
+    ("handover", "Handover.release", "pq.locked = False", "pq.locked = True"): _DROPPED_FIRST,
+    ("handover", "Handover.release", "pq.locked = False", ""): _DROPPED_FIRST,
     (
         "offsets",
         "Offsets.store_offset",
