@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
+from conformance.machines.answers import grants_of, messages_from, route_of, stored_offset
 from conformance.machines.programs import Bench, Disagreement
 from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
 from reference_impl.core.io import (
@@ -33,24 +34,19 @@ from reference_impl.core.io import (
 )
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.bodies import (
-    BrokerData,
     LockBatch,
-    QueueData,
-    TopicRoute,
     decode_consumer_ids,
     decode_lock_answer,
     encode_consumer_ids,
-    encode_lock_answer,
 )
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.headers import OffsetResponse, PullResponse, SendHeader, SendResponse
+from reference_impl.protocol.headers import OffsetResponse, SendHeader, SendResponse
 from reference_impl.protocol.message import (
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_SHARDING_KEY,
     StoredMessage,
     decode_all,
-    encode,
     unpack_properties,
 )
 from reference_impl.sim.time import EPOCH_MS
@@ -597,19 +593,15 @@ class ConsumerBench(Bench):
         command = request.command
         match command.code:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
-                return self._route(command.ext["topic"])
+                return route_of(command.ext["topic"], self.queues, BROKER)
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
                 if not self.members:
                     return Command(ResponseCode.SYSTEM_ERROR, flag=1, remark="no consumer for this group")
                 return Command(0, body=encode_consumer_ids(self.members), flag=1)
             case RequestCode.LOCK_BATCH_MQ:
-                asked = LockBatch.decode(command.body).queues
-                return Command(0, body=encode_lock_answer(q for q in asked if q not in self.others), flag=1)
+                return grants_of(command, self.others)
             case RequestCode.QUERY_CONSUMER_OFFSET:
-                stored = self.stored.get(self._queue(command))
-                if stored is None:
-                    return Command(ResponseCode.QUERY_NOT_FOUND, flag=1)
-                return Command(0, OffsetResponse(stored).to_ext(), flag=1)
+                return stored_offset(self.stored.get(self._queue(command)))
             case RequestCode.GET_MAX_OFFSET:
                 return Command(0, OffsetResponse(self._end(self._queue(command))).to_ext(), flag=1)
             case RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
@@ -630,18 +622,6 @@ class ConsumerBench(Bench):
         early = [m for m in self.logs.get(queue, ()) if m.store_ms < int(command.ext["timestamp"])]
         return self.starts.get(queue, 0) + len(early)
 
-    def _route(self, topic: str) -> Command:
-        if topic not in self.queues:
-            return Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
-        count = self.queues[topic]
-        route = TopicRoute((QueueData(BROKER, count, count),), (BrokerData("c", BROKER, {0: f"{BROKER}:1"}),))
-        return Command(0, body=route.encode(), flag=1)
-
     def _read(self, queue: Queue, asked: int) -> Command:
-        low, end = self.starts.get(queue, 0), self._end(queue)
-        if not low <= asked <= end:
-            ext = PullResponse(0, low if asked < low else end, low, end).to_ext()
-            return Command(ResponseCode.PULL_OFFSET_MOVED, ext, flag=1)
-        found = self.logs.get(queue, [])[asked - low : asked - low + self.config.pull_batch]
-        ext = PullResponse(0, asked + len(found), low, end).to_ext()
-        return Command(0 if found else 19, ext, b"".join(encode(m) for m in found), flag=1)
+        log, low = self.logs.get(queue, []), self.starts.get(queue, 0)
+        return messages_from(asked, log, low, self.config.pull_batch)

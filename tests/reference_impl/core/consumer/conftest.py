@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conformance.machines.answers import grants_of, messages_from, route_of, stored_offset
 from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
 from reference_impl.core.io import (
     Answered,
@@ -33,17 +34,13 @@ from reference_impl.core.io import (
     TimerFired,
 )
 from reference_impl.protocol.bodies import (
-    BrokerData,
     LockBatch,
-    QueueData,
-    TopicRoute,
     encode_consumer_ids,
-    encode_lock_answer,
 )
-from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.headers import OffsetResponse, PullResponse, SendHeader, SendResponse
-from reference_impl.protocol.message import StoredMessage, encode, unpack_properties
+from reference_impl.protocol.headers import OffsetResponse, SendHeader, SendResponse
+from reference_impl.protocol.message import StoredMessage, unpack_properties
 from specs.vocabulary import Kind, Outcome, Queue
 
 T0 = 1_700_000_000_000
@@ -252,17 +249,13 @@ class Bench:
             return Command(codes.pop(0), flag=1, remark="as scripted")
         match command.code:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
-                return self._route(command.ext["topic"])
+                return route_of(command.ext["topic"], self.queues, "b0")
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
                 return Command(0, body=encode_consumer_ids(self.members), flag=1)
             case RequestCode.LOCK_BATCH_MQ:
-                asked = LockBatch.decode(command.body).queues
-                return Command(0, body=encode_lock_answer(q for q in asked if q not in self.refused), flag=1)
+                return grants_of(command, self.refused)
             case RequestCode.QUERY_CONSUMER_OFFSET:
-                stored = self.stored.get(self._queue(command))
-                if stored is None:
-                    return Command(ResponseCode.QUERY_NOT_FOUND, flag=1)
-                return Command(0, OffsetResponse(stored).to_ext(), flag=1)
+                return stored_offset(self.stored.get(self._queue(command)))
             case RequestCode.GET_MAX_OFFSET:
                 return Command(0, OffsetResponse(self._end(self._queue(command))).to_ext(), flag=1)
             case RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
@@ -274,13 +267,6 @@ class Bench:
                 return Command(0, SendResponse("0" * 32, 0, len(self.sent) - 1).to_ext(), flag=1)
             case _:
                 return Command(0, flag=1)
-
-    def _route(self, topic: str) -> Command:
-        if topic not in self.queues:
-            return Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
-        count = self.queues[topic]
-        route = TopicRoute((QueueData("b0", count, count),), (BrokerData("c", "b0", {0: "b0:1"}),))
-        return Command(0, body=route.encode(), flag=1)
 
     def _end(self, queue: Queue) -> int:
         return len(self.logs.get(queue, ())) + self.min_offset.get(queue, 0)
@@ -296,13 +282,8 @@ class Bench:
         return self._read(queue, asked)
 
     def _read(self, queue: Queue, asked: int) -> Command:
-        low, end = self.min_offset.get(queue, 0), self._end(queue)
-        if not low <= asked <= end:
-            ext = PullResponse(0, low if asked < low else end, low, end).to_ext()
-            return Command(ResponseCode.PULL_OFFSET_MOVED, ext, flag=1)
-        found = self.logs.get(queue, [])[asked - low : asked - low + self.config.pull_batch]
-        ext = PullResponse(0, asked + len(found), low, end).to_ext()
-        return Command(0 if found else 19, ext, b"".join(encode(m) for m in found), flag=1)
+        log, low = self.logs.get(queue, []), self.min_offset.get(queue, 0)
+        return messages_from(asked, log, low, self.config.pull_batch)
 
 
 def properties_of(header: SendHeader) -> dict[str, str]:
