@@ -8,6 +8,9 @@ import signal
 
 import pytest
 
+LONG_S = 4 * 3_600
+"""How long a test marked `long` may take, unless it says so itself; the others have the limit of pyproject.toml."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -24,3 +27,9 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--rewrite") and os.environ.get("CI", "").lower() not in ("", "0", "false"):
         raise pytest.UsageError("--rewrite changes the expected answers, so nobody may use it where CI is set")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") is not None and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LONG_S))
