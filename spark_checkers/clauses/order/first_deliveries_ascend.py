@@ -22,14 +22,17 @@ class Delivered:
 class Lane(Machine):
     """What each incarnation delivered since its ADD, or since a reset."""
 
-    __slots__ = ("delivered",)
+    __slots__ = ("delivered", "void")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.delivered: dict[int, Delivered] = {}
+        self.void: set[int] = set()  # had delivered when the offset was reset
 
     def takes(self, stretch: Stretch) -> bool:
         first = stretch.first
+        if first.incarnation in self.void:
+            return True
         mine = self.delivered.get(first.incarnation)
         if mine is None:
             mine = self.delivered[first.incarnation] = Delivered(first)
@@ -43,12 +46,14 @@ class Lane(Machine):
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
+            self.void.update(self.delivered)
             self.delivered.clear()
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
             self.delivered.pop(op.incarnation, None)
-        elif op.offset >= 0:
+            self.void.discard(op.incarnation)
+        elif op.offset >= 0 and op.incarnation not in self.void:
             self._deliver(op)
 
     def _deliver(self, op: Op) -> None:

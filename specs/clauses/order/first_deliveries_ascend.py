@@ -44,16 +44,21 @@ class _Delivered:
 
 
 class LaneJudge(Judge):
-    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest."""
+    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest.
 
-    __slots__ = ("delivered",)
+    One that had delivered when the offset was reset is judged no more: a ROLLBACK may replay what it took before.
+    """
+
+    __slots__ = ("delivered", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.delivered: dict[str, _Delivered] = {}
+        self.void: set[str] = set()
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RESET:
+            self.void.update(self.delivered)
             self.delivered.clear()
             return NOTHING
         name, offset = row.incarnation, row.queue_offset
@@ -61,8 +66,9 @@ class LaneJudge(Judge):
             return NOTHING
         if row.kind is Kind.ADD:
             self.delivered.pop(name, None)
+            self.void.discard(name)
             return NOTHING
-        if offset is None:
+        if offset is None or name in self.void:
             return NOTHING
         mine = self.delivered.get(name)
         if mine is None:
