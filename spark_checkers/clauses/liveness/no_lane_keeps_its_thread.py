@@ -89,7 +89,7 @@ class Group:
             self._out_of_line(mine, lane)
             return
         before = self.granted.get((client, lane))
-        if before is not None and rows.started[place] > rows.ended[before] + self.lease_us:
+        if before is not None and rows.ended[place] > rows.ended[before] + self.lease_us:
             self._out_of_line(mine, lane)
         self.granted[client, lane] = place
         for each in mine.values():

@@ -158,7 +158,7 @@ class GroupJudge(Judge):
             self._out_of_line(client, row)
         elif row.outcome is Outcome.OK:
             before = self.granted.get((client, place))
-            if before is not None and row.started_us > (before.ended_us or 0) + self.lease_us:
+            if before is not None and (row.ended_us or row.started_us) > (before.ended_us or 0) + self.lease_us:
                 self._out_of_line(client, row)
             self.granted[client, place] = row
             for each in self.waiting.get(client, {}).values():

@@ -86,6 +86,20 @@ EXAMPLES = (
     (
         "LIV-3",
         0,
+        "a renewal that was asked for in time and answered too late: in between the lane had no lease",
+        """
+        0ms..1ms          alice  locks     billing/orders/b0/3  ok
+        2ms               alice  adds      billing/orders/b0/3  value=0
+        3ms..4ms          alice  pulls     billing/orders/b0/3  offset=0 value=9
+        10ms..11ms        alice  delivers  billing/orders/b0/4  offset=7 success
+        20000ms..30002ms  alice  locks     billing/orders/b0/3  ok
+        40000ms..40001ms  alice  locks     billing/orders/b0/3  ok
+        62000ms..62001ms  alice  delivers  billing/orders/b0/4  offset=8 success
+        """,
+    ),
+    (
+        "LIV-3",
+        0,
         "no messages yet; the cap to the millisecond; another client's calls; another lane that takes its turn",
         """
         0ms               alice  adds      billing/orders/b0/3  value=0
