@@ -30,8 +30,8 @@ start = lambda: children.append(Process("child", ["sleep", "600"], log=Path(sys.
 starter = threading.Thread(target=start)
 starter.start()
 starter.join()
-print(children[0].pid, flush=True)
 try:
+    print(children[0].pid, flush=True)  # from here on a signal may come
     threading.Event().wait()
 finally:
     print("cleaned up", flush=True)
