@@ -351,7 +351,8 @@ class Stage:
             make_topic(client, topic, 4, self.system.namesrv)
             for number in range(count):
                 queue = Queue(topic, name, number % 4)
-                need(client.send(queue, f"{prefix}m{number}", f"k{number % 3}").outcome is Outcome.OK, "a send failed")
+                sent = client.send(queue, f"{prefix}m{number}", f"k{number % 3}", keys=f"{prefix}key{number}")
+                need(sent.outcome is Outcome.OK, "a send failed")
             ends = [Queue(topic, name, each) for each in range(4)]
             wait_until(lambda: sum(client.max_offset(queue) or 0 for queue in ends) == count)
             try:
@@ -388,7 +389,7 @@ class Stage:
         if self.run.version is None:
             raise Missing("our client does not look up by key")
         with self._filled(12) as (prefix, topic, _client, folder), self._driver(prefix, folder) as driver:
-            answer = driver.ask_anything({"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}m3"})
+            answer = driver.ask_anything({"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"})
             need(answer["ok"], "the broker does not answer the look-up by key")
             ids = [message["message_id"] for message in answer["messages"]]
             need(ids == [f"{prefix}m3"], f"the look-up found {ids}")

@@ -36,6 +36,7 @@ from reference_impl.protocol.headers import (
 )
 from reference_impl.protocol.message import (
     PROPERTY_DELAY,
+    PROPERTY_KEYS,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_RETRY_TOPIC,
     PROPERTY_SHARDING_KEY,
@@ -131,9 +132,11 @@ class WireClient:
     def create_topic(self, topic: str, queues: int) -> Answer:
         return self._ask(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext())
 
-    def send(self, queue: Queue, message_id: str, key: str | None = None, key_seq: int | None = None) -> Answer:
-        """Send one message to one queue; its body is its id."""
-        properties = {PROPERTY_UNIQ_KEY: message_id}
+    def send(
+        self, queue: Queue, message_id: str, key: str | None = None, key_seq: int | None = None, keys: str = ""
+    ) -> Answer:
+        """Send one message to one queue; its body is its id. keys: by which it can be looked up, besides its id."""
+        properties = {PROPERTY_UNIQ_KEY: message_id} | ({PROPERTY_KEYS: keys} if keys else {})
         if key is not None:
             properties[PROPERTY_SHARDING_KEY] = key
         body = message_id.encode()
