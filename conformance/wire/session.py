@@ -339,6 +339,8 @@ class World:
         check = self.session.check
         lane = self.lane(group, queue_id)
         allowed = self.offsets.values(lane)
+        if allowed == {NOTHING} and self.logs[queue_id].end and self.settle(who, queue_id) is None:
+            return  # until its first message is indexed a queue is an empty one
         answer, value = self.client(who).fetch(lane)
         self._took(answer)
         if answer.code is None:
