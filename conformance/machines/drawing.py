@@ -18,6 +18,8 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from conformance.parts.processes import ctrl_c_is_heard
+
 INDEPENDENT = "inorder-independent"
 """The name of the backend (https://hypothesis.readthedocs.io/en/latest/extensions.html#alternative-backends)."""
 
@@ -52,6 +54,7 @@ def drive(machine: type[RuleBasedStateMachine], seed: int, examples: int, steps:
     with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
         set_hypothesis_home_dir(home)
         try:
-            run_state_machine_as_test(hypothesis_seed(seed)(machine), settings=how)
+            with ctrl_c_is_heard():  # Hypothesis has a callback of `gc`, in which an interrupt would be ignored
+                run_state_machine_as_test(hypothesis_seed(seed)(machine), settings=how)
         finally:
             set_hypothesis_home_dir(None)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import queue
 import shutil
@@ -24,7 +25,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -40,6 +41,8 @@ Job: TypeAlias = Callable[[], Child]
 
 LEASH = Path(__file__).with_name("leash.py")
 TAIL_LINES = 20
+SIGNAL_AGAIN_S = 0.05
+"""After which a signal is sent again that came where nothing can be raised."""
 
 
 # ---------------------------------------------------------------------------------------------- waiting
@@ -321,9 +324,56 @@ def exit_on_sigterm() -> None:
     For programs (the command line), from their main thread; a handler that somebody else set stays.
     """
 
-    def leave(number: int, _frame: FrameType | None) -> None:
-        sys.exit(128 + number)
+    def leave(number: int, frame: FrameType | None) -> None:
+        if _is_ignored(frame):
+            _send_again(number)
+        else:
+            sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, leave)
+
+
+@contextlib.contextmanager
+def ctrl_c_is_heard() -> Iterator[None]:
+    """While it lasts no Ctrl-C is lost to a moment whose exceptions Python ignores.
+
+    Only in the main thread, and only where Python's own handler is set: asyncio, for one, looks for just that, so
+    this is for a stretch of work and not for a whole program.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if _is_ignored(frame):
+            _send_again(number)
+        else:
+            signal.default_int_handler(number, frame)
+
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _is_ignored(frame: FrameType | None) -> bool:
+    """Whether an exception raised there would be printed and forgotten: in a finalizer, or a callback of `gc`.
+
+    Hypothesis has such a callback; what ends a search must not end in it.
+    """
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    while frame is not None:
+        if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _send_again(number: int) -> None:
+    later = threading.Timer(SIGNAL_AGAIN_S, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()

@@ -77,6 +77,38 @@ def test_a_polite_program_cleans_up_at_sigterm(tmp_path: Path) -> None:
         assert wait_until(lambda: gone(child), deadline_s=30)
 
 
+DEAF = """
+import gc, os, signal, sys, threading
+from conformance.parts.processes import ctrl_c_is_heard, exit_on_sigterm
+exit_on_sigterm()
+number = int(sys.argv[1])
+gc.callbacks.append(lambda phase, info: phase == "stop" and os.kill(os.getpid(), number))
+gc.disable()
+try:
+    with ctrl_c_is_heard():
+        gc.collect()
+        gc.callbacks.clear()
+        threading.Event().wait(20)
+        print("nobody heard", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+finally:
+    print("cleaned up", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "out", "code"),
+    [(signal.SIGTERM, "cleaned up\n", 143), (signal.SIGINT, "interrupted\ncleaned up\n", 0)],
+    ids=["SIGTERM", "SIGINT"],
+)
+def test_a_signal_in_a_callback_of_the_collector_is_not_lost(number: int, out: str, code: int) -> None:
+    """What is raised there Python prints and forgets; so the signal comes again."""
+    command = [sys.executable, "-c", DEAF, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == (out, code), done.stderr
+
+
 def test_a_child_survives_the_thread_that_started_it(tmp_path: Path) -> None:
     """The kernel's signal follows the forking thread, so no worker thread forks."""
     children: list[Process] = []
