@@ -22,7 +22,8 @@ REFERENCE = "reference"
 def profile_of(version: str) -> str:
     """The profile of a release, as built."""
     if version.startswith("4."):
-        return "rocketmq-4.9-orderly"
+        newer = tuple(int(part) for part in version.split(".")[:3]) >= (4, 9, 4)
+        return "rocketmq-4.9-orderly" if newer else "rocketmq-4.0-orderly"
     return "rocketmq-5.0-orderly" if version.startswith(("5.0.", "5.1.")) else "rocketmq-5.2-orderly"
 
 

@@ -2,7 +2,8 @@
 
 An entry names a bug, the clause or wire rule that judges it, and two releases. Nothing in an entry knows the bug's
 mechanism: a trial is an ordinary run (the wire machine, a client at work, or a scene with several), and the same
-clause judges both sides by the same profile, so that a difference is the release's.
+clause judges both sides by the same profile, so that a difference is the release's. That profile is what the red
+release's users were told (*as documented*); its profile *as built* excuses the bug, with the source.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from conformance.tap.faults import parse_rule
+from conformance.targets.base import find
+from conformance.targets.driven import profile_of
 from conformance.track_record import scenes
-from conformance.track_record.by_table import choose_with_java
+from conformance.track_record.by_table import ALONE, choose_with_java
 from conformance.track_record.on_the_wire import ask_over_the_wire
 from conformance.track_record.tapped import SHORT, SMALL_FILES, Played
 from conformance.track_record.with_java import consume_with_java
+from specs.profiles import BESIDE
 from specs.verdicts.verdict import Judged
 
 Say = Callable[[str], Any]
@@ -28,6 +32,8 @@ Trial = Callable[[str, str, str, Sequence[int], Path, Say], list[Judged]]
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One bug. judged_by: a clause's or wire rule's id. red, green: targets. command: how a user sees it.
+
+    profile: that of the red release, as documented; where its release promises nothing of the kind, of the next.
 
     green_trial, green_setting: where no release is without the bug, another way to use the same one, and its words.
     """
@@ -62,7 +68,7 @@ ENTRIES: tuple[Entry, ...] = (
         "ORD-6",
         "java:4.7.1",
         "java:4.8.0",
-        "rocketmq-4.9-orderly",
+        "rocketmq-4.0-orderly-documented",
         choose_with_java,
         _reproduce("B-17"),
     ),
@@ -72,7 +78,7 @@ ENTRIES: tuple[Entry, ...] = (
         "DLQ-1",
         "rocketmq-local:5.1.0+java:5.1.0",
         "rocketmq-local:5.1.1+java:5.1.1",
-        "rocketmq-5-orderly",
+        "rocketmq-5.0-orderly-documented",
         consume_with_java,
         _reproduce("B-28"),
     ),
@@ -82,9 +88,9 @@ ENTRIES: tuple[Entry, ...] = (
         "DLQ-7",
         "rocketmq-local:4.9.7",
         "rocketmq-local:5.4.0",
-        "rocketmq-5-orderly",
+        "rocketmq-5-orderly-documented",
         ask_over_the_wire,
-        _conform("rocketmq-local:4.9.7", "rocketmq-5-orderly"),
+        _conform("rocketmq-local:4.9.7", "rocketmq-5-orderly-documented"),
     ),
     Entry(
         "B-54",
@@ -93,7 +99,7 @@ ENTRIES: tuple[Entry, ...] = (
         "CMT-8",
         "rocketmq-local:5.4.0+java:4.9.8",
         "rocketmq-local:5.4.0+java:5.4.0",
-        "rocketmq-5-orderly",
+        "rocketmq-5.2-orderly-documented + rocketmq-4.9-orderly-documented",
         Played(scenes.a_member_starts_where_another_stopped, rules=(SECOND_LOOK_UP_FAILS,)),
         _reproduce("B-54"),
     ),
@@ -103,9 +109,9 @@ ENTRIES: tuple[Entry, ...] = (
         "WIR-9",
         "rocketmq-local:4.9.3",
         "rocketmq-local:4.9.4",
-        "rocketmq-4.9-orderly",
+        "rocketmq-4.0-orderly-documented",
         ask_over_the_wire,
-        _conform("rocketmq-local:4.9.3", "rocketmq-4.9-orderly"),
+        _conform("rocketmq-local:4.9.3", "rocketmq-4.0-orderly-documented"),
     ),
     Entry(
         "B-61",
@@ -114,7 +120,7 @@ ENTRIES: tuple[Entry, ...] = (
         "CMT-8",
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:5.4.0",
-        "rocketmq-5-orderly",
+        "rocketmq-5.2-orderly-documented",
         Played(scenes.a_new_group_starts_while_messages_come, replace(SHORT, consume_from="last"), broker=SMALL_FILES),
         _reproduce("B-61"),
         Played(scenes.a_new_group_starts_while_messages_come, broker=SMALL_FILES),
@@ -126,7 +132,7 @@ ENTRIES: tuple[Entry, ...] = (
         "LSE-2",
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:5.1.4",
-        "rocketmq-5-orderly-documented",
+        "rocketmq-5.2-orderly-documented",
         Played(scenes.a_member_joins_during_a_call),
         _reproduce("B-77c"),
     ),
@@ -137,13 +143,25 @@ ENTRIES: tuple[Entry, ...] = (
         "CMT-13",
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:5.4.0",
-        "rocketmq-5-orderly-documented",
+        "rocketmq-5.2-orderly-documented",
         Played(scenes.a_member_stops_after_its_work),
         _reproduce("B-77e"),
         Played(scenes.a_member_stops_after_its_report),
         "stopped after its offsets were stored; no release is without the bug",
     ),
 )
+
+
+def as_built(target: str) -> str:
+    """The profile of a target's releases, as built: brokers as in the one, clients as in the other."""
+    if target.startswith(ALONE):
+        return profile_of(target.removeprefix(ALONE))
+    return str(find(target).profile)
+
+
+def as_documented(target: str) -> str:
+    """The same as their users were told."""
+    return BESIDE.join(f"{name}-documented" for name in as_built(target).split(BESIDE))
 
 
 def entry(name: str) -> Entry | None:

@@ -60,7 +60,9 @@ def _session(run: WireRun, system: System, profile: Profile, judged_by: str, see
     folder.mkdir(parents=True)
     write_runinfo(folder, info)
     with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-        session = Session(address, name, journal, run.config, profile.wire, f"t{seed}-", lease_known=run.lease_known)
+        session = Session(
+            address, name, journal, run.config, profile.wire, f"t{seed}-", run.lease_known, excused=profile.rules
+        )
         run_machine(session, seed, EXAMPLES, steps=STEPS)
         session.drain_when_settled()
     if judged_by in RULES:

@@ -213,7 +213,9 @@ def conform_wire(
         info = replace(info, plan=plan.to_json())
         write_runinfo(out, info)
         with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
-            session = Session(address, name, journal, run.config, profile.wire, prefix, lease_known=run.lease_known)
+            session = Session(
+                address, name, journal, run.config, profile.wire, prefix, run.lease_known, excused=profile.rules
+            )
             say(f"asking the broker over the wire ({examples} examples)")
             run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
             say("our orderly consumers at work")

@@ -20,6 +20,7 @@ from specs.model.offset_table import NOTHING, OffsetTable
 from specs.model.queue_log import QueueLog
 from specs.model.rules import RULES
 from specs.plan.config import Config
+from specs.profiles import Claim
 from specs.verdicts.verdict import ClauseVerdict, Judged
 from specs.vocabulary import Lane, Outcome, Queue, dead_letter_topic, retry_topic
 
@@ -42,8 +43,8 @@ class RuleTally:
 class Session:
     """What lasts from example to example.
 
-    wire: the profile's [wire] table. lease_known: the broker's lease time is ours to choose, so that waiting
-    for its end is possible.
+    wire: the profile's [wire] table, excused: its [rules]. lease_known: the broker's lease time is ours to choose,
+    so that waiting for its end is possible.
     """
 
     broker: str
@@ -53,6 +54,7 @@ class Session:
     wire: Mapping[str, Any]
     prefix: str
     lease_known: bool = True
+    excused: Mapping[str, Claim] = field(default_factory=dict)
     tallies: dict[str, RuleTally] = field(default_factory=lambda: {rule: RuleTally() for rule in RULES})
     to_drain: list[tuple[Queue, str | None]] = field(default_factory=list)
     worlds: int = 0
@@ -82,7 +84,10 @@ class Session:
         if rule.dialect is not None and rule.dialect not in self.wire:
             verdict, reason = ClauseVerdict.NOT_CLAIMED, f"the profile's [wire] table does not name {rule.dialect}"
         elif tally.violations:
-            verdict = ClauseVerdict.REFUTED
+            claim = self.excused.get(rule_id)
+            is_allowed = claim is not None and claim.status == "allowed"
+            verdict = ClauseVerdict.ALLOWED if is_allowed else ClauseVerdict.REFUTED
+            reason = claim.reason if claim is not None else ""
         elif tally.opportunities < floor:
             verdict = ClauseVerdict.NOT_EXERCISED
             reason = f"at stake {tally.opportunities} times, the floor is {floor}"

@@ -2,8 +2,8 @@
 
 A profile is a TOML file; those of this folder are known by name, others by path. It starts with the lines of the
 profile that it `extends`; a line of `[families]` speaks for all clauses of a family, and a line of `[clauses]` for
-one, whatever its family's line says (docs/profiles.md). Detection is apart from policy: clauses find every anomaly,
-profiles say what counts.
+one, whatever its family's line says (docs/profiles.md); one of `[rules]` excuses a wire rule. Detection is apart
+from policy: clauses find every anomaly, profiles say what counts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Literal
 from specs.clauses.base import Promise
 from specs.clauses.catalogue import all_ids, catalogue
 from specs.errors import SpecError
+from specs.model.rules import RULES
 from specs.plan.config import CHOICES
 from specs.vocabulary import Party
 
@@ -36,7 +37,7 @@ WIRE_ANSWERS: Mapping[str, tuple[object, ...]] = {
 """What a profile's [wire] table may say: the answers that differ between versions (docs/sources.md#versions)."""
 ANY = "any"
 """In place of a [wire] answer: the profile does not say; what the profile it extends says is taken back."""
-KNOWN = ("extends", "title", "mode", "message_model", "families", "clauses", "wire")
+KNOWN = ("extends", "title", "mode", "message_model", "families", "clauses", "rules", "wire")
 """The entries of a profile."""
 BESIDE = " + "
 BY_BROKER = ("DLQ-1", "DLQ-4")
@@ -60,6 +61,7 @@ class Profile:
     """A profile. wire: the answers that differ between versions, by the name of the wire rule.
 
     mode, message_model: how the groups consume that it speaks about; a target that we build ourselves works so.
+    rules: the wire rules of which it says anything; every other is claimed, as far as [wire] names its answer.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Profile:
     wire: Mapping[str, Any] = field(default_factory=dict)
     mode: str = "orderly"
     message_model: str = "clustering"
+    rules: Mapping[str, Claim] = field(default_factory=dict)
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -112,7 +115,7 @@ def beside(broker: Profile, client: Profile) -> Profile:
             claims[promise.id] = own
     name = f"{broker.name}{BESIDE}{client.name}"
     title = f"{client.title}, on brokers as in: {broker.title}"
-    return Profile(name, title, claims, broker.wire, client.mode, client.message_model)
+    return Profile(name, title, claims, broker.wire, client.mode, client.message_model, broker.rules)
 
 
 def _load(name: str, children: tuple[str, ...]) -> Profile:
@@ -157,6 +160,9 @@ def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Pro
         claims.update(_family(name, prefix, line))
     for clause_id, line in _table(name, data, "clauses").items():
         claims[clause_id] = _claim(name, clause_id, line)
+    rules = dict(parent.rules) if parent else {}
+    for rule, line in _table(name, data, "rules").items():
+        rules[rule] = _rule(name, rule, line)
     wire = dict(parent.wire) if parent else {}
     for answer, value in _table(name, data, "wire").items():
         if answer not in WIRE_ANSWERS:
@@ -179,7 +185,7 @@ def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Pro
             raise SpecError(f"profile {name}: {entry} must be one of {', '.join(CHOICES[entry])}, not {data[entry]!r}")
         if entry in data:
             ways[entry] = data[entry]
-    return Profile(name, str(data.get("title", name)), claims, wire, **ways)
+    return Profile(name, str(data.get("title", name)), claims, wire, **ways, rules=rules)
 
 
 def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
@@ -201,6 +207,15 @@ def _claim(name: str, clause_id: str, line: Any) -> Claim:
         hint = f"; did you mean {close[0]}?" if close else "; `inorder list clauses` shows all"
         raise SpecError(f"profile {name} names the unknown clause {clause_id}{hint}")
     return _line(f"profile {name}, {clause_id}", line)
+
+
+def _rule(name: str, rule: str, line: Any) -> Claim:
+    if rule not in RULES:
+        raise SpecError(f"profile {name} names the unknown wire rule {rule}; known are {', '.join(RULES)}")
+    claim = _line(f"profile {name}, {rule}", line)
+    if claim.status == "not_applicable":
+        raise SpecError(f"profile {name}, {rule}: a wire rule is claimed or allowed")
+    return claim
 
 
 def _line(where: str, line: Any) -> Claim:

@@ -10,6 +10,7 @@ from conformance.targets.rocketmq import local
 @pytest.mark.parametrize(
     ("version", "profile"),
     [
+        ("4.9.3", "rocketmq-4.0-orderly"),
         ("4.9.7", "rocketmq-4.9-orderly"),
         ("5.0.0", "rocketmq-5.0-orderly"),
         ("5.1.4", "rocketmq-5.0-orderly"),

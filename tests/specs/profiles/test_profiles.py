@@ -11,7 +11,7 @@ from specs.errors import SpecError
 from specs.profiles import WIRE_ANSWERS, load, names
 
 IDS = all_ids()
-LINES = ("4.9", "5.0", "5.2", "5")
+LINES = ("4.0", "4.9", "5.0", "5.2", "5")
 OF_OTHER_PRODUCTS = ("kafka-partition", "minimal-fifo")
 
 
@@ -61,6 +61,18 @@ def test_what_is_allowed_as_built_is_claimed_as_documented(line: str) -> None:
     assert {name for name in IDS if built.claim(name) != documented.claim(name)} == allowed
     assert {documented.claim(name).status for name in allowed} == {"claimed"}
     assert built.wire == documented.wire
+    assert documented.rules == {}
+
+
+def test_a_line_may_excuse_a_wire_rule(tmp_path: Path) -> None:
+    """The brokers' answers that a release gets wrong, each with its reason; the rules that nobody names are claimed."""
+    assert load("rocketmq-4.0-orderly").rules["WIR-9"].status == "allowed"
+    assert load("rocketmq-4.0-orderly + reference").rules == load("rocketmq-4.0-orderly").rules
+    assert load("reference + rocketmq-4.0-orderly").rules == load("rocketmq-4.9-orderly").rules == {}
+    path = tmp_path / "strict.toml"
+    claimed = '[rules]\nWIR-9 = { status = "claimed", source = "x" }\n'
+    path.write_text(f'extends = "rocketmq-4.0-orderly"\n{claimed}', encoding="utf-8")
+    assert load(str(path)).rules["WIR-9"].status == "claimed"
 
 
 def test_the_two_lines_of_5_differ_where_the_releases_did() -> None:
@@ -164,6 +176,11 @@ WRONG = {
     "parent of the wrong type": ("extends = 3", "extends must be"),
     "unknown answer": ("[wire]\nweather = 1", "unknown answer weather"),
     "an answer that nobody gives": ("[wire]\nqueue_out_of_range_code = 2", "must be 29 or 1, not 2"),
+    "an unknown wire rule": ('[rules]\nWIR-99 = { status = "claimed", source = "x" }', "unknown wire rule WIR-99"),
+    "a wire rule that does not apply": (
+        '[rules]\nWIR-9 = { status = "not_applicable", source = "x", reason = "y" }',
+        "a wire rule is claimed or allowed",
+    ),
     "an answer of the wrong type": ("[wire]\nqueue_out_of_range_code = true", "must be 29 or 1, not True"),
     "no TOML": ("[clauses", "is no TOML"),
 }
