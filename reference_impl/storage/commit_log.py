@@ -7,12 +7,12 @@ has its full size from the start (the room is taken when it is written), as Rock
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from reference_impl.protocol.errors import ProtocolError
-from reference_impl.protocol.message import StoredMessage, decode_all
+from reference_impl.protocol.message import SYS_BORN_HOST_V6, StoredMessage, decode_all
 from reference_impl.storage.disk import Disk, DiskFile
 from reference_impl.storage.errors import DiskFailed, DiskFull
 from reference_impl.storage.layout import (
@@ -27,7 +27,12 @@ from reference_impl.storage.layout import (
 from reference_impl.storage.records import fault_of, without_sum
 
 _HEAD = struct.Struct(">ii")
+_I64 = struct.Struct(">q")
+_PLACE = struct.Struct(">i24xq")  # of a record: its size, its place
+_STORED = struct.Struct(">36xi8x8xq")  # its flags, and when it was stored, behind a born host of IPv4
+_V6_MORE = 12
 _CHUNK = 1024 * 1024
+_GAP = 8 * 1024  # so much that nobody asked for is read with the rest sooner than the log is read once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,43 @@ class CommitLog:
         if start is None or size <= 0 or place + size > self.end:
             return b""
         return self._segments[start].read(place - start, size)
+
+    def gather(self, spans: Sequence[tuple[int, int, int]]) -> bytes:
+        """The records at these places, one behind the other. spans: place and size of each, then anything.
+
+        Records that lie together are read together. Raises DiskFailed where there is none of that size.
+        """
+        pieces: list[bytes] = []
+        number = 0
+        while number < len(spans):
+            first, size, _ = spans[number]
+            segment, end, stop = self._segment_of(first), first + size, number + 1
+            is_dense = True
+            for place, size, _ in spans[stop:]:
+                near = 0 <= place - end <= _GAP and place + size - first <= _CHUNK
+                if not near or self._segment_of(place) != segment:
+                    break
+                is_dense &= place == end
+                end, stop = place + size, stop + 1
+            data = self.read(first, end - first)
+            for place, size, _ in spans[number:stop]:
+                at = place - first
+                if len(data) < at + size or size < _PLACE.size or _PLACE.unpack_from(data, at) != (size, place):
+                    raise DiskFailed(f"The message at {place} of the log can't be read any more.")
+                if not is_dense:
+                    pieces.append(data[at : at + size])
+            if is_dense:
+                pieces.append(data)
+            number = stop
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def store_ms(self, place: int) -> int:
+        """When the message whose record begins there was stored. Raises DiskFailed when there is none."""
+        head = self.read(place, _STORED.size + _V6_MORE)
+        if len(head) < _STORED.size + _V6_MORE or _PLACE.unpack_from(head)[1] != place:
+            raise DiskFailed(f"The message at {place} of the log can't be read any more.")
+        flags, time = _STORED.unpack_from(head)
+        return int(_I64.unpack_from(head, _STORED.size - _I64.size + _V6_MORE)[0] if flags & SYS_BORN_HOST_V6 else time)
 
     def message(self, place: int, size: int | None = None) -> StoredMessage | None:
         """The message whose record begins there, None when none does."""

@@ -28,8 +28,12 @@ def _told(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = DiskFull if error.errno in _NO_ROOM else DiskFailed
-        raise kind(f"{what}: {error.strerror or error}.") from error
+        raise _as_ours(what, error) from error
+
+
+def _as_ours(what: str, error: OSError) -> DiskFull | DiskFailed:
+    kind = DiskFull if error.errno in _NO_ROOM else DiskFailed
+    return kind(f"{what}: {error.strerror or error}.")
 
 
 class RealFile:
@@ -45,8 +49,10 @@ class RealFile:
             return os.fstat(self._descriptor).st_size
 
     def read(self, at: int, length: int) -> bytes:
-        with _told(f"{self._path} can't be read"):
+        try:
             return os.pread(self._descriptor, length, at)
+        except OSError as error:
+            raise _as_ours(f"{self._path} can't be read", error) from error
 
     def next_data(self, at: int) -> int:
         """A segment is mostly a hole, and a hole need not be read."""
@@ -56,10 +62,12 @@ class RealFile:
             return self.size() if error.errno == errno.ENXIO else at
 
     def write(self, at: int, data: bytes) -> None:
-        with _told(f"{self._path} can't be written"):
+        try:
             written = os.pwrite(self._descriptor, data, at)
             while written < len(data):  # a short write: the next one tells why
                 written += os.pwrite(self._descriptor, data[written:], at + written)
+        except OSError as error:
+            raise _as_ours(f"{self._path} can't be written", error) from error
 
     def resize(self, size: int) -> None:
         with _told(f"The size of {self._path} can't be changed"):

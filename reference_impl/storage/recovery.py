@@ -29,11 +29,13 @@ from reference_impl.protocol.message import (
     StoredMessage,
 )
 from reference_impl.storage.commit_log import CommitLog, Fault
-from reference_impl.storage.consume_queue import DiskQueue
+from reference_impl.storage.consume_queue import DiskQueue, QueueFiles
 from reference_impl.storage.errors import StoreDamaged
 from reference_impl.storage.layout import OFFSET_MAX, segment_name
 
 DIGITS_MAX = 18
+FOLLOW_BLOCKS = 8
+"""After so many blocks' messages the index is compared with its files, and what agrees leaves the memory."""
 
 
 @dataclass(slots=True)
@@ -52,7 +54,9 @@ class Derived:
     _waiting: dict[int, tuple[int, int]] = field(default_factory=dict)  # place of a delayed message: level, offset
     _halves: dict[int, int] = field(default_factory=dict)  # place of a half message: offset
 
-    def add(self, log: CommitLog, message: StoredMessage, size: int, delays_ms: tuple[int, ...]) -> str | None:
+    def add(
+        self, log: CommitLog, files: QueueFiles, message: StoredMessage, size: int, delays_ms: tuple[int, ...]
+    ) -> str | None:
         """One more message, in the order of the log. What is wrong with it, None when nothing is."""
         self.count += 1
         self.last_ms = message.store_ms
@@ -63,10 +67,14 @@ class Derived:
         if queue is None:
             if not 0 <= message.queue_offset < OFFSET_MAX or not 0 <= message.queue_id < 2**31:
                 return f"offset {message.queue_offset} of queue {message.queue_id}"
-            queue = self.queues[key] = DiskQueue(log, message.queue_offset)
+            queue = self.queues[key] = DiskQueue(log, files, *key, message.queue_offset)
         elif message.queue_offset != queue.max_offset:
             return f"offset {message.queue_offset} of a queue whose next is {queue.max_offset}"
         queue.add(message, size, tag_of(message, delays_ms))
+        if self.count % (FOLLOW_BLOCKS * files.block) == 0:
+            for (topic, queue_id), one in self.queues.items():
+                if topic != SCHEDULE_TOPIC:  # its tags are times that depend on who wrote them
+                    files.follow(topic, queue_id, one)
         self._follow(message)
         return None
 
@@ -105,6 +113,7 @@ def tag_of(message: StoredMessage, delays_ms: tuple[int, ...]) -> int:
 
 def read_log(
     log: CommitLog,
+    files: QueueFiles,
     known_synced: int | None,
     *,
     may_cut: bool,
@@ -123,7 +132,7 @@ def read_log(
         return known_synced is not None and place >= known_synced
 
     for message, size in log.scan(faults, may_be_torn):
-        wrong = derived.add(log, message, size, delays_ms)
+        wrong = derived.add(log, files, message, size, delays_ms)
         if wrong is not None:
             faults.append(Fault(message.physical_offset, wrong))
             break

@@ -1,8 +1,8 @@
 """A broker's store on a disk. What it promises, and what it does not, is in docs/storage.md.
 
 The log is the truth: a message is stored when its record is written, and safe when the log is synced behind it. The
-queues are an index in memory that is built from the log at every start. Tables (topics, groups, consumed offsets)
-are files of their own, each replaced in one step.
+queues are an index that is built from the log at every start and mostly lies in files. Tables (topics, groups,
+consumed offsets) are files of their own, each replaced in one step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.storage import layout, tables
 from reference_impl.storage.commit_log import CommitLog
-from reference_impl.storage.consume_queue import DiskQueue, QueueFiles
+from reference_impl.storage.consume_queue import BLOCK, DiskQueue, QueueFiles
 from reference_impl.storage.disk import Disk
 from reference_impl.storage.errors import DiskFailed, DiskFull, StoreDamaged
 from reference_impl.storage.records import encode_checked, without_sum
@@ -39,6 +39,7 @@ class StoreOptions:
     flush: SYNC answers after the sync, ASYNC at once and syncs every flush_ms. segment_bytes, queue_file_bytes:
     sizes of the files of a new store; one that exists keeps its own. delays_ms: the broker's delay of each level,
     for those who read the consume queues. cut_damage: start even where that loses messages, see `recovery`.
+    index_block: see `consume_queue.BLOCK`.
     """
 
     flush: FlushMode = FlushMode.ASYNC
@@ -47,6 +48,7 @@ class StoreOptions:
     queue_file_bytes: int = layout.QUEUE_FILE_BYTES
     delays_ms: tuple[int, ...] = ()
     cut_damage: bool = False
+    index_block: int = BLOCK
 
 
 class DiskStore(BrokerStore):
@@ -84,7 +86,7 @@ class DiskStore(BrokerStore):
         meta = read_table(disk, layout.META, self.said)
         segment_bytes, queue_file_bytes = _sizes(disk, meta, options)
         self._log = CommitLog(disk, segment_bytes)
-        self._files = QueueFiles(disk, queue_file_bytes)
+        self._files = QueueFiles(disk, queue_file_bytes, options.index_block)
         try:
             self._recover(meta, options, is_clean=is_clean)
         except BaseException:
@@ -104,7 +106,7 @@ class DiskStore(BrokerStore):
         if known is None and not is_clean:
             known = 0
         derived, is_torn = read_log(
-            self._log, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
+            self._log, self._files, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
         )
         # Up to here nothing on the disk was changed.
         self._file_abort()
@@ -139,18 +141,22 @@ class DiskStore(BrokerStore):
             if queue is None:
                 reached = self._files.reached(topic, queue_id, self._log.start)
                 if reached > 0:  # its messages are gone; its next offset is still known
-                    gone = self._disk_queues[topic, queue_id] = DiskQueue(self._log, reached)
+                    gone = self._disk_queues[topic, queue_id] = self._new_queue(topic, queue_id, reached)
                     gone.written = reached
                     continue
-                queue = DiskQueue(self._log)
+                queue = self._new_queue(topic, queue_id)
             upto = self._files.agree(topic, queue_id, queue, tags_too=topic != SCHEDULE_TOPIC)
             if upto is None:
                 self.said.append(f"the consume queue {topic}/{queue_id} was rebuilt from the log")
                 self._files.rebuild(topic, queue_id, queue)
             else:
                 queue.written = upto
+                queue.leave_to_files()
         self._queues.update(self._disk_queues)
         self._dirty.update(self._disk_queues)
+
+    def _new_queue(self, topic: str, queue_id: int, min_offset: int = 0) -> DiskQueue:
+        return DiskQueue(self._log, self._files, topic, queue_id, min_offset)
 
     def _take_unfinished(
         self, derived: Derived, meta: dict[str, Any] | None, delays: Mapping[int, int], asked: Mapping[int, int]
@@ -170,7 +176,7 @@ class DiskStore(BrokerStore):
         key = (draft.topic, draft.queue_id)
         queue = self._disk_queues.get(key)
         if queue is None:
-            queue = DiskQueue(self._log)
+            queue = self._new_queue(*key)
         offset, properties = queue.max_offset, without_sum(draft.properties)
 
         def message(place: int) -> StoredMessage:
@@ -226,10 +232,8 @@ class DiskStore(BrokerStore):
         if queue is None:
             return 0
         if upper:
-            later = (place for place, time in enumerate(queue.store_times) if time > store_ms)
-            return max(queue.min_offset, queue.min_offset + next(later, len(queue.places)) - 1)
-        reached = (place for place, time in enumerate(queue.store_times) if time >= store_ms)
-        return queue.min_offset + next(reached, len(queue.places))
+            return max(queue.min_offset, queue.first_stored_at(store_ms + 1) - 1)
+        return queue.first_stored_at(store_ms)
 
     def trim(self, topic: str, queue_id: int, min_offset: int) -> None:
         """As retention does, until the next start: the log still has the messages."""

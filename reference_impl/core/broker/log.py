@@ -90,6 +90,24 @@ class ConsumeQueue:
         place = offset - self.min_offset
         return self.messages[place] if 0 <= place < len(self.messages) else None
 
+    def take(
+        self, offset: int, count_max: int, bytes_max: int, wanted: Callable[[int], bool] | None
+    ) -> tuple[int, int, bytes]:
+        """For `BrokerStore.read`, from an offset that the queue has: where to go on, how many records, and these."""
+        found: list[bytes] = []
+        room = bytes_max
+        place = offset - self.min_offset
+        stop = min(len(self.records), place + SCAN_MAX)
+        while place < stop and len(found) < count_max:
+            if wanted is None or wanted(self.tag_codes[place]):
+                record = self.records[place]
+                if found and len(record) > room:
+                    break
+                room -= len(record)
+                found.append(record)
+            place += 1
+        return self.min_offset + place, len(found), b"".join(found)
+
 
 _NO_QUEUE = ConsumeQueue()
 
@@ -180,20 +198,8 @@ class BrokerStore:
             return ReadResult(Read.BELOW_START, low, low, high)
         if offset >= high:
             return ReadResult(Read.AT_END if offset == high else Read.BEYOND_END, high, low, high)
-        found: list[bytes] = []
-        room = bytes_max
-        place = offset - low
-        stop = min(len(queue.records), place + SCAN_MAX)
-        while place < stop and len(found) < count_max:
-            if wanted is None or wanted(queue.tag_codes[place]):
-                record = queue.records[place]
-                if found and len(record) > room:
-                    break
-                room -= len(record)
-                found.append(record)
-            place += 1
-        status = Read.FOUND if found else Read.NO_MATCH
-        return ReadResult(status, low + place, low, high, b"".join(found), len(found))
+        next_offset, count, body = queue.take(offset, count_max, bytes_max, wanted)
+        return ReadResult(Read.FOUND if count else Read.NO_MATCH, next_offset, low, high, body, count)
 
     def search(self, topic: str, queue_id: int, store_ms: int, *, upper: bool = False) -> int:
         """The first offset stored at or after the time, or the queue's end; upper: the last one not after it."""

@@ -20,8 +20,8 @@ from reference_impl.storage.simulated_disk import SimulatedDisk
 NOW_MS = 1_700_000_000_000
 TOPIC = "orders"
 GROUP = "billing"
-SYNC = StoreOptions(FlushMode.SYNC, segment_bytes=1024, queue_file_bytes=200)
-ASYNC = StoreOptions(FlushMode.ASYNC, flush_ms=500, segment_bytes=1024, queue_file_bytes=200)
+SYNC = StoreOptions(FlushMode.SYNC, segment_bytes=1024, queue_file_bytes=200, index_block=2)
+ASYNC = StoreOptions(FlushMode.ASYNC, flush_ms=500, segment_bytes=1024, queue_file_bytes=200, index_block=2)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from reference_impl.storage.commit_log import CommitLog, Fault
+from reference_impl.storage.consume_queue import QueueFiles
 from reference_impl.storage.layout import segment_path
 from reference_impl.storage.recovery import Derived
 from reference_impl.storage.simulated_disk import SimulatedDisk
@@ -43,9 +44,9 @@ def logs(count: int, seed: int) -> int:
         data = noise(choices) if number % 10 == 0 else spoil(segments[number % 2], choices)
         disk = SimulatedDisk()
         disk.put(segment_path(0), data)
-        log, derived, faults = CommitLog(disk, 512), Derived(), list[Fault]()
+        log, files, derived, faults = CommitLog(disk, 512), QueueFiles(disk, 200), Derived(), list[Fault]()
         for message, size in log.scan(faults, lambda place: False):
-            if derived.add(log, message, size, ()) is not None:
+            if derived.add(log, files, message, size, ()) is not None:
                 break
             found += 1
         assert 0 <= log.end <= 512
