@@ -777,6 +777,11 @@ def given_up_comes_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
 
 
+def given_up_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for _last, letter, _after in _given_up(trace):
+        yield lambda a=letter: trace.with_more([trace.another(a, a, 1)], [a.seq_begin])  # type: ignore[misc]
+
+
 def failed_dead_letter_skipped(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for _last, letter, after in _given_up(trace):
         change = {letter.seq_begin: {"outcome": Outcome.REFUSED, "code": 1}}
@@ -1730,6 +1735,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True),
     Mutant("dead-letter-twice", "DLQ-2", "a dead letter is there twice", dead_letter_twice, dead_letters=True),
     Mutant("given-up-comes-back", "DLQ-3", "a given-up message is delivered again", given_up_comes_back),
+    Mutant("given-up-again", "DLQ-10", "a message of a batch is given up twice", given_up_again, config={"batch": 2}),
     Mutant("dead-letters-reversed", "DLQ-4", "dead letters lie the other way round", dead_letters_reversed, True),
     Mutant("changed-dead-letter", "DLQ-5", "a dead letter has another body", changed_dead_letter, dead_letters=True),
     Mutant("another-origin", "DLQ-5", "a dead letter names another topic", another_origin, dead_letters=True),

@@ -47,7 +47,7 @@ UNSEEN: tuple[str, ...] = (
     "LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-5", "LSE-6", "LSE-7", "LSE-8", "LSE-11", "LSE-13", "LSE-14", "LSE-15",
     "LSE-16", "CMT-1", "CMT-2", "CMT-3", "CMT-4", "CMT-5", "CMT-6", "CMT-7", "CMT-8", "CMT-9", "CMT-13", "DLQ-2",
     "DLQ-3", "DLQ-4", "DLQ-6", "DLQ-7", "DLQ-9", "ORD-4", "ORD-5", "ORD-13", "ORD-14", "LIV-1", "LIV-2", "LIV-3",
-    "RTY-2", "RTY-9", "RTY-11", "ORD-10", "DLQ-8",
+    "RTY-2", "RTY-9", "RTY-11", "ORD-10", "DLQ-8", "DLQ-10",
 )  # fmt: skip
 """Clauses that rest on a request of a client, or on the begin and end of its work on a lane."""
 

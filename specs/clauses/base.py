@@ -68,6 +68,11 @@ BATCH_OF_ONE = Premise(
     "the consumer takes one message per listener call (configuration)",
     lambda info: info.config.batch == 1,
 )
+BATCHES = Premise(
+    "batches",
+    "the consumer takes several messages per listener call (configuration)",
+    lambda info: info.config.batch > 1,
+)
 BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
 NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")

@@ -56,6 +56,7 @@ class OrderlyLane:
     running: tuple[int, ...] | None = None
     giving_up: list[int] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)
+    handed_on: set[int] = field(default_factory=set)
     result: tuple[Outcome, bool, int] | None = None
     next_pull: int | None = None
     pulling: bool = False
@@ -118,9 +119,10 @@ class OrderlyLane:
     def returned(self, outcome: Outcome, manual: bool, suspend_ms: int, at_ms: int) -> None:
         """The listener ended its call. What is exhausted now has to be given up first."""
         assert self.running is not None
-        self.result, self.given_up = (outcome, manual, suspend_ms), set()
+        self.result, self.given_up = (outcome, manual, suspend_ms), self.handed_on & set(self.running)
         if outcome in LISTENER_SUSPENDS and self.limit is not None:
-            self.giving_up = [offset for offset in self.running if self.times(offset) >= self.limit]
+            exhausted = (offset for offset in self.running if self.times(offset) >= self.limit)
+            self.giving_up = [offset for offset in exhausted if offset not in self.handed_on]
         if not self.giving_up:
             self._conclude(at_ms)
 
@@ -128,6 +130,7 @@ class OrderlyLane:
         """One message's dead letter came to its end, after all its tries."""
         if acknowledged:
             self.given_up.add(offset)
+            self.handed_on.add(offset)
         self.giving_up.remove(offset)
         if not self.giving_up:
             self._conclude(at_ms)
@@ -146,9 +149,11 @@ class OrderlyLane:
                 self.counted[offset] = self.counted.get(offset, 0) + 1
             self._again(batch, at_ms + pause_ms)
         elif outcome is Outcome.ROLLBACK and manual:
+            self.handed_on.difference_update(self.taken)
             self._again(tuple(self.taken), at_ms + pause_ms)
         elif not manual or outcome is Outcome.COMMIT:
             self._store(max(self.taken) + 1, at_ms)
+            self.handed_on.difference_update(self.taken)
             self.taken.clear()
 
     def _again(self, offsets: Sequence[int], not_before_ms: int) -> None:

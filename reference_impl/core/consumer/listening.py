@@ -150,12 +150,23 @@ class Listening(DeadLetters):
         if not suspends:
             self._finish(now_ms, pq, call.batch, outcome, mode, pause_ms, given_up=False)
             return
-        exhausted = [message for message in call.batch if self.is_exhausted(pq.times(message))]
+        exhausted = [
+            message
+            for message in call.batch
+            if self.is_exhausted(pq.times(message)) and not self.is_handed_on(pq, message)
+        ]
         if exhausted:
             then = partial(self._gave_up, pq, call.batch, outcome, mode, pause_ms)
             self.give_up(now_ms, pq, exhausted, then)
         else:
             self._gave_up(pq, call.batch, outcome, mode, pause_ms, now_ms, frozenset())
+
+    def is_handed_on(self, pq: ProcessQueue, message: StoredMessage) -> bool:
+        """Was it given up before, and came again only because of others of its batch?
+
+        RocketMQ's client does not ask, and sends it to the dead letters once more each time (docs/sources.md).
+        """
+        return message.queue_offset in pq.handed_on
 
     def pause_ms(self, asked_ms: int) -> int:
         """How long the lane waits after a result that asks for it."""
@@ -173,9 +184,11 @@ class Listening(DeadLetters):
     ) -> None:
         """The exhausted messages of the batch were sent away; `done` are those that arrived.
 
-        One message that is not exhausted, or did not arrive, keeps the whole batch.
+        One message that is not exhausted, or did not arrive, keeps the whole batch; those that arrived are not sent
+        again when it comes again.
         """
-        kept = [message for message in batch if message.queue_offset not in done]
+        pq.handed_on |= done
+        kept = [message for message in batch if not (message.queue_offset in done or self.is_handed_on(pq, message))]
         for message in kept:
             self.count_retry(pq, message)
         self._finish(now_ms, pq, batch, outcome, mode, pause_ms, given_up=not kept)

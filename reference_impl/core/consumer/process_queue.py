@@ -41,6 +41,7 @@ class ProcessQueue:
         "delivered",
         "dropped",
         "extra_times",
+        "handed_on",
         "held",
         "incarnation",
         "lane",
@@ -86,6 +87,7 @@ class ProcessQueue:
         self.taken: dict[int, StoredMessage] = {}
         self.held: set[int] = set()
         self.extra_times: dict[int, int] = {}  # offset → retries counted by this incarnation
+        self.handed_on: set[int] = set()  # acknowledged as dead letters, though the rest of the batch keeps them here
         self.delivered: dict[int, int] = {} if delivered is None else delivered  # of the client, not only of this
         self.pull_ext: dict[str, str] = {}
         self.commit_ext: dict[str, str] = {}
@@ -132,6 +134,7 @@ class ProcessQueue:
         for offset in self.taken:
             self.held.discard(offset)
             self.extra_times.pop(offset, None)
+            self.handed_on.discard(offset)
         self.taken.clear()
         return value
 
@@ -142,7 +145,8 @@ class ProcessQueue:
                 self._insert(message)
 
     def roll_back(self) -> None:
-        """Puts all taken messages back. Their counters stay as they are."""
+        """Puts all taken messages back. Their counters stay as they are; what was given up is taken back as well."""
+        self.handed_on.difference_update(self.taken)
         self.make_again([self.taken[offset] for offset in sorted(self.taken)])
 
     def times(self, message: StoredMessage) -> int:

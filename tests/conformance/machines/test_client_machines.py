@@ -57,6 +57,7 @@ KILLS = {
         "forced-unlock",
         "given-up-at-once",
         "given-up-but-kept",
+        "given-up-with-its-batch-again",
         "given-up-too-early",
         "guard-ignores-expiry",
         "guard-inverted",

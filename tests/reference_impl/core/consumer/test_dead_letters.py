@@ -143,7 +143,7 @@ def test_the_lane_waits_for_the_answer(bench: Any) -> None:
 
 
 def test_a_batch_is_kept_whole_when_one_message_is_not_exhausted(bench: Any) -> None:
-    """The exhausted one is sent, and since the whole batch stays, sent again: as RocketMQ does."""
+    """The exhausted one is sent; since the whole batch stays it is delivered again, and not sent again."""
     b = bench(max_reconsume_times=1, batch=2).start()
     b.append(1)
     b.append(1)
@@ -156,8 +156,37 @@ def test_a_batch_is_kept_whole_when_one_message_is_not_exhausted(bench: Any) -> 
     assert b.offsets == [0, 1]
     assert [row["reconsume_times"] for row in b.of(Kind.DELIVER)[-1].rows] == [1, 1]
     b.returns(Outcome.SUSPEND, suspend_ms=10)
-    assert [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)] == [0, 0, 1]
+    assert [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)] == [0, 1]
     assert b.consumer.lanes[LANE].offset == 2
+
+
+def test_what_a_rollback_takes_back_is_given_up_again(bench: Any) -> None:
+    """In manual mode nothing that was taken is finished before a COMMIT: the dead letter is sent once more."""
+    b = bench(max_reconsume_times=1, batch=2).start()
+    b.append(1)
+    b.append(1)
+    b.returns(Outcome.SUSPEND, suspend_ms=10)
+    b.advance(10)
+    b.returns(Outcome.SUSPEND, suspend_ms=10, manual=True)
+    b.advance(10)
+    b.returns(Outcome.ROLLBACK, suspend_ms=10, manual=True)
+    b.advance(10)
+    b.returns(Outcome.SUSPEND, suspend_ms=10, manual=True)
+    assert [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)] == [0, 0, 1]
+
+
+def test_a_batch_of_which_every_message_was_given_up_in_turn_is_over(bench: Any) -> None:
+    """The first dead letter fails and the second arrives; then only the first is sent, and the lane goes on."""
+    b = bench(max_reconsume_times=0, batch=2).start()
+    b.codes[SEND] = [13]
+    b.append(2)
+    b.append(1)
+    b.returns(Outcome.SUSPEND, suspend_ms=10)
+    b.advance(10)
+    first = [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]
+    b.returns(Outcome.SUSPEND, suspend_ms=10)
+    assert (first, [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]) == ([0, 1], [0, 1, 0])
+    assert b.offsets == [2]
 
 
 def test_other_brokers_are_tried_in_turn(bench: Any) -> None:

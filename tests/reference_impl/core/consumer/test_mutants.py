@@ -327,6 +327,17 @@ def call_after_a_dead_letter(make: Make) -> object:
     return b.offsets
 
 
+def dead_letters_of_a_batch(make: Make) -> object:
+    b = with_messages(make, 1, max_reconsume_times=1, batch=2)
+    b.returns(Outcome.SUSPEND)
+    b.append(1)
+    b.advance(1_000)
+    b.returns(Outcome.SUSPEND)
+    b.advance(1_000)
+    b.returns(Outcome.SUSPEND)
+    return [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]
+
+
 def calls_after_a_dead_letter(make: Make) -> object:
     b = with_messages(make, 1, max_reconsume_times=0)
     b.returns(Outcome.SUSPEND)
@@ -601,6 +612,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "no-limit-compared-as-number": (copies_after_twenty_tries, 0, 1),
     "retried-every-five-seconds": (pause_after(500), [500], [5_000]),
     "given-up-lane-stands-still": (call_after_a_dead_letter, [1], []),
+    "given-up-with-its-batch-again": (dead_letters_of_a_batch, [0, 1], [0, 0, 1]),
     "given-up-but-kept": (calls_after_a_dead_letter, 0, 1),
     "handover-reports-nothing": (commits_at_a_handover, [1], []),
     "tags-not-compared": (deliveries_of_other_tags, [], [1]),
