@@ -444,6 +444,8 @@ class ClusterMachine(RuleBasedStateMachine):
             for number in range(first, first + count):
                 self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
             self.decide(first + 1, *TROUBLES[trouble], times=1 if trouble == "rolled back" else 2)
+            if config.batch > 1 and config.max_reconsume_times >= 0:
+                self.decide(first + count - 1, "poison", 10, 1)  # given up while others of its batch may have tries
             tags = {"tags": TAGS[key]} if key in TAGS else {}
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count, **tags)
         if trouble == "given up in vain":

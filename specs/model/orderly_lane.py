@@ -36,6 +36,7 @@ class OrderlyLane:
 
     pending, taken: offsets held. counted: retries that this incarnation counted. carried: those that a message
     brought along. running: the batch of the call that runs. giving_up: what is being sent to the dead letters.
+    given_up: of this batch, what arrived there. handed_on: what arrived there and is still held, for its batch's sake.
     stored: what is to be reported as consumed; told: what was reported last.
     asked_ms: when it last asked for its lease.
     """

@@ -21,7 +21,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     # suspend and retry
     "RTY": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
     # dead letters
-    "DLQ": (1, 2, 3, 4, 5, 6, 7, 8, 9),
+    "DLQ": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
     # commit
     "CMT": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
     # send and store
