@@ -12,9 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from conformance.targets.base import known_names
-from conformance.targets.simulated import PROFILE, mutant_names
+from conformance.targets.simulated import ON_DISK, PROFILE, mutant_names
 from reference_impl.mutants import Mutant, load
-from reference_impl.sim.simulate import simulate
+from reference_impl.sim.simulate import simulate, with_config
 from specs.errors import UsageError
 from specs.history.columns import NAMES
 from specs.history.row import Row
@@ -29,6 +29,7 @@ Say = Callable[[str], object]
 
 REFERENCE = "reference"
 _MUTANT = "mutant:"
+_ON_DISK = {f"{REFERENCE}:{flush}": flush for flush in ON_DISK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,15 @@ class Replay:
 def repeat(path: Path, target: str | None = None) -> Replay:
     """Run the plan of a run's folder, or of a plan file, again.
 
-    target: `reference` or `mutant:NAME`; by default the one of the run, or the reference. Raises UsageError for
-    a run that was not simulated, and HistoryError for a folder that can't be read.
+    target: `reference`, `reference:sync` and the like, or `mutant:NAME`; by default the one of the run, or the
+    reference with the plan's own way of flushing. Raises UsageError for a run that was not simulated, and
+    HistoryError for a folder that can't be read.
     """
     if path.is_dir():
         return _replay_run(path, target)
     if not path.exists():
         raise UsageError(f"{path} does not exist; give a run's folder or a plan file")
-    plan = read_plan(path)
+    plan = on_target(read_plan(path), target)
     info, rows = simulate(plan, mutant_of(target or REFERENCE))
     return Replay(plan, info, rows, compared=False)
 
@@ -89,7 +91,7 @@ def _replay_run(folder: Path, target: str | None) -> Replay:
     recorded = history.info
     if recorded.plan is None:
         raise UsageError(f"{folder} can't be replayed: its run.json has no plan")
-    plan = Plan.from_json(recorded.plan, f"{folder}/run.json, plan")
+    plan = on_target(Plan.from_json(recorded.plan, f"{folder}/run.json, plan"), target)
     mutant = mutant_of(target or recorded.target)
     info, rows = simulate(plan, mutant)
     if target is not None and target != recorded.target:
@@ -98,14 +100,19 @@ def _replay_run(folder: Path, target: str | None) -> Replay:
     return Replay(plan, info, rows, compared=True, difference=found, profile=recorded.profile)
 
 
+def on_target(plan: Plan, target: str | None) -> Plan:
+    """The plan as a target runs it that says what the brokers keep their messages on."""
+    return with_config(plan, {"flush": _ON_DISK[target]}) if target in _ON_DISK else plan
+
+
 def mutant_of(target: str) -> Mutant | None:
     """The mutant that a simulated target runs, None for the reference. Raises UsageError for any other target."""
-    if target == REFERENCE:
+    if target in (REFERENCE, *_ON_DISK):
         return None
     if target.startswith(_MUTANT):
         return load(target.removeprefix(_MUTANT))
-    known = (REFERENCE, *(f"{_MUTANT}{name}" for name in mutant_names()))
-    raise UsageError(f"a run of {target!r} can't be replayed, only simulated ones; {known_names(target, known[:2])}")
+    known = (REFERENCE, *_ON_DISK, *(f"{_MUTANT}{name}" for name in mutant_names()))
+    raise UsageError(f"a run of {target!r} can't be replayed, only simulated ones; {known_names(target, known[:4])}")
 
 
 def difference(recorded: Sequence[Row], repeated: Sequence[Row]) -> str | None:

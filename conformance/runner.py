@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from conformance.machines.cluster import Collector, Refuted, Run
 from conformance.machines.drawing import drive
@@ -75,14 +76,16 @@ def conform_simulated(
     floor: int = FLOOR,
     progress: Progress = lambda done, most, words: None,
     shrink_runs: int | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Result:
     """Search with the cluster machine, and judge. Raises UsageError for an unknown mutant.
 
-    floor: opportunities below which a claimed clause counts as not exercised (for the reference only).
+    floor: opportunities below which a claimed clause counts as not exercised (for the reference only). config: what
+    every plan's configuration has to say, beside what the profile says.
     """
     bug = None if mutant is None else load(mutant)
     wanted = _wanted(bug, profile)
-    collector = Collector(wanted, bug, config=profile.config)
+    collector = Collector(wanted, bug, config={**profile.config, **(config or {})})
 
     def on_run(run: Run) -> None:
         progress(min(collector.runs, examples), examples, f"{collector.events} events")

@@ -61,6 +61,7 @@ class RunContext:
     lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
     joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
     resets: Mapping[Any, int] = field(default_factory=dict)  # by lane: seq of the first time somebody moved its offset
+    unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # each crash: safe until, in µs
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -74,23 +75,30 @@ class RunContext:
         left: dict[str, list[tuple[int, int]]] = {}
         lanes: dict[str, dict[Any, int]] = {}
         resets: dict[Any, int] = {}
+        stands: dict[str, list[tuple[int, int]]] = {}
+        unflushed: dict[str, list[tuple[int, int]]] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
                 died.setdefault(row.broker, []).append(row.seq_begin)
                 deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
+                if info.config.flush == "async":
+                    running_us = (info.config.flush_ms + info.config.schedule_slack_ms) * MS
+                    safe_us = _before(row.started_us, running_us, stands.get(row.broker, ()))
+                    unflushed.setdefault(row.broker, []).append((row.seq_begin, safe_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
                 if row.kind is Kind.JOIN and row.group:
                     joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
                 if row.kind is Kind.LEAVE:
                     left.setdefault(row.client_id, []).append((row.seq_begin, row.started_us))
+            elif row.kind is Kind.PAUSE and row.broker and row.client_id in (None, row.broker):
+                until = NEVER if row.ended_us is None else row.ended_us
+                broker_paused.setdefault(row.broker, []).append((row.seq_begin, until))
+                stands.setdefault(row.broker, []).append((row.started_us, until))
             elif row.kind is Kind.PAUSE and row.client_id:
                 until = NEVER if row.ended_us is None else row.ended_us
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
-            elif row.kind is Kind.PAUSE and row.broker:
-                until = NEVER if row.ended_us is None else row.ended_us
-                broker_paused.setdefault(row.broker, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
@@ -100,7 +108,9 @@ class RunContext:
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
-        return cls(info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined, resets)
+        return cls(
+            info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined, resets, unflushed
+        )
 
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""
@@ -154,6 +164,17 @@ class RunContext:
     def broker_paused_since(self, broker: str, at_us: int, now: int) -> bool:
         """Was the broker's latest pause, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.broker_paused.get(broker, ()), at_us, now)
+
+
+def _before(at_us: int, running_us: int, stands: Sequence[tuple[int, int]]) -> int:
+    """The moment before `at_us` since which somebody ran for so long, who stood still from and until these times."""
+    for since, until in reversed(stands):
+        until = min(until, at_us)
+        if at_us - until >= running_us:
+            break
+        running_us -= at_us - until
+        at_us = min(at_us, since)
+    return at_us - running_us
 
 
 def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bool:

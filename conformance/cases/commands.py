@@ -33,7 +33,7 @@ def config(setting: Setting, words: Sequence[str]) -> list[str]:
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(f"config words are name=value, not {word!r}")
-        is_text = name in ("dialect", "consume_from", "delay_levels")
+        is_text = name in ("dialect", "consume_from", "delay_levels", "flush")
         values[name] = value if is_text or not re.fullmatch(r"-?\d+", value) else int(value)
     setting.configure(values)
     return []

@@ -124,6 +124,7 @@ class Conformance:
             examples=EXAMPLES if examples is None else examples,
             floor=FLOOR if floor is None else floor,
             progress=watch.progress,
+            config=self.system.config,
         )
 
 

@@ -11,26 +11,33 @@ from collections.abc import Mapping
 from conformance.targets.base import Ability, ClockKind, known_names
 from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
-from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name
+from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name, with_config
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.plan.config import FLUSHES, IN_MEMORY
 from specs.plan.plan import Action, Plan
 
 PROFILE = "reference"
 """What the reference promises: everything, with nothing allowed."""
+ON_DISK = tuple(flush for flush in FLUSHES if flush != IN_MEMORY)
+"""What the target `reference` takes as its argument."""
 
 
 class SimulatedTarget:
-    """mutant: None for the correct reference."""
+    """mutant: None for the correct reference. flush: what the brokers keep their messages on.
+
+    config: what every plan's configuration has to say, therefore.
+    """
 
     clock = ClockKind.VIRTUAL
     abilities = frozenset(Ability) - {Ability.WIRE}
     profile = PROFILE
 
-    def __init__(self, mutant: Mutant | None = None) -> None:
+    def __init__(self, mutant: Mutant | None = None, flush: str = IN_MEMORY) -> None:
         self.mutant = mutant
-        self.name = target_name(mutant)
+        self.config: Mapping[str, object] = {} if flush == IN_MEMORY else {"flush": flush}
+        self.name = target_name(mutant, flush)
         self.parties: Mapping[str, str] = parties_of(mutant)
         self._cluster: Cluster | None = None
         self._plan = Plan()
@@ -43,7 +50,7 @@ class SimulatedTarget:
         return self._cluster
 
     async def prepare(self, plan: Plan) -> None:
-        self._plan = plan
+        self._plan = plan = with_config(plan, self.config)
         self._cluster = cluster_of(plan, self.mutant)
 
     async def start(self, party: str) -> None:
@@ -80,10 +87,15 @@ class SimulatedTarget:
 
 
 def reference(argument: str | None = None) -> SimulatedTarget:
-    """Our reference, simulated. Raises UsageError for an argument: it takes none."""
-    if argument is not None:
-        raise UsageError(f"target reference takes no argument; {argument!r} is too much")
-    return SimulatedTarget()
+    """Our reference, simulated; `reference:sync`, `:async`: on disks that lose what was not synced.
+
+    Raises UsageError for any other argument.
+    """
+    if argument is None:
+        return SimulatedTarget()
+    if argument not in ON_DISK:
+        raise UsageError(f"target reference takes no argument {argument!r}; {known_names(argument, ON_DISK)}")
+    return SimulatedTarget(flush=argument)
 
 
 def mutant_names() -> tuple[str, ...]:

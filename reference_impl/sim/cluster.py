@@ -18,7 +18,7 @@ process. The history's `process` is the plan's name.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -35,6 +35,7 @@ from reference_impl.core.nameserver import NameServer
 from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import PERM_READ_WRITE
+from reference_impl.sim.disks import SYNC_MS, Disks
 from reference_impl.sim.drain import drain_broker
 from reference_impl.sim.listener import Listener
 from reference_impl.sim.network import LATENCY_MS, Fault, Network, Pair
@@ -87,7 +88,8 @@ class Cluster:
         self._recorder = MemoryRecorder(run, self._timeline.now_us)
         self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
         self._listener = Listener(plan.listener)
-        self._stores: dict[str, BrokerStore] = {name: BrokerStore() for name in plan.topology.brokers}
+        self._disks = Disks(plan.config, plan.seed)
+        self._stores: dict[str, BrokerStore] = {name: self._disks.first(name) for name in plan.topology.brokers}
         self._offset_files: dict[str, OffsetFile] = {}  # of broadcast consumers; they outlive a process
         self._addresses: dict[str, str] = {}
         self._clients = {client.id: client for client in plan.clients}
@@ -113,7 +115,8 @@ class Cluster:
         self._network.listen(NAME_SERVER_ADDRESS, server)
         for number, name in enumerate(self.plan.topology.brokers):
             address = self._addresses[name] = f"10.0.1.{number + 1}:10911"
-            self._network.listen(address, self._node(name, address, {io.Note: self._broker_noted}))
+            broker_hooks = {io.Note: self._broker_noted, io.Flush: self._broker_flushes}
+            self._network.listen(address, self._node(name, address, broker_hooks))
         hooks = {
             "consumer": {io.CallListener: self._listener_called, io.Stopped: self._stopped},
             "producer": {io.SendDone: self._send_done, io.Stopped: self._stopped},
@@ -138,14 +141,17 @@ class Cluster:
             self.plan.config, name=name, address=self._addresses[name], name_servers=(NAME_SERVER_ADDRESS,)
         )
         store = self._stores[name]
-        for topic in self.plan.topology.topics:
-            store.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE))
         joined = {client.group for client in self.plan.clients}
-        for group in self.plan.topology.groups:
-            if group not in joined:  # nobody comes who would make it
-                store.groups.setdefault(group, SubscriptionGroup(group))
         choices = Random(f"broker {self.plan.seed} {name} {store.epoch}")
-        self._nodes[name].boot(self._cores.broker(config, store, choices))
+        with self._disks.starting(name):
+            for topic in self.plan.topology.topics:
+                if topic.name not in store.topics:
+                    store.put_topic(TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE))
+            for group in self.plan.topology.groups:
+                if group not in joined and group not in store.groups:  # nobody comes who would make it
+                    store.put_group(SubscriptionGroup(group))
+            core = self._cores.broker(config, store, choices)
+        self._nodes[name].boot(core)
 
     def _boot_client(self, client: ClientPlan) -> None:
         node = self._nodes[client.id]
@@ -385,6 +391,7 @@ class Cluster:
         self._recorder.note(Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us})
         self._fault_note("broker_crash", broker)
         node.halt()
+        self._stores[broker] = self._disks.after_crash(broker, self._stores[broker])
 
     def _do_broker_restart(self, broker: str) -> None:
         if broker in self._stores and not self._nodes[broker].alive:
@@ -392,9 +399,10 @@ class Cluster:
 
     def _do_disk_full(self, broker: str) -> None:
         store = self._stores.get(broker)
-        if store is None or store.is_full:
+        if store is None or broker in self._full:
             return
-        store.is_full, store.turned_away = True, 0
+        self._disks.fill(broker, store, full=True)
+        store.turned_away = 0
         op = self._full[broker] = ("fault", self._next_fault())
         self._recorder.begin(op, Kind.FAULT, {**self._party(broker), "detail": f"disk_full {broker}"})
 
@@ -402,7 +410,7 @@ class Cluster:
         op = self._full.pop(broker, None)
         if op is not None:
             store = self._stores[broker]
-            store.is_full = False
+            self._disks.fill(broker, store, full=False)
             self._recorder.end(op, Outcome.OK if store.turned_away else Outcome.REFUSED)
 
     def _do_pause(self, node: str) -> None:
@@ -550,6 +558,18 @@ class Cluster:
         self._chain_of = {token: chain for token, chain in self._chain_of.items() if chain[0] != name}
         for chain in [chain for chain in self._to_send if chain[0] == name]:
             del self._to_send[chain]
+
+    def _broker_flushes(self, node: Node, flush: io.Flush) -> None:
+        self._timeline.after(0, self._sync_begins, node, node.life, flush)
+
+    def _sync_begins(self, node: Node, life: int, flush: io.Flush) -> None:
+        """When everything that came in together was handled: one sync is for all of it."""
+        if node.alive and node.life == life:
+            self._timeline.after(SYNC_MS, self._sync_ends, node, life, flush.begin())
+
+    def _sync_ends(self, node: Node, life: int, work: Callable[[], int]) -> None:
+        if node.alive and node.life == life:
+            node.post(io.Flushed(work()))
 
     def _broker_noted(self, node: Node, note: io.Note) -> None:
         if note.kind is Kind.APPEND:

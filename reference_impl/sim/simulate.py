@@ -10,6 +10,7 @@ from reference_impl.mutants import Mutant, load
 from reference_impl.sim.cluster import Cluster, Cores
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.plan.config import IN_MEMORY
 from specs.plan.plan import Plan
 
 REFERENCE = "inorder reference"
@@ -36,20 +37,23 @@ def parties_of(mutant: Mutant | None) -> Mapping[str, str]:
     }
 
 
-def target_name(mutant: Mutant | None) -> str:
-    return "reference" if mutant is None else f"mutant:{mutant.name}"
+def target_name(mutant: Mutant | None, flush: str = IN_MEMORY) -> str:
+    """flush: of the plan. A mutant's name stays its own: what it needs of a plan, it says itself."""
+    if mutant is not None:
+        return f"mutant:{mutant.name}"
+    return "reference" if flush == IN_MEMORY else f"reference:{flush}"
 
 
-def run_name(mutant: Mutant | None, seed: int) -> str:
-    return f"{target_name(mutant).replace(':', '-')}-{seed}"
+def run_name(mutant: Mutant | None, plan: Plan) -> str:
+    return f"{target_name(mutant, plan.config.flush).replace(':', '-')}-{plan.seed}"
 
 
 def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
     """What a judge must know about a run of the plan."""
     return RunInfo(
-        run=run_name(mutant, plan.seed),
+        run=run_name(mutant, plan),
         seed=plan.seed,
-        target=target_name(mutant),
+        target=target_name(mutant, plan.config.flush),
         parties=parties_of(mutant),
         levels=("client", "wire", "store"),
         clock_bounds_us={"virtual": 0},
@@ -61,7 +65,7 @@ def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
 
 
 def cluster_of(plan: Plan, mutant: Mutant | None) -> Cluster:
-    return Cluster(plan, cores_of(mutant), run_name(mutant, plan.seed))
+    return Cluster(plan, cores_of(mutant), run_name(mutant, plan))
 
 
 def simulate(plan: Plan, mutant: Mutant | str | None = None) -> tuple[RunInfo, list[Row]]:

@@ -34,6 +34,9 @@ MS = 1000
 NOTHING: tuple[()] = ()
 """What a judge mostly finds."""
 
+FLUSHED_LATER = "async"
+"""The configuration's `flush` of brokers that answer a send before its message is safe from a crash."""
+
 FRAMES_TWICE = "duplicate "
 """How the detail of such a fault's row begins; the link follows."""
 
@@ -197,6 +200,8 @@ class Context:
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
     broker_paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a broker
     broker_deaths: dict[str, list[Row]] = field(default_factory=dict)  # every crash of a broker
+    broker_pauses: dict[str, list[Row]] = field(default_factory=dict)  # every pause of a broker
+    unflushed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # each crash: what it may have lost
     members: dict[str, dict[str, Row]] = field(default_factory=dict)  # by group and client: the start of who lives
     clock_stepped: Row | None = None
     last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
@@ -213,6 +218,8 @@ class Context:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
                 self.broker_deaths.setdefault(row.broker, []).append(row)
+                if self.config.flush == FLUSHED_LATER:
+                    self.unflushed.setdefault(row.broker, []).append((row.seq_begin, self._flushed_us(row)))
             case Kind.CRASH if row.client_id:
                 self.client_died[row.client_id] = self.last_death[row.client_id] = row
                 self._gone(row.client_id)
@@ -224,10 +231,11 @@ class Context:
                 self.client_died.pop(row.client_id, None)
                 if row.group:
                     self.members.setdefault(row.group, {})[row.client_id] = row
+            case Kind.PAUSE if row.broker and row.client_id in (None, row.broker):
+                self.broker_paused[row.broker] = row
+                self.broker_pauses.setdefault(row.broker, []).append(row)
             case Kind.PAUSE if row.client_id:
                 self.paused[row.client_id] = row
-            case Kind.PAUSE if row.broker:
-                self.broker_paused[row.broker] = row
             case Kind.CLOCK_STEP if self.clock_stepped is None:
                 self.clock_stepped = row
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
@@ -257,6 +265,32 @@ class Context:
         death = self.broker_died.get(broker or "")
         return death is not None and death.seq_begin > row.seq_begin
 
+    def may_be_unflushed(self, row: Row) -> bool:
+        """Did the broker crash so soon after it answered, that its disk may not have the message yet?
+
+        Only where the configuration says that sends are answered before they are flushed. The answer itself may
+        arrive after the crash.
+        """
+        crashes = self.unflushed.get(row.broker or "", ())
+        return row.ended_us is not None and any(
+            row.seq_begin < crash and row.ended_us > flushed_us for crash, flushed_us in crashes
+        )
+
+    def _flushed_us(self, crash: Row) -> int:
+        """Up to when a broker that crashes has flushed everything: an interval and the slack of a timer before.
+
+        While the broker stood still, neither passed.
+        """
+        left_us = (self.config.flush_ms + self.config.schedule_slack_ms) * MS
+        at_us = crash.started_us
+        for pause in reversed(self.broker_pauses.get(crash.broker or "", ())):
+            ended_us = at_us if pause.ended_us is None else min(at_us, pause.ended_us)
+            if at_us - ended_us >= left_us:
+                break
+            left_us -= at_us - ended_us
+            at_us = min(at_us, pause.started_us)
+        return at_us - left_us
+
     def client_died_since(self, client_id: str | None, row: Row) -> bool:
         """Did the client crash after the begin of `row`, whether or not it started again?"""
         death = self.last_death.get(client_id or "")
@@ -268,6 +302,8 @@ class Context:
             known.clear()
         self.broker_paused.clear()
         self.broker_deaths.clear()
+        self.broker_pauses.clear()
+        self.unflushed.clear()
         self.lanes.clear()
         self.resets.clear()
         self.members.clear()

@@ -19,7 +19,12 @@ MESSAGE_MODELS = ("clustering", "broadcasting")
 STRATEGIES = ("AVG", "CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM", "NEARBY")
 """How the members of a group share its queues: blocks, like cards, by a ring of hashes, a fixed list for each, within
 the listed machine rooms, or first within each machine room."""
+IN_MEMORY = "memory"
+FLUSHES = (IN_MEMORY, "sync", "async")
+"""What a crash of a simulated broker does to its store. memory: nothing, as a kill of the process on a machine that
+lives. sync, async: the machine is gone, and with it what was not synced; a send is answered after that, or before."""
 CHOICES = {
+    "flush": FLUSHES,
     "mode": MODES,
     "message_model": MESSAGE_MODELS,
     "strategy": STRATEGIES,
@@ -34,6 +39,7 @@ class Config:
     mode: how a group's listener is called (MODES). message_model: clustering, where members share the queues, or
     broadcasting, where each of them consumes all. strategy: how they share them (STRATEGIES).
     subscription: what every group wants of its topics: `*` for all, or tags, as in `red || blue`.
+    flush: what simulated brokers keep their messages on (FLUSHES). flush_ms: with async, how often they sync.
     """
 
     broker_lease_ms: int = 60_000
@@ -62,6 +68,8 @@ class Config:
     transaction_check_interval_ms: int = 30_000
     transaction_check_max: int = 15
     dialect: str = "5.x"
+    flush: str = IN_MEMORY
+    flush_ms: int = 500
     # What the judges allow for, beyond the product's own numbers:
     dead_letter_bound_ms: int = 1_000  # an acknowledged dead letter is to be seen this soon
     delay_bound_ms: int = 3_000  # a one-way request is applied within this time, or never

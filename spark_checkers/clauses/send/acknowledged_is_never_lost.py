@@ -1,18 +1,19 @@
 """SND-1 over columns: sends and reads are matched by offset, all at once for each reading of a queue.
 
 A queue where a read shows another message than was acknowledged at that offset, where one offset was acknowledged
-twice, or where readings overlap, is gone through row by row; every other needs one comparison of ranges a reading.
+twice, where readings overlap, or whose broker crashed with messages that it had yet to flush, is gone through row by
+row; every other needs one comparison of ranges a reading.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
@@ -59,7 +60,17 @@ class Queues:
         place, matched = match(rows, sends, reads)
         differ = differs(rows, "message_id", sends[place[matched]], reads[matched])
         uneven.update(rows.queue[reads[matched][differ]].tolist())
+        queues, first = np.unique(rows.queue[sends], return_index=True)
+        for queue, place in zip(queues.tolist(), sends[first].tolist(), strict=True):
+            if unflushed(rows, place):
+                uneven.add(queue)
         return uneven
+
+
+def unflushed(rows: Rows, place: int) -> Sequence[tuple[int, int]]:
+    """The crashes of the row's broker that may have lost what was acknowledged: (seq, until when all was safe)."""
+    broker = int(rows.text("broker")[place])
+    return () if broker == NO_TEXT else rows.context_of(place).unflushed.get(rows.words("broker")[broker], ())
 
 
 def match(rows: Rows, sends: Ints, others: Ints) -> tuple[Ints, Mask]:
@@ -160,11 +171,12 @@ class RowByRow:
         if stored and rows.number("code")[row] not in STORED_WEAKLY and rows.number("delay_level")[row] in (0, NONE):
             self.sent.setdefault(int(rows.offset[row]), []).append(row)
 
-    def _judged(self, offset: int, judged: list[int], by: int | None) -> None:
-        """These sends are decided; they are lost where `by` is given."""
-        self.findings.at_stake(np.asarray(judged))
+    def _judged(self, offset: int, judged: list[int], by: int | None, now: int) -> None:
+        """These sends are decided; they are lost where `by` is given. now: the seq at which."""
+        safe = [row for row in judged if not self._may_be_unflushed(row, now)]
+        self.findings.at_stake(np.asarray(safe, np.int64))
         if by is not None:
-            for row in judged:
+            for row in safe:
                 self.findings.violation([row, by])
         left = [row for row in self.sent[offset] if row not in judged]
         if left:
@@ -172,13 +184,17 @@ class RowByRow:
         else:
             del self.sent[offset]
 
+    def _may_be_unflushed(self, row: int, now: int) -> bool:
+        begin, ended = self.rows.begin[row], self.rows.ended[row]
+        return any(begin < seq <= now and ended > safe_us for seq, safe_us in unflushed(self.rows, row))
+
     def _message_read(self, read: int, offset: int) -> None:
         rows = self.rows
         if offset in self.sent and self.ids[read] is not None:
             begin = rows.begin[read]
             replaced = [row for row in self.sent[offset] if self.ids[row] != self.ids[read] and rows.end[row] < begin]
             if replaced:
-                self._judged(offset, replaced, read)
+                self._judged(offset, replaced, read, int(rows.end[read]))
         if self.reading:
             self.read.add(offset)
 
@@ -190,7 +206,7 @@ class RowByRow:
             if offset >= stop:
                 due = [row for row in due if rows.ended[row] + bound <= rows.started[marker]]
             if due:
-                self._judged(offset, due, None if offset in self.read else marker)
+                self._judged(offset, due, None if offset in self.read else marker, int(rows.end[marker]))
 
 
 TWIN = Twin(

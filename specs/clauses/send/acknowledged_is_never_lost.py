@@ -6,8 +6,10 @@ read while it lasted; one beyond the queue's end only when it was acknowledged l
 because a broker may show a message a little later than it acknowledges it. Where an acknowledged message should
 lie and another one is read, the loss shows at once. Acknowledgements with the codes 10 to 12 (stored, but not flushed
 or replicated in time) promise less and are left out, as are delayed messages (they lie elsewhere first) and the
-topics of retries and dead letters. A queue whose oldest messages were forgotten on purpose (retention) is not read
-from its beginning: its reading is not `ok` and decides nothing.
+topics of retries and dead letters. Where the configuration declares that the brokers flush later (`flush` async), what
+was acknowledged less than an interval of flushing before a crash of the broker, and the slack of a timer, may be gone
+and is left out as well; a broker that was paused flushed nothing meanwhile. A queue whose oldest messages were
+forgotten on purpose (retention) is not read from its beginning: its reading is not `ok` and decides nothing.
 """
 
 from __future__ import annotations
@@ -108,6 +110,9 @@ class QueueJudge(Judge):
             if left[1:]:
                 self.more[offset] = left[1:]
 
+    def _safe(self, rows: list[Row]) -> list[Row]:
+        return [row for row in rows if not self.context.may_be_unflushed(row)]
+
     def _message_read(self, row: Row, offset: int) -> Iterable[Finding]:
         found: list[Finding] = []
         if offset in self.sent:
@@ -117,8 +122,9 @@ class QueueJudge(Judge):
                 if row.message_id is not None and sent.message_id != row.message_id and ended_before(sent, row)
             ]
             if replaced:
-                self.opportunities += len(replaced)
-                found.extend(Lost(sent, row) for sent in replaced)
+                judged = self._safe(replaced)
+                self.opportunities += len(judged)
+                found.extend(Lost(sent, row) for sent in judged)
                 self._forget(offset, replaced)
         if self.reading:
             self.read.add(offset)
@@ -132,9 +138,10 @@ class QueueJudge(Judge):
                 rows = [row for row in rows if (row.ended_us or 0) + self.delay_bound_us <= reading.started_us]
             if not rows:
                 continue
-            self.opportunities += len(rows)
+            judged = self._safe(rows)
+            self.opportunities += len(judged)
             if offset not in self.read:
-                found.extend(Lost(row, reading) for row in rows)
+                found.extend(Lost(row, reading) for row in judged)
             self._forget(offset, rows)
         return found
 

@@ -207,6 +207,26 @@ def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_
     assert (correct.compared, correct.info.target) == (False, "reference")
 
 
+@pytest.mark.parametrize("flush", ["sync", "async"])
+def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(flush: str, tmp_path: Path) -> None:
+    """And a run on them replays to the byte; on other brokers it is another run."""
+    result = conform_simulated(None, SEED, PROFILE, examples=12, floor=0, config={"flush": flush})
+    assert (result.found, result.info.target) == ((), f"reference:{flush}")
+    assert any(fault.startswith("broker_crash") for fault, _ in result.examination.facts.faults)
+    assert result.examination.tallies["SND-1"].opportunities > 0
+    result.save(tmp_path / "run")
+    assert (repeat(tmp_path / "run").compared, repeat(tmp_path / "run").difference) == (True, None)
+    other = repeat(tmp_path / "run", "reference:sync" if flush == "async" else "reference:async")
+    assert (other.compared, other.plan.config.flush != flush) == (False, True)
+
+
+def test_a_broker_that_does_not_wait_for_the_sync_is_refuted() -> None:
+    """It says that it flushes in sync, so the clause expects it to."""
+    result = conform_simulated("acknowledged-before-the-sync", SEED, PROFILE, examples=40, shrink_runs=60)
+    assert result.found == ("SND-1",)
+    assert {action.do for action in result.plan.actions} >= {"start", "send", "broker_crash"}
+
+
 def test_a_plan_file_is_run_on_the_reference(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan_with(send(1, 1)).to_json()), encoding="utf-8")

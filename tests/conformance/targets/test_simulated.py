@@ -33,6 +33,7 @@ def test_both_simulated_targets_are_registered() -> None:
     ("text", "words"),
     [
         ("reference:5", "takes no argument"),
+        ("reference:snyc", "did you mean sync"),
         ("mutant", "name the mutant"),
         ("mutant:", "name the mutant"),
         ("mutant:unlock-ignores-ownr", "did you mean unlock-ignores-owner"),
@@ -46,7 +47,7 @@ def test_a_wrong_name_is_told_with_what_was_probably_meant(text: str, words: str
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["reference", f"mutant:{mutant_names()[0]}"])
+@pytest.mark.parametrize("name", ["reference", "reference:sync", "reference:async", f"mutant:{mutant_names()[0]}"])
 def test_a_target_is_named_as_it_is_asked_for(name: str) -> None:
     target = find(name)
     assert (target.name, target.clock) == (name, ClockKind.VIRTUAL)
@@ -67,6 +68,19 @@ def test_a_plan_driven_through_the_target_is_the_simulated_run() -> None:
     target = asyncio.run(drive())
     assert target.rows == simulate(PLAN)[1]
     assert target.info == simulate(PLAN)[0]
+
+
+def test_a_target_on_disks_runs_any_plan_on_them() -> None:
+    """Whatever the plan's own configuration says."""
+
+    async def drive() -> SimulatedTarget:
+        target = SimulatedTarget(flush="sync")
+        await target.prepare(PLAN)
+        await target.close()
+        return target
+
+    info = asyncio.run(drive()).info
+    assert (info.target, info.run, info.config.flush) == ("reference:sync", "reference-sync-0", "sync")
 
 
 def test_parties_are_stopped_by_their_kind() -> None:

@@ -1,0 +1,55 @@
+"""What a broker may lose that has said it flushes later: an interval (500 ms) and a timer's slack (1 s), not more."""
+
+from __future__ import annotations
+
+import pytest
+from judging import by_python, by_twins
+
+from spark_checkers.catalogue import all_twins
+from specs.clauses.catalogue import all_clauses, get
+from specs.history.text import parse_history
+from specs.verdicts.examine import find_violations
+
+LOST = """
+    0ms..5ms        shop   sends    orders/b0/3   offset=17 id=m17 ok
+    {crash}
+    9000ms..9009ms  drain  reads    orders/b0/3   value=17 ok
+"""
+REPLACED = """
+    0ms..5ms        shop   sends    orders/b0/3   offset=17 id=m17 ok
+    {crash}
+    9000ms..9009ms  drain  reads    orders/b0/3   value=18 ok
+    9005ms          drain  reads    orders/b0/3   offset=17 id=m18 ok
+"""
+EXAMPLES = {
+    "within the interval and the slack": (0, "async", "1504ms  b0  crashes  b0"),
+    "at their very end it has to be there": (1, "async", "1505ms  b0  crashes  b0"),
+    "the answer arrives after the crash": (0, "async", "4ms  b0  crashes  b0"),
+    "the crash of another broker is none": (1, "async", "1000ms  b1  crashes  b1"),
+    "the death of a client is none": (1, "async", "1000ms  eve  crashes  -"),
+    "a broker that says it flushes at once": (1, "sync", "6ms  b0  crashes  b0"),
+    "a store that a crash leaves alone": (1, "memory", "6ms  b0  crashes  b0"),
+    "a crash after the message was missed": (1, "async", "9500ms  b0  crashes  b0"),
+    "a broker that stands still does not flush": (
+        0,
+        "async",
+        "200ms..4000ms  b0  pauses  b0\n    4500ms  b0  crashes  b0",
+    ),
+    "and flushes when it goes on": (1, "async", "200ms..4000ms  b0  pauses  b0\n    5305ms  b0  crashes  b0"),
+    "of two pauses both count": (
+        0,
+        "async",
+        "200ms..2000ms  b0  pauses  b0\n    2500ms..7000ms  b0  pauses  b0\n    7500ms  b0  crashes  b0",
+    ),
+    "a pause long before it does not": (1, "async", "200ms..300ms  b0  pauses  b0\n    7500ms  b0  crashes  b0"),
+}
+
+
+@pytest.mark.parametrize("text", [LOST, REPLACED], ids=["gone", "another in its place"])
+@pytest.mark.parametrize(("violations", "flush", "crash"), EXAMPLES.values(), ids=list(EXAMPLES))
+def test_example(violations: int, flush: str, crash: str, text: str) -> None:
+    """Both judges say the same."""
+    lines = sorted(text.format(crash=crash).strip().splitlines(), key=lambda line: float(line.split("ms")[0]))
+    info, rows = parse_history("\n".join((f"config flush={flush}", *lines)))
+    assert len(find_violations(get("SND-1"), rows, info)) == violations
+    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses())
