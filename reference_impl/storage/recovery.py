@@ -10,6 +10,8 @@ The log is read whole, from its first record. It ends at the first place where n
 
 A record must have the right magic, lengths that fit, a body that matches its CRC, bytes that match its check sum (see
 `records` for those that have none), the physical offset of the place where it lies, and the next offset of its queue.
+A batch of which only the first messages lie at the end is as torn as a record: it was never acknowledged, and a request
+is stored whole or not at all. Each of its messages but the last says how many follow.
 Known to be synced is what the checkpoint says; in a store without one of ours it is everything when the last broker
 ended in good order, else nothing. All that the broker derives from the log (queues, delayed and half messages) is
 derived again, so a recovery that is cut short by a crash is simply done again.
@@ -17,6 +19,7 @@ derived again, so a recovery that is cut short by a crash is simply done again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
@@ -111,6 +114,27 @@ def tag_of(message: StoredMessage, delays_ms: tuple[int, ...]) -> int:
     return java_hash(tags) if tags else 0
 
 
+def followers(message: StoredMessage) -> int:
+    """How many messages of its batch come behind it."""
+    return max(0, -message.prepared_transaction_offset)
+
+
+def whole_batches(found: Iterator[tuple[StoredMessage, int]], torn: list[Fault]) -> Iterator[tuple[StoredMessage, int]]:
+    """The messages without the first ones of a batch whose last ones are not there; the fault is added to `torn`."""
+    held: list[tuple[StoredMessage, int]] = []
+    for message, size in found:
+        if held and followers(message) != followers(held[-1][0]) - 1:
+            break  # what follows is no part of it
+        held.append((message, size))
+        if not followers(message):
+            yield from held
+            held.clear()
+    if held:
+        first = held[0][0]
+        missing = followers(held[-1][0])
+        torn.append(Fault(first.physical_offset, f"{len(held)} messages of a batch, without the other {missing}"))
+
+
 def read_log(
     log: CommitLog,
     files: QueueFiles,
@@ -131,11 +155,14 @@ def read_log(
     def may_be_torn(place: int) -> bool:
         return known_synced is not None and place >= known_synced
 
-    for message, size in log.scan(faults, may_be_torn):
+    torn: list[Fault] = []
+    for message, size in whole_batches(log.scan(faults, may_be_torn), torn):
         wrong = derived.add(log, files, message, size, delays_ms)
         if wrong is not None:
-            faults.append(Fault(message.physical_offset, wrong))
+            torn = [Fault(message.physical_offset, wrong)]
             break
+    if torn:  # lies before anything else that is wrong
+        faults, log.end = torn, torn[0].at
     at = log.end
     segment = at - (at - log.start) % log.segment_bytes
     where = f"segment {segment_name(segment)} at {at - segment} (offset {at} of the log)"

@@ -68,7 +68,9 @@ class Draft:
     born_ms: int = 0
     born_host: str = "0.0.0.0:0"
     reconsume_times: int = 0
-    prepared_transaction_offset: int = 0  # of a message that was released: the place of the one that it stands for
+    # Of a message that was released: the place of the one that it stands for. Of a message of a batch: minus the number
+    # of those that follow, so that a start knows a batch of which a crash has left a part.
+    prepared_transaction_offset: int = 0
 
 
 class ConsumeQueue:

@@ -121,8 +121,9 @@ class Sending:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "an empty batch")
         if any(self._storing.delay_level(draft) > 0 for draft in drafts):
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch can't be delayed")
-        for draft in drafts:
+        for number, draft in enumerate(drafts, 1):
             self._add_unique_key(draft)
+            draft.prepared_transaction_offset = number - len(drafts)
         stored = self.accept_batch(now_ms, drafts, out)
         return request.reply(
             ResponseCode.SUCCESS,

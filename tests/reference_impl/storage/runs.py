@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,21 @@ from reference_impl.core.io import Effect, Flush, Flushed, Input, Opened, Receiv
 from reference_impl.protocol.bodies import SubscriptionGroup
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.headers import CreateTopicHeader, SendHeader, SendResponse, UpdateConsumerOffsetHeader
-from reference_impl.protocol.message import BatchPart, encode_batch, pack_properties
+from reference_impl.protocol.headers import (
+    CreateTopicHeader,
+    EndTransactionHeader,
+    QueryMessageHeader,
+    SendHeader,
+    SendResponse,
+    UpdateConsumerOffsetHeader,
+)
+from reference_impl.protocol.message import (
+    BatchPart,
+    decode_all,
+    encode_batch,
+    pack_properties,
+    parse_offset_message_id,
+)
 from reference_impl.storage import DiskStore, FlushMode, StoreOptions
 from reference_impl.storage.errors import DiskFailed, DiskFull
 from reference_impl.storage.simulated_disk import SimulatedDisk
@@ -28,7 +42,9 @@ ASYNC = StoreOptions(FlushMode.ASYNC, flush_ms=500, segment_bytes=1024, queue_fi
 class Run:
     """A broker on a disk, driven by hand. acknowledged: (queue id, offset, body) of every send that was answered OK.
 
-    refused: bodies that were refused. safe_end: how much of the log was safe when it was last looked at.
+    refused: bodies that were refused. batches: bodies of each batch that was sent. delayed: bodies that were
+    acknowledged to come later. made: topics and groups whose making was acknowledged. halves: what was answered to each
+    half message's send; ended: how its transaction ended, where that was acknowledged.
     """
 
     disk: SimulatedDisk
@@ -38,6 +54,11 @@ class Run:
     refused: list[tuple[int, bytes]] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
+    batches: list[list[bytes]] = field(default_factory=list)
+    delayed: list[bytes] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    halves: dict[bytes, Command] = field(default_factory=dict)
+    ended: dict[bytes, int] = field(default_factory=dict)
     timers: dict[Any, int] = field(default_factory=dict)
     flushes: list[Flush] = field(default_factory=list)
     answers: dict[int, Command] = field(default_factory=dict)
@@ -46,12 +67,23 @@ class Run:
         self.store = DiskStore.open(self.disk, self.options)
         self.broker = Broker(BrokerConfig(delay_levels="1s 2s", persist_ms=1_000, persist_first_ms=1_000), self.store)
         self._bodies: dict[int, tuple[int, list[bytes]]] = {}
+        self._told: dict[int, Callable[[Command], None]] = {}  # what an answer of success means
         self._opaque = 0
+        self.timers.clear()
+        self.flushes.clear()
         self.feed(Start())
         self.feed(Opened("c", "127.0.0.1:4000"))
-        self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(TOPIC, 2, 2).to_ext())
-        self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, SubscriptionGroup(GROUP).encode())
+        self.make_topic(TOPIC)
+        self.make_group(GROUP)
         return self.store
+
+    def make_topic(self, name: str) -> None:
+        self._told[self._opaque + 1] = lambda answer: self.made.append(name)
+        self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(name, 2, 2).to_ext())
+
+    def make_group(self, name: str) -> None:
+        self._told[self._opaque + 1] = lambda answer: self.made.append(name)
+        self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, SubscriptionGroup(name).encode())
 
     def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> int:
         self._opaque += 1
@@ -62,9 +94,34 @@ class Run:
         properties = {"UNIQ_KEY": body.decode()[:20], "TAGS": "t"} | ({"DELAY": str(level)} if level else {})
         header = SendHeader("P", TOPIC, queue_id, self.now_ms, properties=pack_properties(properties))
         self._bodies[self._opaque + 1] = (queue_id, [] if level else [body])
+        if level:
+            self._told[self._opaque + 1] = lambda answer: self.delayed.append(body)
         self.ask(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
 
+    def send_half(self, queue_id: int, body: bytes) -> None:
+        properties = {"UNIQ_KEY": body.decode()[:20], "TRAN_MSG": "true", "PGROUP": "P"}
+        header = SendHeader("P", TOPIC, queue_id, self.now_ms, sys_flag=4, properties=pack_properties(properties))
+        self._told[self._opaque + 1] = lambda answer: self.halves.update({body: answer})
+        self.ask(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
+
+    def end_half(self, body: bytes, state: int) -> None:
+        """Where its send was acknowledged: nobody else knows where it lies. state: 8 commit, 12 rollback."""
+        stored = self.halves.get(body)
+        if stored is not None:
+            place = parse_offset_message_id(stored.ext["msgId"])[1]
+            header = EndTransactionHeader("P", int(stored.ext["queueOffset"]), place, state)
+            self._told[self._opaque + 1] = lambda answer: self.ended.update({body: state})
+            self.ask(RequestCode.END_TRANSACTION, header.to_ext())
+
+    def find(self, key: str) -> list[bytes]:
+        """The bodies that the broker finds by a unique key."""
+        header = QueryMessageHeader(TOPIC, key, 9, 0, 2**62)
+        opaque = self.ask(RequestCode.QUERY_MESSAGE, header.to_ext())
+        answer = self.answers[opaque]
+        return [message.body for message in decode_all(answer.body)] if answer.code == 0 else []
+
     def send_batch(self, queue_id: int, bodies: list[bytes]) -> None:
+        self.batches.append(bodies)
         header = SendHeader("P", TOPIC, queue_id, self.now_ms, batch=True)
         self._bodies[self._opaque + 1] = (queue_id, bodies)
         body = encode_batch([BatchPart(body, {"UNIQ_KEY": body.decode()[:20]}) for body in bodies])
@@ -110,6 +167,8 @@ class Run:
                 pass
 
     def _sent(self, answer: Command) -> None:
+        if answer.code == 0 and answer.opaque in self._told:
+            self._told.pop(answer.opaque)(answer)
         if answer.opaque not in self._bodies:
             return
         queue_id, bodies = self._bodies[answer.opaque]

@@ -88,13 +88,18 @@ def test_a_killed_broker_of_apache_left_a_store_that_we_read(version: str, tmp_p
     "is_clean", [pytest.param(True, id="closed", marks=pytest.mark.long), pytest.param(False, id="killed")]
 )
 def test_a_store_of_ours_is_read_by_apache(version: str, is_clean: bool, tmp_path: Path) -> None:
-    """Messages, tags, topics, consumed offsets; it goes on at the next offset, and then we read that."""
+    """Messages, tags, topics, consumed offsets; it goes on at the next offset, and then we read that.
+
+    The last four messages are marked as a batch: RocketMQ does not mind.
+    """
     store = DiskStore.open(RealDisk(tmp_path / "store"), AS_APACHE)
     store.put_topic(TopicConfig("orders", 2, 2))
     store.put_group(SubscriptionGroup(GROUP))
     for number in range(20):
         properties = {"UNIQ_KEY": f"ID-{number}", "TAGS": f"t{number // 2 % 2}"}
-        store.append(Draft("orders", number % 2, b"m%d" % number, properties), 1_700_000_000_000, "127.0.0.1:10911")
+        draft = Draft("orders", number % 2, b"m%d" % number, properties)
+        draft.prepared_transaction_offset = number - 19 if number > 15 else 0
+        store.append(draft, 1_700_000_000_000, "127.0.0.1:10911")
     store.save_offsets({OffsetKey("orders", GROUP): {0: 7}})
     ours = [shown_by(store, queue_id) for queue_id in (0, 1)]
     store.settle()

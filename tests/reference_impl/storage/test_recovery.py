@@ -78,6 +78,26 @@ def test_a_torn_tail_is_cut_and_said() -> None:
     ]
 
 
+def test_a_batch_of_which_only_the_first_messages_are_there_is_cut_and_said() -> None:
+    """Nobody was told that it is stored; what came before it stays, and its place is given again."""
+    run = Run(SimulatedDisk(), NEVER)
+    run.start()
+    run.send(0, b"before")
+    before = run.store.end
+    run.send_batch(0, [b"one", b"two", b"three"])
+    last = run.store.queue(TOPIC, 0).messages[-1].physical_offset
+    run.store.abandon()
+    disk = run.disk.copy()
+    data = bytearray(disk.content(SEGMENT))
+    data[last:] = bytes(len(data) - last)
+    disk.put(SEGMENT, bytes(data))
+    again = DiskStore.open(disk, ASYNC)
+    assert bodies(again) == [b"before"]
+    assert again.said[0].startswith(f"torn tail cut: segment 00000000000000000000 at {before} ")
+    assert "has 2 messages of a batch, without the other 1; " in again.said[0]
+    assert again.append(draft(b"next"), 1_000, "127.0.0.1:1").queue_offset == 1
+
+
 def test_what_was_cut_never_comes_back() -> None:
     """Behind the fault a whole record lies, and the next message fills the gap to it exactly."""
     disk = SimulatedDisk()

@@ -13,6 +13,7 @@ import pytest
 
 from reference_impl import mutants
 from reference_impl.core.broker import Broker
+from reference_impl.core.broker.log import FlushMode
 from reference_impl.protocol.bodies import Heartbeat
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.headers import SendBackHeader, SendHeader
@@ -228,6 +229,12 @@ def messages_sent_to_a_full_disk(wire: Any) -> Any:
     return wire.send().code, len(wire.messages("orders"))
 
 
+def sent_and_not_yet_synced(wire: Any) -> Any:
+    """Is the send answered before its sync has ended?"""
+    wire.store.flush = FlushMode.SYNC
+    return wire.ask(RequestCode.SEND_MESSAGE_V2, SendHeader("P", "orders", 0, 1).to_ext_v2(), b"m") in wire.answers
+
+
 def bodies_of_ten_sends(wire: Any) -> Any:
     for number in range(10):
         wire.send(f"body {number}".encode())
@@ -294,6 +301,7 @@ def half_message_that_nobody_ends(wire: Any) -> Any:
 
 
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
+    "acknowledged-before-the-sync": sent_and_not_yet_synced,
     "acknowledged-send-dropped": ten_sends,
     "batch-all-or-nothing": a_batch_is_free_in_part,
     "batch-answers-what-was-asked": a_batch_is_free_in_part,
