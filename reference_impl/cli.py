@@ -16,6 +16,7 @@ from reference_impl.core.nameserver import NameServerConfig
 from reference_impl.shell.cluster import LocalCluster
 from reference_impl.shell.errors import split_address
 from reference_impl.storage import DiskStore, FlushMode, StoreOptions
+from reference_impl.storage.layout import SEGMENT_BYTES, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN
 from specs.errors import UsageError
 
 PARENT_LOOK_S = 0.5
@@ -43,6 +44,16 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
     "--flush", default="async", show_default=True, type=click.Choice(["sync", "async"]), help="Answer a send when?"
 )
 @click.option("--flush-ms", default=500, show_default=True, type=click.IntRange(1), help="With async: how often.")
+@click.option("--keep-hours", default=72.0, show_default=True, type=click.FloatRange(0), help="0: for ever.")
+@click.option("--delete-when", default="04", show_default=True, metavar="HH;HH", help="Hours (UTC); '': all of them.")
+@click.option("--clean-ms", default=10_000, show_default=True, type=click.IntRange(1), help="How often it is looked.")
+@click.option(
+    "--disk-limits",
+    default="75 85 90",
+    show_default=True,
+    help="Per cent of the disk above which what is too old goes at any hour, the oldest goes, sends are refused.",
+)
+@click.option("--segment-bytes", default=SEGMENT_BYTES, type=click.IntRange(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
 @click.option("--cut-damage", is_flag=True, help="Start on a damaged store; what lies behind the damage is lost.")
 @click.option("--order-topics", is_flag=True, help="Routes tell the fixed queue lists that `updateOrderConf` has set.")
 @click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
@@ -64,6 +75,11 @@ def serve(
     store_dir: Path | None,
     flush: str,
     flush_ms: int,
+    keep_hours: float,
+    delete_when: str,
+    clean_ms: int,
+    disk_limits: str,
+    segment_bytes: int,
     cut_damage: bool,
     order_topics: bool,
     form: str,
@@ -74,11 +90,15 @@ def serve(
     The addresses are printed when both are ready. Messages are kept in memory, or in the folder of --store:
     with --flush sync a send is answered when its message is safe from a crash of the machine, with async at
     once, and a crash of the machine loses at most what was sent since the last flush. A kill loses nothing.
+
+    What is older than --keep-hours goes in the hours of --delete-when, and earlier where the disk fills up: see
+    docs/storage.md.
     """
     if advertise is not None:
         split_address(advertise)
     elif host in WILDCARDS:
         raise UsageError(f"Clients can't connect to {host}; say with --advertise HOST:PORT where they find the broker.")
+    limits = _limits(disk_limits)
     config = BrokerConfig(
         dialect=dialect,
         lease_ms=broker_lease_ms,
@@ -88,6 +108,12 @@ def serve(
         persist_ms=persist_ms,
         delay_levels=delay_levels,
         default_queues=queues,
+        keep_ms=round(keep_hours * 3_600_000) or None,
+        delete_hours=_hours(delete_when),
+        clean_ms=clean_ms,
+        disk_max=limits[0],
+        disk_force=limits[1],
+        disk_refuse=limits[2],
     )
     cluster = LocalCluster(
         config,
@@ -101,9 +127,24 @@ def serve(
         topics=topics,
         queues=queues,
         store_dir=store_dir,
-        store_options=StoreOptions(FlushMode(flush), flush_ms, cut_damage=cut_damage),
+        store_options=StoreOptions(FlushMode(flush), flush_ms, segment_bytes, cut_damage=cut_damage),
     )
     asyncio.run(_serve(cluster, form, with_parent=with_parent))
+
+
+def _hours(text: str) -> tuple[int, ...]:
+    words = text.replace(";", " ").split()
+    if not all(word.isdecimal() and int(word) < 24 for word in words):
+        raise UsageError(f"--delete-when {text!r} names no hours; write some of 0 to 23 with ; between them, as 04;16.")
+    return tuple(int(word) for word in words)
+
+
+def _limits(text: str) -> list[float]:
+    words = text.replace("%", " ").split()
+    numbers = [int(word) for word in words if word.isdecimal()]
+    if len(words) != 3 or len(numbers) != 3 or not 0 < numbers[0] <= numbers[1] <= numbers[2] <= 100:
+        raise UsageError(f"--disk-limits {text!r} are not three rising percentages; write them as '75 85 90'.")
+    return [number / 100 for number in numbers]
 
 
 async def _serve(cluster: LocalCluster, form: str, *, with_parent: bool) -> None:

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     COMMIT = "commit"  # a client reports a consumed offset to the broker
     FETCH_OFFSET = "fetch_offset"  # a client asks which offset is stored
     PERSIST = "persist"  # a broker wrote its offsets to disk
+    TRIM = "trim"  # a broker removed the oldest messages of a queue
     RESET = "reset"  # an operator moves a group's offset
     DEAD_LETTER = "dead_letter"  # a client gives a message up: it is sent to the group's dead letters
     SEND_BACK = "send_back"  # a concurrent consumer returns a message for a later retry
@@ -126,6 +127,14 @@ class Lane(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.group}/{self.topic}/{self.broker}/{self.queue_id}"
+
+
+def group_of(topic: str) -> str | None:
+    """The group whose retry or dead-letter topic it is; None of any other topic."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return None
 
 
 def retry_topic(group: str) -> str:

@@ -413,6 +413,14 @@ class Cluster:
             self._disks.fill(broker, store, full=False)
             self._recorder.end(op, Outcome.OK if store.turned_away else Outcome.REFUSED)
 
+    def _do_clean(self, broker: str, keep_ms: int) -> None:
+        """As the broker's own timer does it, with a time to keep of the plan's choice."""
+        node = self._nodes[broker]
+        if isinstance(node.core, Broker) and not node.paused:
+            effects: list[io.Effect] = []
+            node.core.retention.remove(node.wall_ms - keep_ms, effects)
+            node.carry_out(effects)
+
     def _do_pause(self, node: str) -> None:
         found = self._nodes[node]
         if not found.alive or found.paused:

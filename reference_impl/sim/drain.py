@@ -21,7 +21,7 @@ from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
 from reference_impl.protocol.message import PROPERTY_RETRY_TOPIC, StoredMessage, decode_all
 from specs.history.journal import MemoryRecorder
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome, dead_letter_topic
+from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, group_of
 
 DRAIN = "drain"
 _CONNECTION = "drain"
@@ -87,14 +87,6 @@ def _ask(broker: Broker, now_ms: int, command: Command) -> Command | None:
     for effect in effects:
         if isinstance(effect, Send) and effect.conn == _CONNECTION:
             return effect.command
-    return None
-
-
-def group_of(topic: str) -> str | None:
-    """The group that a retry or dead-letter topic belongs to."""
-    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
-        if topic.startswith(prefix):
-            return topic.removeprefix(prefix)
     return None
 
 

@@ -106,6 +106,22 @@ class CommitLog:
                 self._segments[start].resize(self.segment_bytes)
         return gone
 
+    def segments(self) -> list[int]:
+        """Where each segment starts, ascending."""
+        return sorted(self._segments)
+
+    def segment_of(self, place: int) -> int:
+        """Where the segment starts that has, or had, that place of the log."""
+        return place - (place - self.start) % self.segment_bytes
+
+    def remove_oldest(self) -> None:
+        """The oldest segment is gone, and the log starts with the next one. Raises DiskFailed; then nothing changed."""
+        start = min(self._segments)
+        self._disk.remove(segment_path(start))
+        self._naming += 1
+        self._segments.pop(start).close()
+        self.start = min(self._segments)
+
     def _room(self) -> int:
         """How many bytes are left in the segment that the end lies in; 0 when it is yet to be made."""
         if not self._segments:
@@ -222,7 +238,7 @@ class CommitLog:
     def _segment_of(self, place: int) -> int | None:
         if place < self.start:
             return None
-        start = place - (place - self.start) % self.segment_bytes
+        start = self.segment_of(place)
         return start if start in self._segments else None
 
     # ------------------------------------------------------------ after a start

@@ -364,6 +364,13 @@ class QueueFiles:
             queue.written = stop
         queue.leave_to_files()
 
+    def prune(self, topic: str, queue_id: int, queue: DiskQueue) -> None:
+        """Remove the files of which every entry names a message that is gone; the last one stays."""
+        found = starts(self._disk.names(f"{CONSUME_QUEUE}/{topic}/{queue_id}"))
+        for start in found[:-1]:
+            if (start + self.file_bytes) // ENTRY_BYTES <= queue.min_offset:
+                self._disk.remove(queue_path(topic, queue_id, start))
+
     def cut(self, topic: str, queue_id: int, queue: DiskQueue) -> None:
         """Take entries out of the files that the index has no more."""
         per_file = self.file_bytes // ENTRY_BYTES

@@ -63,5 +63,8 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def use(self) -> float:
+        """The share of the whole disk that is in use, by whomever, 0 to 1."""
+
     def sync_folder(self, folder: str) -> None:
         """When this returns, the names in the folder are as they are now, whatever happens."""

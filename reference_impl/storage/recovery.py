@@ -46,13 +46,15 @@ class Derived:
     """What follows from the messages of the log alone.
 
     delayed_done: by level, the next offset of its queue to be delivered. open_halves: offsets of the half messages
-    that have not ended. last_ms: when the last message was stored.
+    that have not ended. last_ms: when the last message was stored. segment_ms: by the start of a segment, when its
+    last message was.
     """
 
     queues: dict[tuple[str, int], DiskQueue] = field(default_factory=dict)
     delayed_done: dict[int, int] = field(default_factory=dict)
     open_halves: set[int] = field(default_factory=set)
     last_ms: int = 0
+    segment_ms: dict[int, int] = field(default_factory=dict)
     count: int = 0
     _waiting: dict[int, tuple[int, int]] = field(default_factory=dict)  # place of a delayed message: level, offset
     _halves: dict[int, int] = field(default_factory=dict)  # place of a half message: offset
@@ -63,6 +65,8 @@ class Derived:
         """One more message, in the order of the log. What is wrong with it, None when nothing is."""
         self.count += 1
         self.last_ms = message.store_ms
+        segment = log.segment_of(message.physical_offset)
+        self.segment_ms[segment] = max(self.segment_ms.get(segment, 0), message.store_ms)
         if message.sys_flag & SYS_ROLLBACK in (SYS_PREPARED, SYS_ROLLBACK):
             return None  # a marker of old releases: it lies in no queue
         key = (message.topic, message.queue_id)

@@ -127,11 +127,13 @@ class SimulatedDisk:
     """See `disk.Disk`. power: how many operations that change something succeed; None for all.
 
     room: how many bytes can still be written, None for any number; it may be set at any time.
+    share: what `use` says.
     """
 
     def __init__(self, *, power: int | None = None, room: int | None = None) -> None:
         self.power = power
         self.room = room
+        self.share = 0.0
         self.operations = 0
         self.last_write = 0  # the length of the last operation, if it was a write
         self.sync_fails = False
@@ -177,6 +179,9 @@ class SimulatedDisk:
     def remove(self, path: str) -> None:
         self._find(path)
         self._rename(path, {path: None})
+
+    def use(self) -> float:
+        return self.share
 
     def sync_folder(self, folder: str) -> None:
         self.begin()

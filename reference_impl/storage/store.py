@@ -8,12 +8,13 @@ consumed offsets) are files of their own, each replaced in one step.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from reference_impl.core.broker.log import BrokerStore, Draft, FlushMode, StoreFull
+from reference_impl.core.broker.log import BrokerStore, Draft, FlushMode, StoreFull, Trimmed
 from reference_impl.core.broker.offset_table import OffsetKey
 from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
@@ -82,6 +83,7 @@ class DiskStore(BrokerStore):
         self._delays_ms = options.delays_ms
         self._dirty: set[tuple[str, int]] = set()
         self._disk_queues: dict[tuple[str, int], DiskQueue] = {}
+        self._segment_ms: dict[int, int] = {}  # by the start of a segment: when its last message was stored
         is_clean = layout.ABORT not in disk.names("")
         meta = read_table(disk, layout.META, self.said)
         segment_bytes, queue_file_bytes = _sizes(disk, meta, options)
@@ -116,6 +118,7 @@ class DiskStore(BrokerStore):
             self._log.cut(self._log.end)
         self._log.sync()
         self.end, self.synced, self._last_ms = self._log.end, self._log.end, derived.last_ms
+        self._segment_ms = derived.segment_ms
         self._take_queues(derived)
         self._take_unfinished(derived, meta, delays if is_clean or meta is None else {}, asked)
         self._meta = {
@@ -204,6 +207,8 @@ class DiskStore(BrokerStore):
         queue.add(stored, len(record), tag_of(stored, self._delays_ms))
         self._dirty.add(key)
         self.end, self._last_ms = self._log.end, store_ms
+        segment = self._log.segment_of(place)
+        self._segment_ms[segment] = max(self._segment_ms.get(segment, 0), store_ms)
         return stored
 
     def undo(self, end: int) -> None:
@@ -240,6 +245,66 @@ class DiskStore(BrokerStore):
         queue = self._disk_queues.get((topic, queue_id))
         if queue is not None:
             queue.drop_first(max(0, min(min_offset, queue.max_offset) - queue.min_offset))
+
+    # ------------------------------------------------------------ what is too old
+
+    def clean(self, upto_ms: int | None, segments_max: int) -> list[Trimmed]:
+        """Only what is safe goes: of a queue that loses everything its file still tells how far it had come.
+
+        Where the disk fails, what was removed until then is gone, and nothing more is stored.
+        """
+        if self.is_full:
+            return []
+        start = self._log.start
+        for first in self._log.segments()[:-1][:segments_max]:
+            is_young = upto_ms is not None and self._segment_ms.get(first, 0) > upto_ms
+            if is_young or first + self._log.segment_bytes > self.synced:
+                break
+            start = first + self._log.segment_bytes
+        if start == self._log.start:
+            return []
+        try:
+            start = self._write_down_before(start)
+            while self._log.start < start:
+                self._segment_ms.pop(self._log.start, None)
+                self._log.remove_oldest()
+        except DiskFailed as error:
+            self.fail(str(error))
+        gone = self._drop_below(self._log.start)
+        with suppress(DiskFailed):  # they are in nobody's way, and the next turn tries again
+            for each in gone:
+                self._files.prune(each.topic, each.queue_id, self._disk_queues[each.topic, each.queue_id])
+        return gone
+
+    def _write_down_before(self, start: int) -> int:
+        """Up to where the log may be removed: no queue's end is forgotten, even if all of its messages go."""
+        for key in sorted(self._dirty):
+            queue = self._disk_queues[key]
+            with suppress(DiskFull):
+                self._files.write(*key, queue)
+                self._dirty.discard(key)
+            if queue.written < queue.max_offset:
+                start = min(start, self._log.segment_of(queue.places[-1]))
+        for key, queue in sorted(self._disk_queues.items()):
+            if queue.places and queue.places[-1] < start:
+                self._files.sync(*key)
+        return start
+
+    def _drop_below(self, start: int) -> list[Trimmed]:
+        gone = []
+        for key, queue in sorted(self._disk_queues.items()):
+            count = bisect_left(queue.places, start)
+            if count:
+                queue.drop_first(count)
+                gone.append(Trimmed(*key, queue.min_offset))
+        return gone
+
+    def disk_use(self) -> float | None:
+        try:
+            return self._disk.use()
+        except DiskFailed as error:
+            log.warning("how full the disk is can't be told: %s", error)
+            return None
 
     # ------------------------------------------------------------ the tables
 

@@ -33,6 +33,9 @@ CONVENTIONS: Mapping[Kind, str] = {
     "other end is an error. Made before the ADD it has no `incarnation`; made after it, it sets the start anew.",
     Kind.PERSIST: "A broker wrote its offsets to disk; level `store`. At level `client`, an instant: a broadcast "
     "client wrote the offset `value` of a lane into its own file.",
+    Kind.TRIM: "A broker removed the oldest messages of a queue, on purpose; level `store`. `value` is the offset of "
+    "the first one that it keeps. It begins before anybody can see that they are gone: at the removal, and at a "
+    "broker's start for every queue that does not begin at 0. Of a retry or dead-letter topic it names the `group`.",
     Kind.RESET: "An operator moved the offset of a lane to `value`.",
     Kind.DEAD_LETTER: "One try (`attempt`) to send a copy of a message to the dead letters. It names the lane, the "
     "offset and the id of the message itself.",

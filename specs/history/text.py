@@ -37,6 +37,7 @@ VERBS: dict[str, Kind] = {
     "commits": Kind.COMMIT,
     "fetches": Kind.FETCH_OFFSET,
     "persists": Kind.PERSIST,
+    "trims": Kind.TRIM,
     "resets": Kind.RESET,
     "dead-letters": Kind.DEAD_LETTER,
     "sends-back": Kind.SEND_BACK,
@@ -83,6 +84,8 @@ _MAY_NAME_ONE = {Kind.FETCH_OFFSET, Kind.UNLOCK}
 """Kinds that belong to an incarnation only where the line says `inc=`."""
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
+_ALWAYS_STORE = {Kind.APPEND, Kind.TRIM}
+_STORE_KINDS = _ALWAYS_STORE | {Kind.PERSIST}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
 
 
@@ -137,9 +140,9 @@ def _parse_line(number: int, text: str) -> _Line:
     begin, dots, end = span.partition("..")
     began_us = _time(begin, where)
     ended_us = (_time(end, where) if end else None) if dots else began_us
-    client = None if kind in (Kind.APPEND, Kind.PERSIST) else who
+    client = None if kind in _STORE_KINDS else who
     fields: dict[str, Any] = {"kind": kind, "process": who, "client_id": client, **_place(kind, place, where)}
-    if kind is Kind.APPEND:
+    if kind in _ALWAYS_STORE:
         fields["level"] = Level.STORE
     fields["outcome"] = Outcome.OK if ended_us is not None else Outcome.UNKNOWN
     call: str | None = None

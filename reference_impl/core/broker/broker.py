@@ -29,6 +29,7 @@ from reference_impl.core.broker.parts import Handler, Parts, Refused
 from reference_impl.core.broker.pull import HOLD_TIMER, Pulling
 from reference_impl.core.broker.queue_info import QueueInfo
 from reference_impl.core.broker.registration import REGISTER_TIMER, Registration
+from reference_impl.core.broker.retention import CLEAN_TIMER, Retention
 from reference_impl.core.broker.send import Sending
 from reference_impl.core.broker.send_back import SendBack
 from reference_impl.core.broker.storing import DELAY_TIMER, Storing
@@ -81,6 +82,7 @@ class Broker:
     admin_class: ClassVar[type[Admin]] = Admin
     registration_class: ClassVar[type[Registration]] = Registration
     flushing_class: ClassVar[type[Flushing]] = Flushing
+    retention_class: ClassVar[type[Retention]] = Retention
 
     def __init__(self, config: BrokerConfig, store: BrokerStore, choices: Random | None = None) -> None:
         store.epoch += 1
@@ -110,6 +112,7 @@ class Broker:
         self.admin = self.admin_class(self.parts)
         self.registration = self.registration_class(self.parts)
         self.flushing = self.flushing_class(self.parts)
+        self.retention = self.retention_class(self.parts)
         self.handlers = self.requests()
         self.timers = self.timed_work()
 
@@ -129,11 +132,13 @@ class Broker:
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.consumer_offsets.reset,
             RequestCode.GET_MAX_OFFSET: self.queue_info.max_offset,
             RequestCode.GET_MIN_OFFSET: self.queue_info.min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.queue_info.earliest,
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.queue_info.search,
             RequestCode.VIEW_MESSAGE_BY_ID: self.queue_info.view,
             RequestCode.QUERY_MESSAGE: self.inquiry.query,
             RequestCode.GET_CONSUME_STATS: self.inquiry.consume_stats,
             RequestCode.GET_TOPIC_STATS_INFO: self.inquiry.topic_stats,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.retention.on_demand,
             RequestCode.HEART_BEAT: self.clients.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.clients.unregister,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.clients.consumer_list,
@@ -151,6 +156,7 @@ class Broker:
             CHECK_TIMER: self.transactions.check,
             FLUSH_TIMER: lambda now_ms, out: self.flushing.in_turn(out),
             LATE_TIMER: self.flushing.let_go_of_late,
+            CLEAN_TIMER: self.retention.in_turn,
         }
 
     def handle(self, now_ms: int, event: Input) -> list[Effect]:
@@ -228,6 +234,7 @@ class Broker:
         self.registration.in_turn(now_ms, out)
         self.consumer_offsets.start(out)
         self.flushing.start(out)
+        self.retention.start(out)
         self.clients.start(out)
         self.storing.start(now_ms, out)
         self.transactions.start(out)

@@ -21,6 +21,11 @@ class BrokerConfig:
     retry_queues, retry_max: a group's number of retry queues and limit of retries where it sets none.
     default_queues: queues of the template topic from which unknown topics are made. flush_timeout_ms: how long a send
     waits for its sync before it is answered FLUSH_DISK_TIMEOUT.
+    keep_ms: how long messages are kept at least, None for ever (then the disk is not looked at either). delete_hours:
+    the hours of the day (UTC) in which what is too old is removed, none of them for all. clean_ms: how often is looked.
+    disk_max, disk_force, disk_refuse: shares of the disk in use above which what is too old goes at any hour, the
+    oldest goes whatever its age, and no client's message is taken (until it is disk_force or less again).
+    clean_segments: how many segments of the log go at once.
     """
 
     name: str = "b0"
@@ -49,6 +54,13 @@ class BrokerConfig:
     body_bytes_max: int = 4 * 1024 * 1024
     pull_bytes_max: int = 256 * 1024
     flush_timeout_ms: int = 5_000
+    keep_ms: int | None = None
+    delete_hours: tuple[int, ...] = ()
+    clean_ms: int = 10_000
+    disk_max: float = 0.75
+    disk_force: float = 0.85
+    disk_refuse: float = 0.90
+    clean_segments: int = 10
     rules: Dialect = field(init=False)
     delay_ms: tuple[int, ...] = field(init=False)
 

@@ -7,6 +7,7 @@ durable when it returns (the process may die, the disk does not); consumed offse
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -73,6 +74,15 @@ class Draft:
     prepared_transaction_offset: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The oldest messages of a queue are gone; the first that is kept lies, or will lie, at min_offset."""
+
+    topic: str
+    queue_id: int
+    min_offset: int
+
+
 class ConsumeQueue:
     """One queue: its messages in order, from min_offset on. max_offset is the offset of the next message."""
 
@@ -127,6 +137,7 @@ class BrokerStore:
         self.end = 0  # of the log, in bytes
         self.is_full = False  # the disk takes no further message of a client's
         self.full_because = "the disk is full"
+        self.short_of_room: str | None = None  # why no client's message is taken, though there is still some room
         self.turned_away = 0  # so many messages were refused while it was
         self.flush: FlushMode | None = None  # None: what is stored is safe at once
         self.flush_ms = 0  # with ASYNC: how often it is made safe
@@ -222,6 +233,37 @@ class BrokerStore:
             del self._by_place[message.physical_offset]
         del queue.messages[:gone], queue.records[:gone], queue.tag_codes[:gone]
         queue.min_offset += gone
+
+    def clean(self, upto_ms: int | None, segments_max: int) -> list[Trimmed]:
+        """Remove the oldest segments of the log whose last message was stored at that time or before; None: at any.
+
+        The last segment stays, whatever its age; at most segments_max go at once. What lay in them is gone from every
+        queue. In memory each message is a segment of its own, and segments_max is not looked at.
+        """
+        places = list(self._by_place)
+        start = next(
+            (
+                place
+                for place in places[:-1]
+                if upto_ms is not None and self._by_place[place].store_ms > upto_ms
+            ),
+            places[-1] if places else 0,
+        )
+        gone = []
+        for (topic, queue_id), queue in sorted(self._queues.items()):
+            count = bisect_left(queue.messages, start, key=lambda message: message.physical_offset)
+            if count:
+                self.trim(topic, queue_id, queue.min_offset + count)
+                gone.append(Trimmed(topic, queue_id, queue.min_offset))
+        return gone
+
+    def disk_use(self) -> float | None:
+        """The share of the disk that is in use, by whomever, 0 to 1; None where there is no disk."""
+        return None
+
+    def no_room_for_sends(self) -> str | None:
+        """Why a client's message is not taken at present; None when it is."""
+        return self.full_because if self.is_full else self.short_of_room
 
     def save_offsets(self, offsets: Mapping[OffsetKey, Mapping[int, int]]) -> None:
         """Replace the consumed offsets on disk, as one step."""

@@ -1,4 +1,4 @@
-"""GET_MAX_OFFSET, GET_MIN_OFFSET, SEARCH_OFFSET_BY_TIMESTAMP and VIEW_MESSAGE_BY_ID.
+"""GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME, SEARCH_OFFSET_BY_TIMESTAMP and VIEW_MESSAGE_BY_ID.
 
 A queue or topic that does not exist is an empty one here: both offsets are 0.
 """
@@ -30,6 +30,13 @@ class QueueInfo:
     def min_offset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = GetMinOffsetHeader.from_ext(request.ext)
         return _offset(request, self._store.queue(header.topic, header.queue_id).min_offset)
+
+    def earliest(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+        """When the oldest message that is kept was stored, in ms; -1 where there is none."""
+        header = GetMinOffsetHeader.from_ext(request.ext)
+        queue = self._store.queue(header.topic, header.queue_id)
+        first = queue.get(queue.min_offset)
+        return request.reply(ResponseCode.SUCCESS, {"timestamp": str(-1 if first is None else first.store_ms)})
 
     def search(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = SearchOffsetHeader.from_ext(request.ext)

@@ -167,9 +167,10 @@ class Sending:
 
     def check_room(self) -> None:
         """A full disk takes no messages; what lies there can be read all the same."""
-        if self._parts.store.is_full:
+        why = self._parts.store.no_room_for_sends()
+        if why is not None:
             self._parts.store.turned_away += 1
-            raise Refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._parts.store.full_because)
+            raise Refused(ResponseCode.SERVICE_NOT_AVAILABLE, why)
 
     def _add_unique_key(self, draft: Draft) -> dict[str, str]:
         """5.x: every message has a unique key, and the answer tells it."""

@@ -48,8 +48,9 @@ class SendBack:
         message = self._parts.store.at(header.offset)
         if message is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
-        if self._parts.store.is_full:
-            raise Refused(ResponseCode.SYSTEM_ERROR, self._parts.store.full_because)
+        why = self._parts.store.no_room_for_sends()
+        if why is not None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, why)
         self._storing.store(now_ms, self.copy(message, header, group, request.version), out)
         return request.reply(ResponseCode.SUCCESS)
 
