@@ -21,7 +21,7 @@ from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import Kind, Level, Outcome, Queue
 
 if TYPE_CHECKING:
     from spark_checkers.lanes import Digest
@@ -38,7 +38,17 @@ MS = 1000
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 LEVELS: tuple[Level, ...] = tuple(Level)
-_CONTEXT_KINDS = (Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET)
+_CONTEXT_KINDS = (
+    Kind.CRASH,
+    Kind.LEAVE,
+    Kind.JOIN,
+    Kind.PAUSE,
+    Kind.CLOCK_STEP,
+    Kind.FAULT,
+    Kind.ADD,
+    Kind.RESET,
+    Kind.TRIM,
+)
 _FRAMES_TWICE = "duplicate "
 
 
@@ -62,6 +72,7 @@ class RunContext:
     joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
     resets: Mapping[Any, int] = field(default_factory=dict)  # by lane: seq of the first time somebody moved its offset
     unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # each crash: safe until, in µs
+    trims: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept from then on
 
     @classmethod
     def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
@@ -77,6 +88,7 @@ class RunContext:
         resets: dict[Any, int] = {}
         stands: dict[str, list[tuple[int, int]]] = {}
         unflushed: dict[str, list[tuple[int, int]]] = {}
+        trims: dict[Queue, list[tuple[int, int]]] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
@@ -107,10 +119,35 @@ class RunContext:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
+            elif row.kind is Kind.TRIM and row.value is not None:
+                told = trims.setdefault(row.queue, [])
+                told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
         return cls(
-            info, died, state, paused, stepped, twice, broker_paused, deaths, left, first, joined, resets, unflushed
+            info,
+            died,
+            state,
+            paused,
+            stepped,
+            twice,
+            broker_paused,
+            deaths,
+            left,
+            first,
+            joined,
+            resets,
+            unflushed,
+            trims,
         )
+
+    def kept_from(self, queue: Queue, now: int) -> int:
+        """The offset below which the broker had said by then that it keeps nothing."""
+        return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
+
+    def trimmed_between(self, topic: str, after: int, until: int) -> bool:
+        """Was anything removed from the topic on purpose, at a seq in (after, until]?"""
+        told = (trims for queue, trims in self.trims.items() if queue.topic == topic)
+        return any(after < seq <= until for trims in told for seq, _ in trims)
 
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""
@@ -378,6 +415,16 @@ class Rows:
         """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
         per_run = [self._context(run).clock_stepped for run in self.words("run")]
         return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
+
+    def queue_of(self, position: int) -> Queue:
+        """The name of one row's queue."""
+        topic, broker = int(self.text("topic")[position]), int(self.text("broker")[position])
+        number = int(self.number("queue_id")[position])
+        return Queue(
+            self.words("topic")[topic] if topic != NO_TEXT else "",
+            self.words("broker")[broker] if broker != NO_TEXT else "",
+            number,
+        )
 
     def config_of(self, position: int) -> Config:
         """The configuration of one row's run."""

@@ -19,7 +19,7 @@ from specs.clauses.base import REQUEST_LEVELS, acknowledges, is_copy_topic, is_m
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome, Queue
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Level, Outcome, Queue
 
 MS = 1000
 ROOM = 8
@@ -1298,6 +1298,31 @@ def lost_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda s=send, r=read: trace.without([r.seq_begin], [s.seq_begin])  # type: ignore[misc]
 
 
+def removed_above_the_minimum(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """The broker says that it removed what lies below a message, and the message is missing as well."""
+    for send, read in _reads(trace):
+        yield lambda s=send, r=read: _removed(trace, s, r, s.queue_offset)  # type: ignore[misc]
+
+
+def removed_on_purpose(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """It says that the message is among what it removed; only that of a queue's first message leaves no hole."""
+    lowest: dict[Queue, int] = {}
+    for send, _ in _reads(trace):
+        lowest[send.queue] = min(send.queue_offset or 0, lowest.get(send.queue, send.queue_offset or 0))
+    for send, read in _reads(trace):
+        if send.queue_offset == lowest[send.queue]:
+            yield lambda s=send, r=read: _removed(trace, s, r, (s.queue_offset or 0) + 1)  # type: ignore[misc]
+
+
+def _removed(trace: Trace, send: Row, read: Row, kept_from: int | None) -> Planted:
+    planted = trace.without([read.seq_begin], [send.seq_begin])
+    bare: dict[str, Any] = dict.fromkeys(send._fields)
+    said = {name: getattr(send, name) for name in ("run", "topic", "broker", "queue_id", "broker_epoch")}
+    said |= {"kind": Kind.TRIM, "level": Level.STORE, "process": send.broker, "outcome": Outcome.OK, "value": kept_from}
+    trim = trace.another(send._replace(**{**bare, **said}), send, 1)
+    return Trace(planted.rows, trace.info).with_more([trim], planted.about)
+
+
 def replaced_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for send, read in _reads(trace):
         change = {read.seq_begin: {"message_id": f"{read.message_id}-other"}}
@@ -1758,6 +1783,7 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
     Mutant("starved-lane", "LIV-3", "a lane gets no thread while another goes on", starved_lane, generated=False),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
+    Mutant("removed-above-the-minimum", "SND-1", "more went than was announced", removed_above_the_minimum),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
     Mutant("seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused),
@@ -1848,6 +1874,7 @@ LOOKALIKES: dict[str, Mutant] = _mutants(
     Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
     Mutant("reset-in-flight", None, "a commit comes after a reset, which wins", reset_in_flight),
     Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
+    Mutant("removed-on-purpose", None, "what is missing was announced to go", removed_on_purpose),
     Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
     Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
     Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),

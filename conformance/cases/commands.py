@@ -295,7 +295,7 @@ def disk_room(world: World, node: str) -> list[str]:
 @says("retention forgets QUEUE below OFFSET")
 def retention(world: World, queue: Queue, offset: int) -> list[str]:
     """The broker's oldest messages go."""
-    world.store(queue.broker).trim(queue.topic, queue.queue_id, offset)
+    world.cluster.forget_below(queue, offset)
     return []
 
 

@@ -45,7 +45,7 @@ from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
-from specs.vocabulary import Kind, Level, Outcome, Queue, retry_topic
+from specs.vocabulary import Kind, Level, Outcome, Queue, group_of, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
 PRODUCER_GROUP = "producers"
@@ -413,13 +413,13 @@ class Cluster:
             self._disks.fill(broker, store, full=False)
             self._recorder.end(op, Outcome.OK if store.turned_away else Outcome.REFUSED)
 
-    def _do_clean(self, broker: str, keep_ms: int) -> None:
-        """As the broker's own timer does it, with a time to keep of the plan's choice."""
-        node = self._nodes[broker]
-        if isinstance(node.core, Broker) and not node.paused:
-            effects: list[io.Effect] = []
-            node.core.retention.remove(node.wall_ms - keep_ms, effects)
-            node.carry_out(effects)
+    def forget_below(self, queue: Queue, offset: int) -> None:
+        """The broker's oldest messages go, and it says so, as its retention does; those of one queue only."""
+        store = self._stores[queue.broker]
+        store.trim(queue.topic, queue.queue_id, offset)
+        fields = {"process": queue.broker, "level": Level.STORE, "group": group_of(queue.topic), **queue._asdict()}
+        kept = store.queue(queue.topic, queue.queue_id).min_offset
+        self._recorder.note(Kind.TRIM, Outcome.OK, {**fields, "broker_epoch": store.epoch, "value": kept})
 
     def _do_pause(self, node: str) -> None:
         found = self._nodes[node]

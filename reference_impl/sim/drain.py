@@ -2,9 +2,9 @@
 
 One marker row for each queue (kind READ, no offset, value = the offset up to which it was read) that begins before
 the first read and ends after the last, and one row for each message found. `wall_us` of a message's row is when
-the broker stored it. A queue whose oldest messages are no longer kept was not read whole: its marker is refused, and
-says nothing about what is missing. Rows of a retry or dead-letter topic carry the group that it belongs to, and as
-`view` the topic that the copy names as its origin's.
+the broker stored it. A queue whose oldest messages are no longer kept is read from its minimum on; whether they may
+be missing is for the judges to say, who heard of the removal. Rows of a retry or dead-letter topic carry the group
+that it belongs to, and as `view` the topic that the copy names as its origin's.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ def _drain_queue(
     }
     op = (DRAIN, broker.config.name, topic, queue_id)
     recorder.begin(op, Kind.READ, fields)
-    offset, is_whole = 0, True
+    offset = 0
     while True:
         header = PullHeader(DRAIN, topic, queue_id, offset, _READ_MAX, PULL_SUBSCRIPTION, subscription="*")
         answer = _ask(broker, now_ms, Command(RequestCode.PULL_MESSAGE, header.to_ext()))
         if answer is not None and answer.code == ResponseCode.PULL_OFFSET_MOVED:
             start = int(answer.ext["nextBeginOffset"])
             if start > offset:  # the oldest messages are no longer kept
-                offset, is_whole = start, False
+                offset = start
                 continue
         if answer is None or answer.code != ResponseCode.SUCCESS:
             break
         for message in decode_all(answer.body):
             recorder.note(Kind.READ, Outcome.OK, {**fields, **_found(message, broker)})
         offset = max(offset + 1, int(answer.ext["nextBeginOffset"]))
-    ended = is_whole and answer is not None and answer.code in _AT_THE_END
+    ended = answer is not None and answer.code in _AT_THE_END
     recorder.end(op, Outcome.OK if ended else Outcome.REFUSED, {"value": offset, **mark})
 
 

@@ -132,10 +132,6 @@ class Node:
             effects = core.handle(self.wall_ms, event)
         except Exception as error:
             raise CoreFailed(f"{type(core).__name__} of {self.name} failed at {event!r}: {error!r}") from error
-        self.carry_out(effects)
-
-    def carry_out(self, effects: Iterable[io.Effect]) -> None:
-        """What its core wants, in order."""
         for effect in effects:
             self._carry_out(effect)
 

@@ -26,6 +26,7 @@ from specs.vocabulary import (
     Level,
     Outcome,
     Party,
+    Queue,
 )
 
 MS = 1000
@@ -154,6 +155,10 @@ SETTLED = Premise(
     "was not so prepared is passed over",
     lambda info: info.settles,
 )
+NOT_REMOVED = Premise(
+    "not removed",
+    "the broker did not say that it keeps the message no longer; below an announced minimum nothing is claimed",
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
 
 
@@ -188,7 +193,7 @@ class Finding:
 @dataclass(slots=True)
 class Context:
     """What all judges may know of the run so far: deaths, departures, pauses, clock steps, frames that come twice,
-    and which lanes each client has begun to work on.
+    which lanes each client has begun to work on, and what brokers removed on purpose.
 
     Kept by the engine, in the total order, before the judges see the same event.
     """
@@ -208,6 +213,8 @@ class Context:
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
     lanes: dict[str, set[KeyValue]] = field(default_factory=dict)  # of a client: every lane that it ever added
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
+    kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
+    trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
 
     @property
     def config(self) -> Config:
@@ -244,8 +251,18 @@ class Context:
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
             case Kind.RESET:
                 self.resets.add(row.lane)
+            case Kind.TRIM if row.value is not None:
+                self.kept_from[row.queue] = max(row.value, self.kept_from.get(row.queue, 0))
+                self.trims.setdefault(row.topic or "", []).append(row)
             case _:
                 pass
+
+    def was_removed(self, row: Row, offset: int, before: Row | None = None) -> bool:
+        """Has the broker said (by now, or before that row) that it keeps the offset of the row's queue no longer?"""
+        if before is None or offset >= self.kept_from.get(row.queue, 0):
+            return offset < self.kept_from.get(row.queue, 0)
+        told = (trim for trim in self.trims.get(row.topic or "", ()) if trim.queue == row.queue)
+        return any(trim.seq_begin <= before.seq_begin and offset < (trim.value or 0) for trim in told)
 
     def has_threads(self, client_id: str | None) -> bool:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
@@ -306,6 +323,8 @@ class Context:
         self.unflushed.clear()
         self.lanes.clear()
         self.resets.clear()
+        self.kept_from.clear()
+        self.trims.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
@@ -321,7 +340,7 @@ class Context:
 
 
 CONTEXT_KINDS = frozenset(
-    {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET}
+    {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
 )
 
 

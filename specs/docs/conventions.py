@@ -61,7 +61,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.READ: "The drain. One row for each message found (`queue_offset`, `message_id`, for a copy `origin_id` as the "
     "producer's id of the message it was made from, `wall_us` = when the broker stored it), and for each queue one "
     "marker without offset and id that begins before the first read, asks for the queue's end no earlier, ends after "
-    "the last read, and is `ok` when the queue was read from offset 0 to its end, with `value` = that end; "
+    "the last read, and is `ok` when the queue was read to its end from offset 0, or from the minimum that its broker "
+    "had announced (TRIM), with `value` = that end; "
     "`detail=settled` when before it all was healed, who had died was started again, and nothing happened for longer "
     "than anybody waits in a healthy system. Rows of a dead-letter or retry topic name its `group`, and as `view` the "
     "topic that the copy says it came from; a dead-letter topic that does not exist gets a marker with `value=0`.",

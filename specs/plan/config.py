@@ -67,6 +67,7 @@ class Config:
     transaction_timeout_ms: int = 6_000  # so long a half message may be open before its producer is asked
     transaction_check_interval_ms: int = 30_000
     transaction_check_max: int = 15
+    keep_ms: int = 0  # so long a broker keeps its messages at least; 0: for ever
     dialect: str = "5.x"
     flush: str = IN_MEMORY
     flush_ms: int = 500

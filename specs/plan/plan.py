@@ -72,7 +72,6 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     "broker_restart": {"broker": (NODE, True)},
     "disk_full": {"broker": (NODE, True)},  # sends are refused, until there is room again
     "disk_room": {"broker": (NODE, True)},
-    "clean": {"broker": (NODE, True), "keep_ms": ("integer", True)},  # it removes what is older than that
     "pause": {"node": (NODE, True)},
     "resume": {"node": (NODE, True)},
     "cut": {"a": (NODE, True), "b": (NODE, True)},  # connections are reset, new ones refused

@@ -92,7 +92,7 @@ _SIDE_BY_SIDE = (
     *("commit", "commit", "commit", "back", "back", "back", "copy", "copy", "copy", "write", "write", "rare"),
 )
 """Verbs for groups that do not consume in the orderly mode."""
-_RARE = ("crash", "broker-crash", "pause", "join", "leave", "step", "reset", "level")
+_RARE = ("crash", "broker-crash", "pause", "join", "leave", "step", "reset", "level", "trim", "trim")
 
 
 def configs() -> st.SearchStrategy[Config]:
@@ -414,6 +414,11 @@ class _History:
             case "level":
                 level = self._pick((Level.STORE, Level.TAP, Level.WIRE))
                 self._add(Kind.COMMIT, {**me, "value": 0, "outcome": Outcome.OK, "level": level})
+            case "trim":
+                topic = self._pick((lane["topic"], lane["topic"], "orders", dead_letter_topic(lane["group"])))
+                queue = {"topic": topic, "broker": "b0", "queue_id": self._pick((0, 0, 1)), "level": Level.STORE}
+                said = {"process": "b0", "value": self._pick((0, 1, 2, 3, 5)), "outcome": Outcome.OK}
+                self._add(Kind.TRIM, {**queue, **said}, length=0)
             case _:
                 self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
 

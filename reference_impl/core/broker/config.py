@@ -72,7 +72,7 @@ class BrokerConfig:
     def from_plan(
         cls, plan: Config, *, name: str = "b0", address: str = "127.0.0.1:10911", name_servers: tuple[str, ...] = ()
     ) -> BrokerConfig:
-        """A broker for a planned run: lease, persistence, channel expiry, delay table and dialect are the plan's."""
+        """A broker for a planned run: leases, persistence, expiry, delays, retention and dialect are the plan's."""
         return cls(
             name=name,
             address=address,
@@ -87,6 +87,8 @@ class BrokerConfig:
             transaction_timeout_ms=plan.transaction_timeout_ms,
             transaction_check_interval_ms=plan.transaction_check_interval_ms,
             transaction_check_max=plan.transaction_check_max,
+            keep_ms=plan.keep_ms or None,
+            clean_ms=min(10_000, max(1, plan.keep_ms // 4)),
         )
 
 

@@ -89,8 +89,13 @@ class Lane(Machine):
             return
         offset = int(rows.offset[last])
         since = int(rows.started[last]) >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
-        if op.value <= offset if self.start == "end" else since and op.value > offset:
+        kept = self._kept_from()
+        if op.value <= offset if self.start == "end" else since and kept <= offset < op.value:
             self.findings.violation([last, lookup.place, op.place])
+
+    def _kept_from(self) -> int:
+        """The minimum that the broker had announced for the queue by now."""
+        return self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
 
     def _pulled(self, add: Op, lookup: Op, op: Op) -> None:
         told = answered_offset(lookup)
@@ -107,7 +112,7 @@ class Lane(Machine):
         rows, first = self.lane.digest.rows, self.first
         if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
             return
-        if rows.started[first] >= op.started - YOUNG_US and self._lives(first):
+        if rows.started[first] >= op.started - YOUNG_US and self._lives(first) and not self._kept_from():
             self.stakes += 1
             if op.outcome is Outcome.REFUSED:
                 self.findings.violation([first, op.place])

@@ -9,7 +9,7 @@ from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ru
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense, is_first
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome, dead_letter_topic
 
 _LANE_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD)
 
@@ -149,8 +149,13 @@ def _judge(
             return
     elif rows.begin[first] < rows.begin[passed] or rows.started[first] < rows.started[passed] + bound:
         return
+    is_read = last_read.get((*group, int(rows.source[given_up])), -1) >= rows.begin[given_up]
+    topic = dead_letter_topic(rows.words("group")[int(rows.group[given_up])])
+    begun, until = int(rows.begin[given_up]), int(rows.end[last])
+    if not is_read and rows.context_of(given_up).trimmed_between(topic, begun, until):
+        return
     findings.at_stake(np.asarray([given_up]))
-    if last_read.get((*group, int(rows.source[given_up])), -1) < rows.begin[given_up]:
+    if not is_read:
         findings.violation([row for row in (given_up, passed, last) if row is not None])
 
 

@@ -38,7 +38,9 @@ def judge(rows: Rows, findings: Findings, where: Ints) -> None:
     stored_so = (offset != NONE) & (other != NONE) & (offset > other)
     wrong = overtaken & ~stored_so
     for which in np.flatnonzero(wrong).tolist():
-        wrong[which] = not was_reset(rows, int(place[which]))
+        wrong[which] = not was_reset(rows, int(place[which])) and not was_removed(
+            rows, int(place[which]), int(before[which])
+        )
     findings.violated(before[wrong], place[wrong])
 
 
@@ -50,6 +52,13 @@ def was_reset(rows: Rows, place: int) -> bool:
     group, topic, broker = (rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker"))
     lane = Lane(group, topic, broker, int(rows.number("queue_id")[place]))
     return resets.get(lane, NEVER) < int(rows.begin[place])
+
+
+def was_removed(rows: Rows, place: int, before: int) -> bool:
+    """Had the broker removed the message on purpose before the other one was delivered?"""
+    offset = int(rows.offset[place])
+    kept = rows.context_of(place).kept_from(rows.queue_of(place), int(rows.begin[before]))
+    return NONE < offset < kept
 
 
 TWIN = Twin("ORD-12", ("queue_offset", "sharding_key", "key_seq"), kernel)

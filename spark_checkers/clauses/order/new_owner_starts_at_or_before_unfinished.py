@@ -45,7 +45,8 @@ class Group(Progress):
             return
         self.stakes += 1
         choices: list[tuple[list[int], int | None]] = []
-        for offset in self.owed(stored.value, op.offset):
+        kept = self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
+        for offset in self.owed(max(stored.value, kept), op.offset):
             rows = self.unfinished.get(offset)
             if rows:
                 choices.append(([stored.place, rows[-1].place, *self.drop_of(rows[-1]), op.place], None))

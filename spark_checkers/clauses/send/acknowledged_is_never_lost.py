@@ -119,11 +119,17 @@ def _readings(rows: Rows, findings: Findings, sends: Ints, reads: Ints, markers:
         bound = int(rows.config("delay_bound_ms", np.asarray([marker]))[0]) * MS
         due = rows.end[sends] < rows.begin[marker]
         due &= (rows.offset[sends] < stop) | (rows.ended[sends] + bound <= rows.started[marker])
-        judged = sends[due]
-        findings.at_stake(judged)
-        lost = judged[~np.isin(rows.offset[judged], found, assume_unique=False)]
+        judged, here = sends[due], np.isin(rows.offset[sends[due]], found, assume_unique=False)
+        kept = here | (rows.offset[judged] >= kept_from(rows, marker))
+        findings.at_stake(judged[kept])
+        lost = judged[kept & ~here]
         findings.violated(lost, np.full(len(lost), marker, np.int64))
         sends = sends[~due]
+
+
+def kept_from(rows: Rows, marker: int) -> int:
+    """The minimum that the broker had announced for the queue by the end of the reading."""
+    return rows.context_of(marker).kept_from(rows.queue_of(marker), int(rows.end[marker]))
 
 
 class RowByRow:
@@ -171,9 +177,12 @@ class RowByRow:
         if stored and rows.number("code")[row] not in STORED_WEAKLY and rows.number("delay_level")[row] in (0, NONE):
             self.sent.setdefault(int(rows.offset[row]), []).append(row)
 
-    def _judged(self, offset: int, judged: list[int], by: int | None, now: int) -> None:
-        """These sends are decided; they are lost where `by` is given. now: the seq at which."""
-        safe = [row for row in judged if not self._may_be_unflushed(row, now)]
+    def _judged(self, offset: int, judged: list[int], by: int | None, now: int, *, excused: bool = False) -> None:
+        """These sends are decided; they are lost where `by` is given, unless the broker removed them on purpose.
+
+        now: the seq at which.
+        """
+        safe = [] if excused else [row for row in judged if not self._may_be_unflushed(row, now)]
         self.findings.at_stake(np.asarray(safe, np.int64))
         if by is not None:
             for row in safe:
@@ -206,7 +215,9 @@ class RowByRow:
             if offset >= stop:
                 due = [row for row in due if rows.ended[row] + bound <= rows.started[marker]]
             if due:
-                self._judged(offset, due, None if offset in self.read else marker, int(rows.end[marker]))
+                excused = offset not in self.read and offset < kept_from(rows, marker)
+                by = None if offset in self.read else marker
+                self._judged(offset, due, by, int(rows.end[marker]), excused=excused)
 
 
 TWIN = Twin(

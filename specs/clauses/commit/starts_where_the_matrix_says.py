@@ -18,7 +18,8 @@ What the end is nobody can say exactly: a start is below it where a send was ack
 longer than the bound for delays before the look-up. From a time: the client's default, half an hour before the
 question; the last message that was acknowledged so long before the look-up, and sent since that time, is not skipped.
 *Young*: sent within the last minute, so that the broker still holds it in memory. Messages that were sent before a
-crash of the broker are left out, and a reset clears what is remembered.
+crash of the broker are left out, and a reset clears what is remembered. Nor does a message show anything that the
+broker had removed on purpose by then: nobody can start there, and "nothing stored" is right once the first is gone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from specs.clauses.base import (
     MS,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
+    NOT_REMOVED,
     NOTHING,
     Context,
     Finding,
@@ -59,6 +61,7 @@ PREMISE = (
     ),
     NO_RESET,
     NO_WALL_CLOCK_STEP,
+    NOT_REMOVED,
     Premise("default time", "a group that starts from a time takes the default, half an hour before"),
 )
 SOURCES = ("docs/sources.md#start-matrix",)
@@ -195,7 +198,9 @@ class QueueJudge(Judge):
         if wanted is FROM_END:
             return (WrongStart(last, lookup, row, wanted),) if start <= offset else NOTHING
         since = last.started_us >= row.started_us + self.context.info.clock_bound_us - HALF_AN_HOUR_US
-        return (WrongStart(last, lookup, row, wanted),) if since and start > offset else NOTHING
+        if start <= offset or self.context.was_removed(row, offset):
+            return NOTHING
+        return (WrongStart(last, lookup, row, wanted),) if since else NOTHING
 
     def _pulled(self, add: Row, lookup: Row, row: Row) -> Iterable[Finding]:
         told = answered_offset(lookup)
@@ -211,6 +216,8 @@ class QueueJudge(Judge):
     def _looked_up(self, row: Row) -> Iterable[Finding]:
         first, told = self.first, answered_offset(row)
         if first is None or told not in (-1, 0) or (first.ended_us or 0) + self.bound_us > row.started_us:
+            return NOTHING
+        if self.context.was_removed(row, 0):
             return NOTHING
         if first.started_us < row.started_us - YOUNG_US or self.context.broker_died_since(row.broker, first):
             return NOTHING

@@ -4,7 +4,9 @@ The end-to-end promise, which a plain consumer log can decide: the producer numb
 matter how many clients share the work, a message that nobody of the group has been given yet must not come after
 one with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the
 offsets are known and lie the other way round, the log itself holds them so: that is the producer's business.
-Nothing is said of a lane whose offset an operator has moved: messages that were skipped so may come later.
+Nothing is said of a lane whose offset an operator has moved: messages that were skipped so may come later. Nor of a
+message that the broker had removed on purpose before the higher one was delivered: only who had it already could
+still be given it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import IN_PLACE, NO_RESET, NOTHING, SENT_IN_TURN, Context, Finding, Intervals, Judge, at, who
+from specs.clauses.base import (
+    IN_PLACE,
+    NO_RESET,
+    NOT_REMOVED,
+    NOTHING,
+    SENT_IN_TURN,
+    Context,
+    Finding,
+    Intervals,
+    Judge,
+    at,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -21,7 +35,7 @@ TITLE = "first deliveries follow the key"
 STATEMENT = "For each sharding key, first deliveries to a group follow the key's sequence."
 PARTY = Party.PAIR
 KEY = Key.GROUP_KEY
-PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET)
+PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET, NOT_REMOVED)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 
@@ -61,6 +75,8 @@ class KeyJudge(Judge):
             and highest.queue_offset is not None
             and row.queue_offset > highest.queue_offset
         ):
+            return NOTHING
+        if row.queue_offset is not None and self.context.was_removed(row, row.queue_offset, highest):
             return NOTHING
         return NOTHING if row.lane in self.context.resets else (KeyOvertaken(highest, row),)
 

@@ -5,7 +5,8 @@ at or above that offset. The stored offset is shown by a look-up that was answer
 answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie
 apart), and a crash of the broker may have lost it. Of several the highest counts: it claims least. What *finished*
 and *known* mean, and what is remembered of a queue, is said in `specs.clauses.progress`; a group that is seen on
-the queue only after every other has finished a message is not judged by the SEND of that message.
+the queue only after every other has finished a message is not judged by the SEND of that message. Nobody owes what
+the broker has removed on purpose: below the minimum that it announced before the delivery nothing is unfinished.
 """
 
 from __future__ import annotations
@@ -13,7 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.clauses.base import (
+    BROKER_LIVES,
+    NO_FILTER,
+    NO_RESET,
+    NOT_REMOVED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    at,
+    who,
+)
 from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, QueueProgress
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -23,7 +36,7 @@ TITLE = "a new owner starts at or before the lowest unfinished message"
 STATEMENT = "Where an offset was stored, a new owner starts at or before the lowest unfinished message."
 PARTY = Party.PAIR
 KEY = Key.QUEUE
-PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES)
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT}
 
@@ -87,7 +100,8 @@ class QueueJudge(Judge):
         if stored is None or self.context.broker_died_since(row.broker, stored):
             return NOTHING
         self.opportunities += 1
-        for offset in group.owed(stored.value or 0, first):
+        kept = self.context.kept_from.get(row.queue, 0)
+        for offset in group.owed(max(stored.value or 0, kept), first):
             rows = group.unfinished.get(offset)
             if rows:
                 return (StartedBeyond(stored, rows[-1], group.drop_of(rows[-1]), row, offset),)
@@ -138,10 +152,15 @@ SHORTEST_VIOLATION = """
 """
 ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     0ms         alice  fetches   billing/orders/b0/3   value=-1 refused
+    1ms         shop   sends     orders/b0/3           offset=20 id=m20 ok
     2ms         alice  adds      billing/orders/b0/3   value=17
     3ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
     10ms        alice  crashes   -
     20ms        bob    fetches   billing/orders/b0/3   value=-1 refused
     21ms        bob    adds      billing/orders/b0/3   value=18
     22ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success   # nothing was stored
+    30ms        bob    crashes   -
+    40ms        b0     trims     orders/b0/3           value=25                   # 19 to 24 nobody ever had
+    50ms        carol  fetches   billing/orders/b0/3   value=19 ok
+    51ms..55ms  carol  delivers  billing/orders/b0/3   offset=25 id=m25 success
 """

@@ -8,8 +8,9 @@ lie and another one is read, the loss shows at once. Acknowledgements with the c
 or replicated in time) promise less and are left out, as are delayed messages (they lie elsewhere first) and the
 topics of retries and dead letters. Where the configuration declares that the brokers flush later (`flush` async), what
 was acknowledged less than an interval of flushing before a crash of the broker, and the slack of a timer, may be gone
-and is left out as well; a broker that was paused flushed nothing meanwhile. A queue whose oldest messages were
-forgotten on purpose (retention) is not read from its beginning: its reading is not `ok` and decides nothing.
+and is left out as well; a broker that was paused flushed nothing meanwhile. What a broker removed on purpose is not
+lost: an offset below the minimum that it had announced by the end of the reading (a TRIM) decides nothing where it was
+not read. At or above that minimum, or without a word about it, a message that is gone is lost.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from specs.clauses.base import (
     DRAINED,
     MS,
+    NOT_REMOVED,
     NOTHING,
     Context,
     Finding,
@@ -38,7 +40,7 @@ TITLE = "acknowledged is never lost"
 STATEMENT = "A message whose send was acknowledged is never lost."
 PARTY = Party.BROKER
 KEY = Key.QUEUE
-PREMISE = (DRAINED,)
+PREMISE = (DRAINED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 
@@ -138,10 +140,11 @@ class QueueJudge(Judge):
                 rows = [row for row in rows if (row.ended_us or 0) + self.delay_bound_us <= reading.started_us]
             if not rows:
                 continue
-            judged = self._safe(rows)
-            self.opportunities += len(judged)
-            if offset not in self.read:
-                found.extend(Lost(row, reading) for row in judged)
+            if offset in self.read or not self.context.was_removed(reading, offset):
+                judged = self._safe(rows)
+                self.opportunities += len(judged)
+                if offset not in self.read:
+                    found.extend(Lost(row, reading) for row in judged)
             self._forget(offset, rows)
         return found
 
@@ -170,4 +173,6 @@ ALLOWED_THOUGH_IT_LOOKS_WRONG = """
     10ms..91ms  shop   sends  orders/b0/3   offset=18 id=m19 ok      # answered while the queue was being read
     90ms..99ms  drain  reads  orders/b0/3   value=18 ok
     95ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
+    96ms        b0     trims  orders/b0/3   value=19                 # an hour later, say
+    97ms..99ms  drain  reads  orders/b0/3   value=19 ok
 """

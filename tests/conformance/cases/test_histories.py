@@ -12,7 +12,6 @@ from specs.verdicts.examine import examine
 from specs.verdicts.verdict import ClauseVerdict, conclude
 
 NOT_JUDGED = {
-    "retention forgets": "a history says nothing of messages that the broker no longer keeps",
     "dialect=4.9": "the 4.9 line promises less than the reference's profile",
     "without an id": "a message without an id is nobody's in a history",
     "send back": "the copy that a broker makes names its origin by its place in the log",

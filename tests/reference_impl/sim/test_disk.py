@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reference_impl.core.broker.broker import Broker
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import runinfo_of, simulate
+from specs.history.row import Row
+from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
 from specs.verdicts.examine import examine
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Outcome, Queue
 
 
 def plan_of(*actions: Action) -> Plan:
@@ -38,19 +42,43 @@ def test_a_full_disk_that_refused_nothing_had_no_effect_and_the_end_makes_room()
     assert next(row for row in rows if row.kind is Kind.FAULT).outcome is Outcome.REFUSED
 
 
-def test_a_queue_without_its_oldest_messages_was_not_read_whole_and_nothing_is_called_lost() -> None:
-    """Retention takes them on purpose."""
+def drained(*, announced: bool) -> tuple[list[Row], Plan]:
+    """Three messages are sent, the first two go, and the queue is read."""
     plan = plan_of(send(100), send(200), send(300))
     cluster = Cluster(plan)
     for action in plan.actions:
         cluster.run_until(action.at_ms)
         cluster.perform(action.do, action.args)
     cluster.run_until(plan.until_ms)
-    core = cluster.node("b0").core
-    assert isinstance(core, Broker)
-    core.store.trim("orders", 0, 2)
+    if announced:
+        cluster.forget_below(Queue("orders", "b0", 0), 2)
+    else:
+        core = cluster.node("b0").core
+        assert isinstance(core, Broker)
+        core.store.trim("orders", 0, 2)
     cluster.drain()
-    rows = cluster.rows()
+    return cluster.rows(), plan
+
+
+def test_what_a_broker_says_that_it_removed_is_not_called_lost() -> None:
+    """The queue is read from its new beginning, and that reading counts."""
+    rows, plan = drained(announced=True)
     reads = [row for row in rows if row.kind is Kind.READ and row.topic == "orders"]
-    assert [(row.queue_offset, row.outcome) for row in reads] == [(None, Outcome.REFUSED), (2, Outcome.OK)]
+    assert [(row.queue_offset, row.outcome) for row in reads] == [(None, Outcome.OK), (2, Outcome.OK)]
+    assert examine(rows, runinfo_of(plan, None)).refuted() == ()
+
+
+def test_what_is_removed_without_a_word_is_lost() -> None:
+    rows, plan = drained(announced=False)
+    assert examine(rows, runinfo_of(plan, None)).refuted() == ("SND-1",)
+
+
+def test_a_plan_says_how_long_brokers_keep_messages() -> None:
+    """What is older goes while the run lasts, and nothing is called lost."""
+    plan = replace(plan_of(*[send(at_ms) for at_ms in range(100, 900, 100)]), config=Config(keep_ms=400))
+    rows = simulate(plan)[1]
+    trims = [row.value for row in rows if row.kind is Kind.TRIM]
+    # The last message stays, whatever its age.
+    assert trims == sorted(trims)
+    assert trims[-1] == 7
     assert examine(rows, runinfo_of(plan, None)).refuted() == ()

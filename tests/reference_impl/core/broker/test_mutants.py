@@ -300,6 +300,14 @@ def half_message_that_nobody_ends(wire: Any) -> Any:
     return len(wire.questions())
 
 
+def beginning_of_a_queue_after_a_removal(wire: Any) -> Any:
+    for _ in range(4):
+        wire.send()
+        wire.pass_ms(1_000)
+    wire.broker.retention.remove(wire.now_ms - 3_000, [])
+    return wire.pull(0).ext["nextBeginOffset"]
+
+
 SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "acknowledged-before-the-sync": sent_and_not_yet_synced,
     "acknowledged-send-dropped": ten_sends,
@@ -352,6 +360,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "gone-member-listed": members_after_a_disconnect,
     "send-back-not-counted": returned_in_the_end,
     "send-back-without-delay": returned_at_once,
+    "retention-takes-one-more": beginning_of_a_queue_after_a_removal,
 }
 EVERY_MUTANT = mutants.every_mutant()
 
