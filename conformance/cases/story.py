@@ -28,7 +28,6 @@ WATCHED: Mapping[str, tuple[Kind, ...]] = {
     "leaves": (Kind.LEAVE,),
     "send-backs": (Kind.SEND_BACK,),
     "writes": (Kind.PERSIST,),
-    "removals": (Kind.TRIM,),
     "transactions": (Kind.END_TRANSACTION, Kind.CHECK),
 }
 """What `watch` can be told."""
@@ -42,7 +41,6 @@ _TOLD: Mapping[Kind, tuple[str, ...]] = {
     Kind.DEAD_LETTER: ("queue_offset", "message_id", "reconsume_times"),
     Kind.SEND_BACK: ("queue_offset", "message_id", "reconsume_times", "delay_level"),
     Kind.PERSIST: ("value",),
-    Kind.TRIM: ("value",),
     Kind.COMMIT: ("value", "detail"),
     Kind.FETCH_OFFSET: ("value",),
     Kind.PULL: ("queue_offset", "value"),

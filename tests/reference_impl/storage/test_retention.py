@@ -21,7 +21,7 @@ COUNT = 24
 
 def filled(disk: SimulatedDisk | RealDisk, *, count: int = COUNT, others: int = 1) -> DiskStore:
     """A store of several segments: queue 0 gets a message each second, queue 1 the first `others` as well."""
-    store = DiskStore.open(disk, replace(ASYNC, queue_file_bytes=100))
+    store = DiskStore.open(disk, replace(ASYNC, queue_file_bytes=100, index_block=3))
     for number in range(count):
         for queue_id in (0, 1)[: 1 + (number < others)]:
             draft = Draft(TOPIC, queue_id, b"x" * 150 + b"%d" % number, {"UNIQ_KEY": f"k{number}"})
