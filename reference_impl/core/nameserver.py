@@ -45,6 +45,7 @@ from reference_impl.protocol.headers import (
     KvConfigResponse,
     RegisterBrokerHeader,
     RegisterBrokerResponse,
+    TopicHeader,
     UnregisterBrokerHeader,
 )
 
@@ -93,6 +94,7 @@ class NameServer:
             RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
             RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster,
             RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topic_list,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete_topic,
             RequestCode.PUT_KV_CONFIG: self._put_kv,
             RequestCode.GET_KV_CONFIG: self._get_kv,
             RequestCode.DELETE_KV_CONFIG: self._delete_kv,
@@ -191,6 +193,13 @@ class NameServer:
     def _topic_list(self, now_ms: int, conn: ConnId, request: Command) -> Command:
         topics = sorted({topic for broker in self._brokers.values() for topic in broker.topics})
         return request.reply(ResponseCode.SUCCESS, body=dumps({"topicList": topics}))
+
+    def _delete_topic(self, now_ms: int, conn: ConnId, request: Command) -> Command:
+        """Nobody is routed to it any more, until a broker that still has it registers again."""
+        topic = TopicHeader.from_ext(request.ext).topic
+        for broker in self._brokers.values():
+            broker.topics.pop(topic, None)
+        return request.reply(ResponseCode.SUCCESS)
 
     # ------------------------------------------------------------ key and value
 

@@ -438,8 +438,16 @@ class CreateTopicHeader(Header):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteGroupHeader(Header):
+    """DELETE_SUBSCRIPTIONGROUP (207)."""
+
+    group_name: str
+    clean_offset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TopicHeader(Header):
-    """GET_TOPIC_STATS_INFO (202)."""
+    """GET_TOPIC_STATS_INFO (202), DELETE_TOPIC_IN_BROKER (215), DELETE_TOPIC_IN_NAMESRV (216)."""
 
     topic: str
 

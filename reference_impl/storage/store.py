@@ -126,6 +126,7 @@ class DiskStore(BrokerStore):
             "segmentBytes": self._log.segment_bytes,
             "queueFileBytes": self._files.file_bytes,
             "delayed": {str(level): offset for level, offset in self.delayed_done.items()},
+            "dropped": self._drop_again(meta),
         }
         self.epoch = max(0, _number(meta, "epoch", 0))
         write_checkpoint(disk, Checkpoint(self.synced, self._last_ms))
@@ -160,6 +161,18 @@ class DiskStore(BrokerStore):
 
     def _new_queue(self, topic: str, queue_id: int, min_offset: int = 0) -> DiskQueue:
         return DiskQueue(self._log, self._files, topic, queue_id, min_offset)
+
+    def _drop_again(self, meta: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
+        """What a dropped topic had is in the log until retention takes it; what of that is still to be remembered."""
+        left: dict[str, dict[str, int]] = {}
+        dropped = (meta or {}).get("dropped")
+        for topic, ends in dropped.items() if isinstance(dropped, dict) else ():
+            for queue_id, end in tables.numbers({topic: ends}, topic).items():
+                queue = self._disk_queues.get((topic, queue_id))
+                if queue is not None and queue.min_offset < end:
+                    queue.drop_first(min(end, queue.max_offset) - queue.min_offset)
+                    left.setdefault(topic, {})[str(queue_id)] = end
+        return left
 
     def _take_unfinished(
         self, derived: Derived, meta: dict[str, Any] | None, delays: Mapping[int, int], asked: Mapping[int, int]
@@ -329,6 +342,23 @@ class DiskStore(BrokerStore):
         changed = {**self.groups, group.group: group}
         self._write_table(layout.GROUPS, tables.groups_to_json(changed))
         super().put_group(group)
+
+    def drop_topic(self, name: str) -> list[Trimmed]:
+        """What is gone is written down first: the log still has the messages, and the next start reads them."""
+        ends = {queue_id: queue.max_offset for (topic, queue_id), queue in self._disk_queues.items() if topic == name}
+        if ends:
+            dropped = {**self._meta.get("dropped", {}), name: {str(number): end for number, end in ends.items()}}
+            with self._writing():
+                write_table(self._disk, layout.META, {**self._meta, "dropped": dropped})
+            self._meta["dropped"] = dropped
+        left = {topic: config for topic, config in self.topics.items() if topic != name}
+        self._write_table(layout.TOPICS, tables.topics_to_json(left))
+        return super().drop_topic(name)
+
+    def drop_group(self, name: str) -> None:
+        left = {group: config for group, config in self.groups.items() if group != name}
+        self._write_table(layout.GROUPS, tables.groups_to_json(left))
+        super().drop_group(name)
 
     def save_offsets(self, offsets: Mapping[OffsetKey, Mapping[int, int]]) -> None:
         """The log first: what was consumed must not be more than what is there after a crash."""

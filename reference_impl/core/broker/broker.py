@@ -109,10 +109,10 @@ class Broker:
         self.clients = self.clients_class(self.parts)
         self.queue_info = self.queue_info_class(self.parts)
         self.inquiry = self.inquiry_class(self.parts)
-        self.admin = self.admin_class(self.parts)
         self.registration = self.registration_class(self.parts)
         self.flushing = self.flushing_class(self.parts)
         self.retention = self.retention_class(self.parts)
+        self.admin = self.admin_class(self.parts, self.retention)
         self.handlers = self.requests()
         self.timers = self.timed_work()
 
@@ -144,6 +144,8 @@ class Broker:
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.clients.consumer_list,
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.admin.put_topic,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.admin.put_group,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.admin.delete_topic,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.admin.delete_group,
         }
 
     def timed_work(self) -> dict[str, Callable[[int, list[Effect]], None]]:
@@ -205,6 +207,8 @@ class Broker:
             return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
         before, done, woken = self.store.end, len(out), len(self.parts.arrived)
         try:
+            if request.code in _NOT_AVAILABLE:
+                self.flushing.check_backlog(now_ms)
             return handler(now_ms, conn, request, out)
         except StoreFull as full:  # all of the request is stored, or nothing
             del out[done:], self.parts.arrived[woken:]

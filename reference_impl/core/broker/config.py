@@ -21,6 +21,8 @@ class BrokerConfig:
     retry_queues, retry_max: a group's number of retry queues and limit of retries where it sets none.
     default_queues: queues of the template topic from which unknown topics are made. flush_timeout_ms: how long a send
     waits for its sync before it is answered FLUSH_DISK_TIMEOUT.
+    waiting_sends_max, parked_pulls_max: so many sends may wait for their sync, and pulls for a message; more are
+    answered SYSTEM_BUSY. stalled_ms: nor are sends taken while one has waited for its sync for so long.
     keep_ms: how long messages are kept at least, None for ever (then the disk is not looked at either). delete_hours:
     the hours of the day (UTC) in which what is too old is removed, none of them for all. clean_ms: how often is looked.
     disk_max, disk_force, disk_refuse: shares of the disk in use above which what is too old goes at any hour, the
@@ -54,6 +56,9 @@ class BrokerConfig:
     body_bytes_max: int = 4 * 1024 * 1024
     pull_bytes_max: int = 256 * 1024
     flush_timeout_ms: int = 5_000
+    waiting_sends_max: int = 10_000
+    parked_pulls_max: int = 100_000
+    stalled_ms: int = 1_000
     keep_ms: int | None = None
     delete_hours: tuple[int, ...] = ()
     clean_ms: int = 10_000

@@ -26,6 +26,7 @@ class Dialect:
     server_side_reset: an operator's reset is kept by the broker until a pull takes it (5.2 and later; else the
         broker tells the group's clients, which this broker does not do).
     unique_key_is_added: a message without UNIQ_KEY gets one; it is also the answer's transactionId.
+    topic_takes_offsets: a deleted topic takes along what groups had stored for it.
     heartbeat_ext: header fields of the answer to a heartbeat.
     """
 
@@ -40,6 +41,7 @@ class Dialect:
     dead_letters_at_once: bool
     server_side_reset: bool
     unique_key_is_added: bool
+    topic_takes_offsets: bool
     heartbeat_ext: tuple[tuple[str, str], ...]
 
 
@@ -56,6 +58,7 @@ DIALECTS: dict[str, Dialect] = {
         dead_letters_at_once=False,
         server_side_reset=False,
         unique_key_is_added=False,
+        topic_takes_offsets=False,
         heartbeat_ext=(),
     ),
     "5.x": Dialect(
@@ -70,6 +73,7 @@ DIALECTS: dict[str, Dialect] = {
         dead_letters_at_once=True,
         server_side_reset=True,
         unique_key_is_added=True,
+        topic_takes_offsets=True,
         heartbeat_ext=(("IS_SUPPORT_HEART_BEAT_V2", "true"), ("IS_SUB_CHANGE", "true")),
     ),
 }

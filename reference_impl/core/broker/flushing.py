@@ -11,6 +11,7 @@ With SYNC no word leaves the broker that a crash could make untrue: answers of a
 that another's message woke. One sync is for all that came in together or while the last one ran (group commit).
 An answer to a send that has waited for `flush_timeout_ms`, or whose sync failed, leaves as FLUSH_DISK_TIMEOUT: the
 message is stored, and nobody knows whether it is safe.
+What waits is bounded: where too many do, or one has for too long, further sends are refused before they are stored.
 Source: docs/sources.md#store (CommitLog.GroupCommitService, FlushRealTimeService).
 """
 
@@ -20,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from reference_impl.core.broker.log import FlushMode
-from reference_impl.core.broker.parts import Parts
+from reference_impl.core.broker.parts import OVERLOAD, REJECTED, Parts, Refused
 from reference_impl.core.io import Effect, Flush, Flushed, Input, Received, Send, SetTimer
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -62,6 +63,14 @@ class Flushing:
         if self._parts.store.flush is not None and self._parts.store.end > self._parts.store.synced:
             self._begin(out)
 
+    def check_backlog(self, now_ms: int) -> None:
+        """Raises Refused where a further send would wait behind too many others, or behind a disk that stands still."""
+        config = self._parts.config
+        if len(self._held) >= config.waiting_sends_max:
+            raise Refused(ResponseCode.SYSTEM_BUSY, OVERLOAD)
+        if self._held and now_ms - (self._held[0].until_ms - config.flush_timeout_ms) > config.stalled_ms:
+            raise Refused(ResponseCode.SYSTEM_BUSY, REJECTED)
+
     def ended(self, result: Flushed, out: list[Effect]) -> None:
         self._is_running = False
         store = self._parts.store
@@ -79,13 +88,17 @@ class Flushing:
         store = self._parts.store
         if store.flush is not FlushMode.SYNC or store.end <= store.synced or store.is_full:
             return out
-        waiting = [] if isinstance(event, Flushed) else [effect for effect in out if isinstance(effect, Send)]
+        waiting = [] if isinstance(event, Flushed) else [effect for effect in out if must_wait(effect)]
         if waiting:
-            out = [effect for effect in out if not isinstance(effect, Send)]
+            out = [effect for effect in out if not must_wait(effect)]
             if not self._held:
                 out.append(SetTimer(LATE_TIMER, self._parts.config.flush_timeout_ms))
             until_ms = now_ms + self._parts.config.flush_timeout_ms
-            self._held.extend(Held(store.end, until_ms, send, says_stored(event, send.command)) for send in waiting)
+            self._held.extend(
+                Held(store.end, until_ms, send, says_stored(event, send.command))
+                for send in waiting
+                if isinstance(send, Send)
+            )
         self._begin(out)
         return out
 
@@ -100,6 +113,11 @@ class Flushing:
         if not self._is_running and not self._parts.store.is_full:
             self._is_running = True
             out.append(Flush(self._parts.store.begin_sync))
+
+
+def must_wait(effect: Effect) -> bool:
+    """Does it say anything that a crash could make untrue? Who is told to come later is told so at once."""
+    return isinstance(effect, Send) and effect.command.code != ResponseCode.SYSTEM_BUSY
 
 
 def says_stored(event: Input, answer: Command) -> bool:

@@ -277,6 +277,23 @@ class BrokerStore:
         """Keep it, in place of one of that name. Raises StoreFull."""
         self.groups[group.group] = group
 
+    def drop_topic(self, name: str) -> list[Trimmed]:
+        """The topic is gone, and with it all messages of its queues. Raises StoreFull.
+
+        A topic of that name that is made later goes on at the offsets where this one was: none is given twice.
+        """
+        self.topics.pop(name, None)
+        gone = []
+        for (topic, queue_id), queue in sorted(self._queues.items()):
+            if topic == name and queue.min_offset < queue.max_offset:
+                self.trim(topic, queue_id, queue.max_offset)
+                gone.append(Trimmed(topic, queue_id, queue.min_offset))
+        return gone
+
+    def drop_group(self, name: str) -> None:
+        """The group's settings are gone. Raises StoreFull."""
+        self.groups.pop(name, None)
+
     def save_asked(self) -> None:
         """Keep how often producers were asked about the open half messages. Raises StoreFull."""
 

@@ -52,5 +52,15 @@ class OffsetTable:
         offset = self._table.get(OffsetKey(topic, group), {}).get(queue_id, -1)
         return offset if offset >= 0 else None
 
+    def forget(self, *, topic: str | None = None, group: str | None = None) -> list[tuple[OffsetKey, int]]:
+        """Away with what is stored for a topic, or for a group; (topic and group, queue id) of each that was there."""
+        gone = [key for key in self._table if topic in (None, key.topic) and group in (None, key.group)]
+        found = [(key, queue_id) for key in gone for queue_id in sorted(self._table[key])]
+        for key in gone:
+            del self._table[key]
+        for key, queue_id in [each for each in self._resets if each[0] in gone]:
+            del self._resets[key, queue_id]
+        return found
+
     def snapshot(self) -> dict[OffsetKey, dict[int, int]]:
         return {key: dict(queues) for key, queues in self._table.items()}

@@ -45,6 +45,12 @@ class Parts:
         return self.turn % queues
 
 
+REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+"""What a released broker says while its store is too slow."""
+OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
+"""What it says when too many requests wait already."""
+
+
 class Refused(Exception):
     """A request that is answered with a code and a remark instead of what it asked for.
 

@@ -3,7 +3,8 @@
 What a read meets is answered by one table. A pull at the queue's end that may be suspended is parked until a
 message arrives that its filter wants, or its time is up; then it is read once more and answered as it is. A
 commit that travels with the pull is applied before the read, at the first pass only, and like every commit it
-is not asked for a lease; neither is the pull.
+is not asked for a lease; neither is the pull. No more than `parked_pulls_max` wait; a further one is refused with
+SYSTEM_BUSY.
 
 Where an operator has reset the group's offset, the next pull of the queue takes that word instead of messages: it is
 answered PULL_OFFSET_MOVED with the new offset, and the commit that came with it changes nothing. A parked pull
@@ -20,7 +21,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from reference_impl.core.broker.log import Read, ReadResult
-from reference_impl.core.broker.parts import Parts, Refused
+from reference_impl.core.broker.parts import OVERLOAD, Parts, Refused
 from reference_impl.core.io import ConnId, Effect, Send, SetTimer
 from reference_impl.protocol.bodies import Subscription
 from reference_impl.protocol.codes import ResponseCode
@@ -70,11 +71,14 @@ class Pulling:
         self._parts = parts
         self._holds: dict[tuple[str, int], dict[int, Hold]] = {}
         self._due: list[tuple[int, int, tuple[str, int]]] = []
+        self._parked = 0
         self._next_id = 0
         self._armed_ms: int | None = None
 
     def pull(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = PullHeader.from_ext(request.ext)
+        if header.sys_flag & PULL_SUSPEND and self._parked >= self._parts.config.parked_pulls_max:
+            raise Refused(ResponseCode.SYSTEM_BUSY, OVERLOAD)  # before its commit is applied: all of it is refused
         self.check(header)
         wanted = self.filter(header)
         if header.sys_flag & PULL_COMMIT:
@@ -146,6 +150,7 @@ class Pulling:
             result = self.read(hold.header, hold.wanted)
             if result.status not in (Read.NO_MATCH, Read.AT_END):
                 del waiting[number]
+                self._parked -= 1
                 self._answer_hold(hold, self.reset(hold.header) or result, out)
 
     def expire(self, now_ms: int, out: list[Effect]) -> None:
@@ -155,6 +160,7 @@ class Pulling:
             _, number, queue = heapq.heappop(self._due)
             hold = self._holds.get(queue, {}).pop(number, None)
             if hold is not None:
+                self._parked -= 1
                 result = self.reset(hold.header) or self.read(hold.header, hold.wanted)
                 self._answer_hold(hold, result, out)
         self._arm(now_ms, out)
@@ -162,6 +168,7 @@ class Pulling:
     def _park(self, now_ms: int, hold: Hold, out: list[Effect]) -> None:
         queue = (hold.header.topic, hold.header.queue_id)
         self._next_id += 1
+        self._parked += 1
         self._holds.setdefault(queue, {})[self._next_id] = hold
         heapq.heappush(self._due, (hold.until_ms, self._next_id, queue))
         self._arm(now_ms, out)
@@ -182,6 +189,7 @@ class Pulling:
         for waiting in self._holds.values():
             for number in [number for number, hold in waiting.items() if hold.conn == conn]:
                 del waiting[number]
+                self._parked -= 1
 
     # ------------------------------------------------------------ filters
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from reference_impl.core.broker.config import BrokerConfig
-from reference_impl.core.broker.log import BrokerStore
+from reference_impl.core.broker.log import BrokerStore, Trimmed
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_INHERIT, PERM_READ_WRITE
 from specs.vocabulary import RETRY_PREFIX
@@ -46,6 +46,12 @@ class TopicTable:
         if self._store.topics.get(topic.topic) != topic:
             self._store.put_topic(topic)
             self.version += 1
+
+    def drop(self, name: str) -> list[Trimmed]:
+        """Away with it and its messages; what is gone of each queue. Raises StoreFull."""
+        gone = self._store.drop_topic(name)
+        self.version += 1
+        return gone
 
     def make(self, name: str, queues: int) -> TopicConfig:
         """The topic, made with that many queues, readable and writable, if it does not exist."""
@@ -93,6 +99,9 @@ class GroupTable:
 
     def put(self, group: SubscriptionGroup) -> None:
         self._store.put_group(group)
+
+    def drop(self, name: str) -> None:
+        self._store.drop_group(name)
 
 
 def is_valid_name(name: str) -> bool:

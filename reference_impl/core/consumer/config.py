@@ -65,6 +65,7 @@ class ConsumerConfig:
     send_back_retry_ms: int = 5_000
     pull_retry_ms: int = 3_000
     pull_flow_control_ms: int = 50
+    pull_busy_ms: int = 20
     continuous_ms: int = 60_000
     send_timeout_ms: int = 3_000
     dead_letter_retries: int = 2

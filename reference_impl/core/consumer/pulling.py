@@ -132,7 +132,8 @@ class Pulling(Listening):
             self.end(op, Outcome.REFUSED, {"code": code, "detail": answer.remark})
             if commit_op is not None:
                 self.end(commit_op, Outcome.REFUSED, {"code": code})
-            self.pull_later(pq, self.config.pull_retry_ms)
+            is_busy = code == ResponseCode.FLOW_CONTROL
+            self.pull_later(pq, self.config.pull_busy_ms if is_busy else self.config.pull_retry_ms)
             return
         next_offset = PullResponse.from_ext(answer.ext).next_begin_offset
         messages, is_whole = decode_readable(answer.body) if code == ResponseCode.SUCCESS else ([], True)

@@ -225,6 +225,16 @@ def test_without_a_key_a_failure_is_tried_elsewhere_twice(bench: Bench) -> None:
     assert bench.done == [SendDone(1, Outcome.REFUSED, None, None, None, "m", "b0", None, "unreachable", True)]
 
 
+@pytest.mark.parametrize(("key", "brokers"), [(None, ["b0", "b1"]), ("k", ["b0"])])
+def test_a_busy_broker_is_left_for_another_unless_a_key_chose_it(
+    bench: Bench, key: str | None, brokers: list[str]
+) -> None:
+    bench.send(*([] if key is None else [key]))
+    bench.refused(2)
+    assert [fields["broker"] for fields in bench.begun()] == brokers
+    assert [done.code for done in bench.done] == ([] if key is None else [2])
+
+
 @pytest.mark.parametrize("reason", ["closed", "unreachable", "timeout"])
 def test_with_a_key_there_is_one_try(bench: Bench, reason: str) -> None:
     bench.send("k")

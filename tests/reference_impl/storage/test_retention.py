@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from reference_impl.core.broker.log import Draft, Trimmed
+from reference_impl.core.broker.log import Draft, StoreFull, Trimmed
 from reference_impl.storage import DiskStore, RealDisk
 from reference_impl.storage.layout import segment_path
 from reference_impl.storage.simulated_disk import Keep, KeepDrawn, KeepNothing, PowerLost, SimulatedDisk
@@ -148,3 +148,26 @@ def test_a_real_disk_says_how_full_it_is(tmp_path: Path) -> None:
     store.close()
     assert gone
     assert DiskStore.open(RealDisk(tmp_path)).queue(TOPIC, 0).min_offset == gone[0].min_offset
+
+
+def test_a_topic_that_was_dropped_does_not_come_back_with_a_start() -> None:
+    """Its messages are in the log all the same, until retention takes them; one made later goes on where it was."""
+    disk = SimulatedDisk()
+    store = filled(disk, others=2)
+    assert store.drop_topic(TOPIC) == [Trimmed(TOPIC, 0, COUNT), Trimmed(TOPIC, 1, 2)]
+    new = store.append(Draft(TOPIC, 1, b"new", {}), 99_000, "127.0.0.1:1")
+    store.abandon()
+    for _ in range(2):
+        again = DiskStore.open(disk)
+        assert contents(again) == {(TOPIC, 1): [(2, b"new")]}
+        assert (new.queue_offset, again.queue(TOPIC, 0).max_offset) == (2, COUNT)
+        again.close()
+
+
+def test_a_drop_that_can_not_be_written_down_drops_nothing() -> None:
+    disk = SimulatedDisk()
+    store = filled(disk)
+    disk.room = 0
+    with pytest.raises(StoreFull):
+        store.drop_topic(TOPIC)
+    assert store.queue(TOPIC, 0).min_offset == 0

@@ -165,6 +165,19 @@ def test_a_refused_pull_refuses_its_commit(bench: Any) -> None:
     assert b.of(Kind.COMMIT)[0].outcome is Outcome.REFUSED
 
 
+@pytest.mark.parametrize(("code", "delay_ms"), [(2, 3_000), (14, 3_000), (215, 20)])
+def test_a_broker_that_is_busy_is_asked_again_later(bench: Any, code: int, delay_ms: int) -> None:
+    """SYSTEM_BUSY like every error; FLOW_CONTROL, which asks for a pause only, soon."""
+    b = bench()
+    b.codes[PULL] = [code]
+    b.start()
+    assert asked(b) == [0]
+    b.advance(delay_ms - 1)
+    assert asked(b) == [0]
+    b.advance(1)
+    assert asked(b) == [0, 0]
+
+
 @pytest.mark.parametrize(("start", "moved"), [(1, 3), (9, 5)])
 def test_offset_moved(bench: Any, start: int, moved: int) -> None:
     """Too small or too big: the broker's word is stored, the lane is left and taken again there."""
