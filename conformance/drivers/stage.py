@@ -148,10 +148,16 @@ class Stage:
         return Actor(name, driver, told)
 
     def send(self, shop: Actor, count: int) -> None:
-        """Send the next `count` messages, m1, m2 and so on, of one key, and wait for their answers."""
+        """Send the next `count` messages, m1, m2 and so on, of one key, and wait for their answers.
+
+        Raises TargetMisbehaved where one is not stored for certain: a scene counts on its messages.
+        """
         for _ in range(count):
             self._send(shop)
         self._wait_for_sends(shop)
+        failed = [sent for sent in shop.told.sent.values() if sent["outcome"] != Outcome.OK]
+        if failed:
+            raise shop.driver.process.misbehaved(f"could not send {len(failed)} of {self._sent} messages")
 
     @contextmanager
     def sending(self, shop: Actor, every_s: float) -> Iterator[None]:

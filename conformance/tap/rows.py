@@ -8,7 +8,10 @@ What is not in a frame is inferred, by the client's own rules, and only from fra
 - whose a connection is, from the last heartbeat, lock or unlock on it;
 - ADD, the begin of an incarnation, when the client has been told where it starts: by the answer to its look-up of
   the stored offset, where one is stored, else by the answer to its question for the queue's end or for a time; and
-  at the latest before its first pull. An UNLOCK, or the client's unregistering, ends the incarnation;
+  at the latest before its first pull. An UNLOCK, or the client's unregistering, ends the incarnation, though what
+  it asked for meanwhile may follow;
+- DROP, when a client unregisters from the group, of each lane that it worked on and that nobody else was granted
+  since: whoever leaves has no use for it. A lane that a client drops while it stays is not told;
 - a send to the group's retry topic that names an origin is a DEAD_LETTER (orderly consumers send nothing else
   there); its lane and offset are those at which the client was given the message.
 
@@ -79,11 +82,14 @@ class _Link:
 @dataclass(slots=True)
 class _Work:
     """A client on a lane. number: of its latest incarnation, 0 before the first. added: is it still at work?
-    told_nothing: its last look-up before said that nothing is stored."""
+    told_nothing: its last look-up before said that nothing is stored. mine: it was the last to work here, and has not
+    left. over: it has given the lane back, or left, and has not asked for it since."""
 
     number: int = 0
     added: bool = False
     told_nothing: bool = False
+    mine: bool = False
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +186,18 @@ class TapRecorder:
         batch = LockBatch.decode(command.body)
         link.who = batch.client_id
         asked = sorted(batch.queues)
+        client = self._name_of(link.who)
+        for queue in asked:
+            if (work := self._works.get((client, Lane(batch.consumer_group, *queue)))) is not None:
+                work.over = False
 
         def end(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
             if answer.code != ResponseCode.SUCCESS:
                 return Outcome.REFUSED, {}, ()
             granted = decode_lock_answer(answer.body)
+            for (who, lane), work in self._works.items():
+                if who != client and lane.group == batch.consumer_group and lane.queue in granted:
+                    work.mine = False
             return Outcome.OK, {}, [{"outcome": Outcome.OK if q in granted else Outcome.REFUSED} for q in asked]
 
         if asked:
@@ -270,7 +283,8 @@ class TapRecorder:
         header = PullHeader.from_ext(command.ext)
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
         client = self._name_of(link.who)
-        if not self._work(client, lane).added:
+        work = self._work(client, lane)
+        if not (work.added or work.over):  # a pull that follows the unlock is the old incarnation's
             self._add(client, lane, header.queue_offset)
         row = self._row_of(link, lane)
 
@@ -400,6 +414,7 @@ class TapRecorder:
         for (who, lane), work in self._works.items():
             if who == client and header.consumer_group in (None, lane.group):
                 _gone(work)
+                self._left(client, lane, work)
 
     def _members(self, link: _Link, command: Command) -> None:
         group = ConsumerGroupHeader.from_ext(command.ext).consumer_group
@@ -422,12 +437,20 @@ class TapRecorder:
 
     def _add(self, client: str, lane: Lane, start: int) -> None:
         work = self._work(client, lane)
-        work.added, work.told_nothing = True, False
+        work.added, work.told_nothing, work.mine, work.over = True, False, True, False
         work.number += 1
         if Kind.ADD not in self._skip:
             name = _incarnation(client, lane, work.number)
             fields = {**lane._asdict(), "client_id": client, "incarnation": name, "value": start}
             self._journal.note(Kind.ADD, Outcome.OK, {"level": Level.TAP, **fields})
+
+    def _left(self, client: str, lane: Lane, work: _Work) -> None:
+        """Whoever leaves the group drops what it had."""
+        if work.mine and Kind.DROP not in self._skip:
+            name = _incarnation(client, lane, work.number)
+            fields = {**lane._asdict(), "client_id": client, "incarnation": name}
+            self._journal.note(Kind.DROP, Outcome.OK, {"level": Level.TAP, **fields})
+        work.mine = False
 
     def _begin(
         self,
@@ -477,6 +500,7 @@ def _plainly(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapp
 def _gone(work: _Work) -> None:
     """The incarnation is over; the next one gets a name of its own, and until then what comes is this one's."""
     work.added = work.told_nothing = False
+    work.over = True
 
 
 def _incarnation(client: str, lane: Lane, number: int) -> str:

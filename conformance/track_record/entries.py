@@ -61,6 +61,12 @@ def _reproduce(name: str) -> str:
 SECOND_LOOK_UP_FAILS = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
 """The second time that a consumer asks for its stored offset, which an orderly one does, it is told of an error."""
 
+RELEASE_IS_ANSWERED_LATE = parse_rule("UNLOCK_BATCH_MQ#1@a=delay-answer:900")
+"""The answer to a consumer that gives its lanes back takes nearly the second for which it waits."""
+
+MORE_PER_CALL = replace(SHORT, batch=2, max_reconsume_times=3, suspend_ms=300)
+SHORT_LEASES = replace(SHORT, lock_interval_ms=500, client_lease_ms=5_000, broker_lease_ms=10_000)
+
 ENTRIES: tuple[Entry, ...] = (
     Entry(
         "B-17",
@@ -127,6 +133,18 @@ ENTRIES: tuple[Entry, ...] = (
         "starting from the first message; no release is without the bug",
     ),
     Entry(
+        "B-77b",
+        "a batch of which one message is exhausted comes again, and that message is sent to the dead letters each time",
+        "DLQ-10",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-5.2-orderly-documented",
+        Played(scenes.a_batch_fails_of_which_one_was_tried_before, MORE_PER_CALL),
+        _reproduce("B-77b"),
+        Played(scenes.a_batch_fails_as_one, MORE_PER_CALL),
+        "with a batch that is exhausted as one; no release is without the bug",
+    ),
+    Entry(
         "B-77c",
         "a consumer gives a lane back while its listener still runs, and the next one runs beside it",
         "LSE-2",
@@ -148,6 +166,17 @@ ENTRIES: tuple[Entry, ...] = (
         _reproduce("B-77e"),
         Played(scenes.a_member_stops_after_its_report),
         "stopped after its offsets were stored; no release is without the bug",
+    ),
+    Entry(
+        "lock-after-release",
+        "a second timer, which a shutdown does not stop, takes the lanes again after they were given back: the next "
+        "consumer waits until the lease has expired",
+        "LSE-16",
+        "rocketmq-local:5.4.0+java:5.4.0",
+        "rocketmq-local:5.4.0+java:4.9.8",
+        "rocketmq-5.2-orderly-documented",
+        Played(scenes.a_member_leaves_and_another_stays, SHORT_LEASES, rules=(RELEASE_IS_ANSWERED_LATE,)),
+        _reproduce("lock-after-release"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.drivers.stage import Stage
+from conformance.drivers.stage import Actor, Stage
 from specs.plan.plan import ListenerRule
 from specs.vocabulary import Outcome
 
@@ -54,6 +54,48 @@ def a_member_stops_after_its_work(stage: Stage) -> None:
 def a_member_stops_after_its_report(stage: Stage) -> None:
     """A consumer has finished everything, and has reported it as it does at intervals; then it is shut down."""
     _stops(stage, reported=True)
+
+
+def a_batch_fails_of_which_one_was_tried_before(stage: Stage) -> None:
+    """A message fails twice by itself. Two more come: the first two fail until they are given up, the third is well."""
+    shop = stage.producer()
+    stage.send(shop, 1)
+    worker = _refuses_the_first_two(stage)
+    stage.wait(worker, "fail twice", lambda: worker.ended(2))
+    stage.send(shop, 2)
+    _gets_to_the_third(stage, worker)
+    stage.stop(shop)
+
+
+def a_batch_fails_as_one(stage: Stage) -> None:
+    """Three messages are there from the begin: the first two fail together until they are given up."""
+    shop = stage.producer()
+    stage.send(shop, 3)
+    stage.stop(shop)
+    _gets_to_the_third(stage, _refuses_the_first_two(stage))
+
+
+def _refuses_the_first_two(stage: Stage) -> Actor:
+    return stage.consumer("c1", *(ListenerRule(Outcome.SUSPEND, number=number) for number in (1, 2)))
+
+
+def _gets_to_the_third(stage: Stage, worker: Actor) -> None:
+    stage.wait(worker, "get to the last message", lambda: worker.begun(3))
+    stage.stop(worker)
+
+
+def a_member_leaves_and_another_stays(stage: Stage) -> None:
+    """Of two consumers one has the only queue, does its work and is shut down in good order. There is more to do."""
+    shop = stage.producer()
+    first = stage.consumer("a")  # sorts first, and so keeps the queue
+    second = stage.consumer("b")
+    stage.send(shop, 5)
+    stage.wait(first, "finish the last message", lambda: first.ended(5))
+    stage.stop(first)
+    stage.send(shop, 1)
+    stage.stop(shop)
+    stage.wait(second, "get to the new message", lambda: second.ended(1))
+    stage.stop(second)
 
 
 def _stops(stage: Stage, *, reported: bool) -> None:

@@ -32,6 +32,7 @@ from reference_impl.protocol.headers import (
     QueryConsumerOffsetHeader,
     SendHeader,
     SendResponse,
+    UnregisterClientHeader,
     UpdateConsumerOffsetHeader,
 )
 from reference_impl.protocol.message import (
@@ -126,6 +127,11 @@ class WireClient:
         body = LockBatch(group, self.client_id, tuple(queues)).encode()
         operation = self._begin(Kind.UNLOCK, {"group": group}, [queue._asdict() for queue in queues])
         return self._end(operation, self._ask(RequestCode.UNLOCK_BATCH_MQ, {}, body))
+
+    def unregister(self, group: str) -> Answer:
+        """Leave the group, as a client does at the end of its shutdown. No row: a LEAVE is the whole shutdown."""
+        header = UnregisterClientHeader(self.client_id, consumer_group=group)
+        return self._ask(RequestCode.UNREGISTER_CLIENT, header.to_ext())
 
     # ------------------------------------------------------------------ messages
 

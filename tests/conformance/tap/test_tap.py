@@ -105,7 +105,7 @@ def test_our_clients_own_record_is_what_the_tap_sees(system: System, tmp_path: P
     assert {row.level for row in seen} == {Level.TAP}
     lane = Lane("watched", "seen", "b0", 0)
     mine = [row for row in seen if row.client_id == "c1" and row.lane == lane]
-    kinds = (Kind.LOCK, Kind.FETCH_OFFSET, Kind.ADD, Kind.COMMIT, Kind.DEAD_LETTER, Kind.UNLOCK)
+    kinds = (Kind.LOCK, Kind.FETCH_OFFSET, Kind.ADD, Kind.COMMIT, Kind.DEAD_LETTER, Kind.UNLOCK, Kind.DROP)
     wanted = what([row for row in own if row.lane == lane], *kinds)
     assert {entry[0] for entry in wanted} == set(kinds)
     # Our consumer takes a start at once and asks no second time, so that ADD may come a moment after the tap's.
@@ -159,6 +159,32 @@ def test_what_a_request_says_and_hears(system: System, tmp_path: Path) -> None:
         ("alice", Kind.FETCH_OFFSET, 0, 4, Outcome.OK, ""),
         ("alice", Kind.ADD, 0, 4, Outcome.OK, "asked/b0/0#2"),
     ]
+
+
+def test_who_unregisters_drops_the_lanes_that_were_its_own(system: System, tmp_path: Path) -> None:
+    """Also one that it has given back, and taken once more, but none that went to somebody else."""
+    queues = [Queue("left", "b0", number) for number in range(3)]
+    lanes = [Lane("leavers", *queue) for queue in queues]
+    with tapped(system, tmp_path) as tap:
+        alice, bob = through(tap, tmp_path, "alice"), through(tap, tmp_path, "bob")
+        alice.create_topic("left", 3)
+        alice.heartbeat("leavers", "left")
+        alice.lock("leavers", queues)
+        for lane in lanes:
+            alice.commit(lane, 1)
+            alice.fetch(lane)
+        alice.unlock("leavers", queues)
+        alice.pull("leavers", queues[0], 1)  # was on its way: no new incarnation
+        bob.lock("leavers", queues[2:])
+        alice.lock("leavers", queues[1:2])
+        for _ in range(2):
+            assert alice.unregister("leavers").code == 0
+        for client in (alice, bob):
+            client.close()
+    rows = [row for row in rows_of(tmp_path, "tap") if row.client_id == "alice"]
+    dropped = [(row.queue_id, row.incarnation) for row in rows if row.kind is Kind.DROP]
+    assert dropped == [(0, "alice/left/b0/0"), (1, "alice/left/b0/1")]
+    assert [row.queue_id for row in rows if row.kind is Kind.ADD] == [0, 1, 2]
 
 
 def test_the_end_of_a_queue_is_a_start_where_nothing_is_stored(system: System, tmp_path: Path) -> None:
