@@ -7,7 +7,7 @@ WORKERS ?= 2
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record matrix bench lint types contracts clean
+.PHONY: help setup demo test test-all track-record matrix everywhere bench lint types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ track-record: setup ## known bugs of released brokers, refuted in one release an
 
 matrix: setup ## every broker with every client, ours and Apache's, judged by the same clauses (about 20 minutes)
 	@$(BIN)/python -m conformance.crossing
+
+everywhere: setup ## every profile on the reference: simulated, on sockets, killed and started again (about an hour)
+	@$(BIN)/python -m conformance.everywhere
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m conformance.bench

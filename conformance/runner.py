@@ -19,6 +19,7 @@ from conformance.machines.cluster import Collector, Refuted, Run
 from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
 from conformance.shrink import shrink
+from conformance.wire.work import way_of
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.simulate import simulate, target_name
 from specs.clauses.catalogue import by_id
@@ -85,7 +86,8 @@ def conform_simulated(
     """
     bug = None if mutant is None else load(mutant)
     wanted = _wanted(bug, profile)
-    collector = Collector(wanted, bug, config={**profile.config, **(config or {})})
+    asked = {**profile.config, "dialect": way_of(profile).dialect, **(config or {})}
+    collector = Collector(wanted, bug, config=asked)
 
     def on_run(run: Run) -> None:
         progress(min(collector.runs, examples), examples, f"{collector.events} events")

@@ -38,6 +38,11 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 @click.option("--persist-ms", default=5_000, show_default=True, type=click.IntRange(1))
 @click.option("--delay-levels", default=DELAY_LEVELS, help="One duration for each level, as '1s 5s'.")
 @click.option(
+    "--transaction-timeout-ms", default=6_000, show_default=True, type=click.IntRange(1), help="Then it is asked."
+)
+@click.option("--transaction-check-interval-ms", default=30_000, show_default=True, type=click.IntRange(1))
+@click.option("--transaction-check-max", default=15, show_default=True, type=click.IntRange(1), help="Then it is gone.")
+@click.option(
     "--store", "store_dir", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep messages there."
 )
 @click.option(
@@ -72,6 +77,9 @@ def serve(
     channel_expiry_ms: int,
     persist_ms: int,
     delay_levels: str,
+    transaction_timeout_ms: int,
+    transaction_check_interval_ms: int,
+    transaction_check_max: int,
     store_dir: Path | None,
     flush: str,
     flush_ms: int,
@@ -107,6 +115,9 @@ def serve(
         persist_first_ms=min(10_000, 2 * persist_ms),
         persist_ms=persist_ms,
         delay_levels=delay_levels,
+        transaction_timeout_ms=transaction_timeout_ms,
+        transaction_check_interval_ms=transaction_check_interval_ms,
+        transaction_check_max=transaction_check_max,
         default_queues=queues,
         keep_ms=round(keep_hours * 3_600_000) or None,
         delete_hours=_hours(delete_when),

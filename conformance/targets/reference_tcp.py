@@ -12,6 +12,7 @@ from pathlib import Path
 
 from conformance.targets.systems import FIRST_PERSISTS, ReferenceOnSockets, ServedReference
 from conformance.wire.runner import SHORT_LEASES, WireRun, ours
+from conformance.wire.work import ROUNDS
 from specs.errors import UsageError
 
 FLUSHES = ("sync", "async")
@@ -25,6 +26,7 @@ def target(argument: str | None) -> WireRun:
         profile="reference",
         config=SHORT_LEASES,
         lease_known=True,
+        rounds=ROUNDS,
         open_system=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
     )
     if argument is None:

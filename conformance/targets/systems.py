@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
@@ -29,7 +29,7 @@ from reference_impl.shell.errors import RequestFailed, split_address
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
 
-ADDRESS_DEADLINE_S = 20.0
+ADDRESS_DEADLINE_S = 60.0
 FIRST_PERSISTS = 2
 PROXIED_IP = "127.0.0.2"
 """With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
@@ -44,6 +44,8 @@ class System(ABC):
     namesrv: str
     brokers: Mapping[str, str]
     upstreams: Mapping[str, str]
+    can_be_full: ClassVar[bool] = False
+    """Can a broker's disk be made full, and empty again?"""
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -61,9 +63,15 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        """A broker's disk has no more room, or has room again."""
+        raise UsageError("this target's disks are not ours to fill")
+
 
 class ReferenceOnSockets(System):
     """Our own cluster on sockets of 127.0.0.1. make_broker: its core, where it is not the plain one."""
+
+    can_be_full = True
 
     def __init__(self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker) -> None:
         self._reservation = ports.reserve()
@@ -95,6 +103,9 @@ class ReferenceOnSockets(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
 
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        self._cluster.fill(name, full=full)
+
 
 class ServedReference(System):
     """Our own cluster as a process of its own, `inorder serve` with a store on disk: it is killed with SIGKILL.
@@ -123,6 +134,9 @@ class ServedReference(System):
             "channel-expiry-ms": config.channel_expiry_ms,
             "persist-ms": config.persist_ms,
             "delay-levels": config.delay_levels,
+            "transaction-timeout-ms": config.transaction_timeout_ms,
+            "transaction-check-interval-ms": config.transaction_check_interval_ms,
+            "transaction-check-max": config.transaction_check_max,
         }.items():
             self._command += [f"--{option}", str(value)]
         self._process: Process | None = None

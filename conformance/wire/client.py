@@ -88,6 +88,7 @@ class WireClient:
         self._journal = journal
         self._clock: RecorderClock = host_clock()
         self._link = SyncClient()
+        self._made_from: dict[str, str] = {}  # the broker's id of a message that was read → its producer's
 
     def close(self) -> None:
         """Close the connection, as a client does that dies: no unlock, no unregister."""
@@ -267,10 +268,11 @@ class WireClient:
         answer = self._ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext())
         return OffsetResponse.from_ext(answer.ext).offset if answer.code == ResponseCode.SUCCESS else None
 
-    def read(self, queue: Queue, upto: int, group: str | None = None) -> int:
+    def read(self, queue: Queue, upto: int, group: str | None = None, mark: Mapping[str, Any] | None = None) -> int:
         """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
 
-        Returns how many messages there were. group: whose retry or dead-letter topic it is.
+        Returns how many messages there were. group: whose retry or dead-letter topic it is. mark: what the marker
+        says besides (docs/history.md).
         """
         common = {**queue._asdict(), "group": group}
         marker = self._begin(Kind.READ, common)
@@ -290,11 +292,15 @@ class WireClient:
             if answer.code != ResponseCode.SUCCESS:
                 break
             for message in decode_all(answer.body):
-                self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **read_fields(message)})
+                fields = read_fields(message)
+                if message.message_id is not None:
+                    self._made_from[message.offset_id] = message.message_id
+                fields["origin_id"] = self._made_from.get(fields["origin_id"] or "", fields["origin_id"])
+                self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **fields})
                 offset = message.queue_offset + 1
                 seen += 1
         done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
-        self._journal.end(marker, done, {"value": offset})
+        self._journal.end(marker, done, {"value": offset, **(mark or {})})
         return seen
 
     # ------------------------------------------------------------------ offsets and members

@@ -7,22 +7,60 @@ the run's folder, so that one that is killed leaves what it began.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from reference_impl.core.io import SendMessage
+from reference_impl.core.consumer.broadcast import OffsetFile
+from reference_impl.core.io import SendMessage, Transaction
 from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node, find_client
+from reference_impl.sim.prober import Ask
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.plan import Action, Plan
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Outcome, Queue
 
 _SHUTDOWN_S = 30.0
+_PROBES = {
+    "probe_lock": Kind.LOCK,
+    "probe_unlock": Kind.UNLOCK,
+    "probe_offset": Kind.FETCH_OFFSET,
+    "probe_commit": Kind.COMMIT,
+    "reset": Kind.RESET,
+}
+"""What a raw client of the plan is asked to do. It is there from its first question on."""
+
+
+class OneLife:
+    """The journal of one of a client's processes. life: its number.
+
+    A client that comes again under its id is another process, which knows nothing of what the last one did: its work
+    on a lane is another incarnation, and not named as one of the last process's.
+    """
+
+    def __init__(self, journal: Journal, client_id: str, life: int) -> None:
+        self.journal = journal
+        self._old = f"{client_id}#"
+        self._new = self._old if life == 1 else f"{client_id}.{life}#"
+
+    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+        self.journal.begin(op, kind, self._of_this_life(fields), [self._of_this_life(row) for row in rows])
+
+    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+        self.journal.end(op, outcome, self._of_this_life(fields), [self._of_this_life(row) for row in rows])
+
+    def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:
+        self.journal.note(kind, outcome, self._of_this_life(fields))
+
+    def _of_this_life(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        named = columns.get("incarnation")
+        if named is None or self._new == self._old:
+            return columns
+        return {**columns, "incarnation": self._new + named.removeprefix(self._old)}
 
 
 class PlanRunner:
@@ -35,13 +73,19 @@ class PlanRunner:
         self._prefix = prefix
         self._nodes: dict[str, ClientNode] = {}
         self._journals: dict[str, Journal] = {}
+        self._lives: dict[str, int] = {}
         self._sends: list[asyncio.Task[None]] = []
+        self._offset_files: dict[str, OffsetFile] = {}  # of broadcast consumers; they outlive a process
         self._messages = 0
         self._key_seq: dict[str, int] = {}
         self._began_s = 0.0
 
-    async def run(self) -> None:
-        """Do everything, then stop every client in good order."""
+    async def run(self, at_the_end: Callable[[], object] | None = None) -> None:
+        """Do everything, then stop every client in good order.
+
+        at_the_end: is called, in a thread, when all is done and everybody is still at work; then they all vanish
+        without a further word, so that nothing comes after what it found.
+        """
         self._began_s = now_s()
         try:
             for action in self._plan.actions:
@@ -49,9 +93,17 @@ class PlanRunner:
                 await self.act(action)
             await self._until(self._plan.until_ms)
             await asyncio.gather(*self._sends)
+            if at_the_end is not None:
+                await asyncio.to_thread(at_the_end)
+                await self._vanish()
         finally:
             for name in list(self._nodes):
                 await self._stop(name)
+
+    async def _vanish(self) -> None:
+        for name in list(self._nodes):
+            self._journals.pop(name).close()
+            await self._nodes.pop(name).kill()
 
     async def act(self, action: Action) -> None:
         """One action. UsageError for one that needs an ability which real sockets don't give."""
@@ -63,8 +115,12 @@ class PlanRunner:
                 await self._stop(args["client"])
             case "crash":
                 await self._crash(args["client"])
-            case "send":
+            case "send" | "send_half":
                 self._sends.append(asyncio.create_task(self._send(args)))
+            case "disk_full" | "disk_room":
+                await asyncio.to_thread(self._system.fill_disk, args["broker"], full=action.do == "disk_full")
+            case do if do in _PROBES:
+                self._probe(_PROBES[do], args)
             case "broker_crash":
                 await asyncio.to_thread(self._system.crash_broker, args["broker"])
                 with Journal(self._folder, args["broker"]) as journal:
@@ -81,13 +137,19 @@ class PlanRunner:
         if name in self._nodes:
             return
         journal = self._journals[name] = Journal(self._folder, name)
-        node = self._nodes[name] = client_node(self._plan, name, self._system.namesrv, journal, self._began_s)
+        life = self._lives[name] = self._lives.get(name, 0) + 1
+        recorder = OneLife(journal, name, life)
+        file = self._offset_files.setdefault(name, {})
+        node = self._nodes[name] = client_node(self._plan, name, self._system.namesrv, recorder, self._began_s, file)
         node.start()
 
     async def _stop(self, name: str) -> None:
         node = self._nodes.pop(name, None)
         if node is not None:
-            await node.shutdown(_SHUTDOWN_S)
+            if find_client(self._plan, name).kind == "prober":  # it knows no good order
+                await node.kill()
+            else:
+                await node.shutdown(_SHUTDOWN_S)
             self._journals.pop(name).close()
 
     async def _crash(self, name: str) -> None:
@@ -98,6 +160,17 @@ class PlanRunner:
             group = find_client(self._plan, name).group or None
             journal.note(Kind.CRASH, Outcome.OK, {"client_id": name, "group": group})
             journal.close()
+
+    def _probe(self, kind: Kind, args: Mapping[str, Any]) -> None:
+        broker = args["broker"]
+        address = self._system.brokers.get(broker)
+        if address is None:
+            raise UsageError(f"there is no broker {broker!r} to be asked")
+        self._start(args["client"])
+        numbers = args.get("queues", [args.get("queue", 0)])
+        queues = tuple(Queue(args["topic"], broker, number) for number in numbers)
+        ask: Any = Ask(kind, args["group"], address, queues, args.get("offset", 0))
+        self._nodes[args["client"]].post(ask)
 
     async def _send(self, args: Mapping[str, Any]) -> None:
         node = self._nodes.get(args["client"])
@@ -115,8 +188,19 @@ class PlanRunner:
         self._messages += 1
         seq = None
         level = args.get("delay_level")
-        if key is not None and not level:
+        transaction = Transaction(args["ends"], args["checked"]) if "ends" in args else None
+        if key is not None and not level and transaction is None:
             seq = self._key_seq[key] = self._key_seq.get(key, 0) + 1
         message_id = f"{self._prefix}m{self._messages}"
         body = message_id.encode()
-        return SendMessage(message_id, args["topic"], body, key, seq, args.get("tags"), message_id, level)
+        return SendMessage(
+            message_id,
+            args["topic"],
+            body,
+            key,
+            seq,
+            args.get("tags"),
+            message_id,
+            level,
+            transaction=transaction,
+        )

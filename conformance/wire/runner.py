@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,17 @@ from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.nodes import PlanRunner
 from conformance.wire.session import Session
+from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from specs.errors import TargetMisbehaved, UsageError
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import History, compact_journal
+from specs.history.store import History, compact_journal, write_history
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import OURS, Verdict, conclude
 from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
 
 OUT_OF_REACH: Mapping[str, str] = {
@@ -65,6 +68,11 @@ WITH_KILLS: Mapping[str, str] = {
 }
 """The same of a run in which the broker is killed; in return CMT-7 is at stake."""
 
+SERVED: Mapping[str, str] = {
+    "SND-9": "a broker that is killed refuses nothing, and a served broker's disk is not ours to fill",
+}
+"""The same of a run with rounds on a broker in a process of its own."""
+
 QUEUES = 8
 KEYS = 24
 BROKER_KILLS = 2
@@ -87,6 +95,9 @@ SHORT_LEASES = Config(
     # Every level waits longer than the bound for a dead letter, so that waiting for a level is seen.
     delay_levels=" ".join(["2s"] * 18),
     dead_letter_bound_ms=1_000,
+    transaction_timeout_ms=300,
+    transaction_check_interval_ms=1_500,
+    transaction_check_max=2,
 )
 """Leases and intervals short enough that a run of seconds sees many of each; their ratios are the product's."""
 
@@ -97,7 +108,7 @@ class WireRun:
 
     open_system: takes the configuration and whether the brokers are to be advertised at a proxy's address.
     kills_broker: the broker is killed while the clients are at work, and started again. remembers: its store may hold
-    earlier runs.
+    earlier runs. rounds: how many are made (`conformance.wire.work`), each on a system of its own.
     """
 
     target: str
@@ -108,6 +119,12 @@ class WireRun:
     open_system: Callable[[Config, bool], AbstractContextManager[System]]
     kills_broker: bool = False
     remembers: bool = False
+    rounds: int = 0
+
+    @property
+    def is_ours(self) -> bool:
+        """Is the broker our own code, so that it answers in the dialect that we ask for?"""
+        return self.parties["broker"].startswith(OURS)
 
 
 def ours() -> str:
@@ -175,6 +192,51 @@ def orderly_plan(config: Config, prefix: str, seed: int, messages: int, broker: 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a run that has a history of its own."""
+
+    history: History
+    examination: Examination
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """A run that was made, before any profile says what counts.
+
+    parts: what the raw clients asked while our orderly clients worked, then each round.
+    """
+
+    run: WireRun
+    way: Way
+    session: Session
+    parts: tuple[Part, ...]
+
+    def verdict(self, profile: Profile, floor: int) -> Verdict:
+        """What it comes to under a profile; one of the same way, for others were other clients at work."""
+        if way_of(profile) != self.way:
+            raise UsageError(f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}")
+        total = Examination()
+        for part in self.parts:
+            total.merge(part.examination)
+        return conclude(
+            total,
+            replace(self.shown(profile).history.info, profile=profile.name),
+            profile,
+            floor=floor,
+            out_of_reach=out_of_reach(self.run, rounds=len(self.parts) - 1),
+            extra=self.session.under(profile).judged(self.run.parties["broker"], floor),
+            tool={"engine": "python", "inorder": version("inorder")},
+        )
+
+    def shown(self, profile: Profile) -> Part:
+        """The first part that refutes a claimed clause, else the first of all."""
+        for part in self.parts:
+            if any(profile.claim(name).status == "claimed" for name in part.examination.refuted()):
+                return part
+        return self.parts[0]
+
+
 def conform_wire(
     run: WireRun,
     profile: Profile,
@@ -184,10 +246,35 @@ def conform_wire(
     out: Path,
     floor: int,
     messages: int = 240,
+    rounds: int | None = None,
     say: SAY = lambda _: None,
 ) -> tuple[Verdict, History]:
-    """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each."""
+    """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each.
+
+    rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
+    first part that refutes a claimed clause, else that of the raw clients' part; every round's own is in `rounds/`.
+    """
+    worked = work(run, profile, seed=seed, examples=examples, out=out, messages=messages, rounds=rounds, say=say)
+    shown = worked.shown(profile)
+    if shown is not worked.parts[0]:
+        write_history(out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    return worked.verdict(profile, floor), shown.history
+
+
+def work(
+    run: WireRun,
+    profile: Profile,
+    *,
+    seed: int,
+    examples: int,
+    out: Path,
+    messages: int = 240,
+    rounds: int | None = None,
+    say: SAY = lambda _: None,
+) -> Worked:
+    """Make the run, in the profile's way; see `conform_wire`."""
     replace_run_folder(out)
+    config = configured(run.config, profile, our_broker=run.is_ours)
     info = RunInfo(
         run=f"{run.target.replace(':', '-').replace('/', '-')}-{seed}",
         seed=seed,
@@ -197,52 +284,82 @@ def conform_wire(
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
         closed_world=True,
-        config=run.config,
+        config=config,
         replay=f"inorder conform --target {run.target} --profile {profile.name} --seed {seed} --examples {examples}",
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
     say(f"starting {run.target}")
-    with run.open_system(run.config, False) as system:
+    with run.open_system(config, False) as system:
         name, address = next(iter(sorted(system.brokers.items())))
         # A remote broker may remember earlier runs: their names must not meet ours.
         may_meet_others = run.remembers or not run.lease_known
         prefix = f"r{seed}x{run_nonce(system)}-" if may_meet_others else f"r{seed}-"
         if run.kills_broker:
             messages *= 2  # so that enough happens between two kills
-        plan = orderly_plan(run.config, prefix, seed, messages, broker=name if run.kills_broker else None)
+        plan = orderly_plan(config, prefix, seed, messages, broker=name if run.kills_broker else None)
         info = replace(info, plan=plan.to_json())
         write_runinfo(out, info)
         with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
             session = Session(
-                address, name, journal, run.config, profile.wire, prefix, run.lease_known, excused=profile.rules
+                address, name, journal, config, profile.wire, prefix, run.lease_known, excused=profile.rules
             )
             say(f"asking the broker over the wire ({examples} examples)")
             run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
-            say("our orderly consumers at work")
+            if run.kills_broker:  # offsets are promised to be dense in one of its lives
+                session.drain()
+            say(f"our {way_of(profile)} consumers at work")
             make_topics(session, plan, system.namesrv)
             asyncio.run(PlanRunner(plan, system, out, prefix).run())
             note_queues(session, plan)
             say("reading everything back")
             session.drain_when_settled()
-        info = replace(info, plan=plan.to_json())
     history = compact_journal(out)
     if not list((out / "history").glob("*.parquet")):
         raise TargetMisbehaved(f"the run in {out} left no history")
-    examination = examine(history.rows(), history.info, why_cut=history.why_cut)
-    verdict = conclude(
-        examination,
-        history.info,
-        profile,
-        floor=floor,
-        out_of_reach=out_of_reach(run),
-        extra=session.judged(run.parties["broker"], floor),
-        tool={"engine": "python", "inorder": version("inorder")},
-    )
-    return verdict, history
+    parts = [Part(history, examine(history.rows(), history.info, why_cut=history.why_cut))]
+    rounds = run.rounds if rounds is None else rounds
+    for number in range(1, rounds + 1):
+        say(f"round {number} of {rounds}")
+        parts.append(work_round(run, info, seed, number, out / "rounds" / f"{number}"))
+    return Worked(run, way_of(profile), session, tuple(parts))
 
 
-def out_of_reach(run: WireRun) -> Mapping[str, str]:
-    """What this run does not, or hardly, put at stake, and why."""
+def work_round(run: WireRun, info: RunInfo, seed: int, number: int, folder: Path) -> Part:
+    """Our clients at work by the plan of a round, on a system of its own; the drain is made while they still are."""
+    folder.mkdir(parents=True)
+    config = round_config(info.config, number)
+    with run.open_system(config, False) as system:
+        name, address = next(iter(sorted(system.brokers.items())))
+        prefix = f"r{seed}n{number}x{run_nonce(system)}-"
+        kills = run.kills_broker or (system.can_be_full and not number % 2)
+        plan = round_plan(config, prefix, seed, number, name, kills=kills, fills=system.can_be_full)
+        info = replace(info, run=f"{info.run}-{number}", config=plan.config, plan=plan.to_json(), settles=True)
+        write_runinfo(folder, info)
+        with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
+            session = Session(address, name, journal, plan.config, {}, prefix)
+            make_topics(session, plan, system.namesrv)
+            make_groups(session, plan)
+            note_queues(session, plan)
+            runner = PlanRunner(plan, system, folder, prefix)
+            asyncio.run(runner.run(at_the_end=partial(session.drain_at_rest, plan)))
+    history = compact_journal(folder)
+    return Part(history, examine(history.rows(), history.info, why_cut=history.why_cut))
+
+
+def make_groups(session: Session, plan: Plan) -> None:
+    """The groups of the plan that nobody joins: a commit needs its group."""
+    client = session.client("setup")
+    try:
+        for group in set(plan.topology.groups) - {each.group for each in plan.clients}:
+            client.heartbeat(group, plan.topology.topics[0].name)
+    finally:
+        client.close()
+
+
+def out_of_reach(run: WireRun, *, rounds: int) -> Mapping[str, str]:
+    """What a run with so many rounds does not, or hardly, put at stake, and why."""
+    if rounds:
+        return SERVED if run.kills_broker else {}
     if not run.kills_broker:
         return OUT_OF_REACH
     return {clause: why for clause, why in OUT_OF_REACH.items() if clause != "CMT-7"} | dict(WITH_KILLS)

@@ -7,12 +7,13 @@ all examples share one history, which the clauses judge at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import Answer, WireClient
 from reference_impl.protocol.codes import ResponseCode
+from reference_impl.sim.cluster import RETRIES_MS
 from specs.history.journal import Journal
 from specs.model.lock_table import LockTable
 from specs.model.membership import Membership
@@ -20,7 +21,8 @@ from specs.model.offset_table import NOTHING, OffsetTable
 from specs.model.queue_log import QueueLog
 from specs.model.rules import RULES
 from specs.plan.config import Config
-from specs.profiles import Claim
+from specs.plan.plan import Plan
+from specs.profiles import Claim, Profile
 from specs.verdicts.verdict import ClauseVerdict, Judged
 from specs.vocabulary import Lane, Outcome, Queue, dead_letter_topic, retry_topic
 
@@ -28,6 +30,17 @@ QUEUES = 4
 CLIENTS = ("alice", "bob", "carol")
 NOTICE_DEADLINE_S = 2.0
 INDEX_DEADLINE_S = 2.0
+
+
+SETTLED = {"detail": "settled"}
+
+
+def patience_ms(config: Config) -> int:
+    """Until nothing can happen any more that waits for something: a dead member is forgotten, the living are members
+    again, a rebalance, a lease that nobody renews, a pull that is never answered, and the retries in between."""
+    forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
+    asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
+    return forgotten_ms + asked_ms + max(2 * config.long_poll_ms, 3_000) + RETRIES_MS
 
 
 @dataclass(slots=True)
@@ -78,6 +91,11 @@ class Session:
         """The wire rules as lines of a verdict."""
         return tuple(self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items())
 
+    def under(self, profile: Profile) -> Session:
+        """The same session under another profile of the same dialect; it may leave answers open."""
+        wire = {name: profile.wire[name] for name in profile.wire if name in self.wire}
+        return replace(self, wire=wire, excused=profile.rules)
+
     def _judged(self, rule_id: str, tally: RuleTally, implementation: str, floor: int) -> Judged:
         rule = RULES[rule_id]
         reason = ""
@@ -112,15 +130,50 @@ class Session:
         pass_time(self.config.dead_letter_bound_ms * 2 / 1000)
         return self.drain()
 
-    def drain(self) -> int:
-        """Read every queue that was written to, to its end; returns the number of messages."""
+    def drain_at_rest(self, plan: Plan) -> int:
+        """Drain when nothing is left to happen to the plan's messages; the plan's clients are still at work.
+
+        At rest is who has consumed everything and said so, and who should have long since: after the time that a
+        healthy system may take for everything, one after the other (docs/history.md).
+        """
+        config = plan.config
+        if config.message_model == "clustering" and not any(rule.manual for rule in plan.listener):
+            wait_until(lambda: self._all_is_stored(plan), patience_ms(config) / 1000, poll_s=0.25)
+            mark = SETTLED
+        else:  # nobody says when all is done, and nothing is concluded from it
+            pass_time(config.suspend_ms * config.batch / 1000)
+            mark = {}
+        pass_time(config.dead_letter_bound_ms * 2 / 1000)
+        return self.drain(mark)
+
+    def _all_is_stored(self, plan: Plan) -> bool:
+        """Is every queue of the groups that have members consumed to its end, and stored so?"""
+        asking = self.client("look")
+        try:
+            for group in {each.group for each in plan.clients if each.kind == "consumer"}:
+                queues = [
+                    Queue(topic.name, self.broker_name, number)
+                    for topic in plan.topology.topics
+                    for number in range(topic.queues)
+                ]
+                for queue in (*queues, Queue(retry_topic(group), self.broker_name, 0)):
+                    lane = Lane(group, *queue)
+                    if (asking.max_offset(queue) or 0) > (asking.fetch(lane)[1] or 0):
+                        return False
+            return True
+        finally:
+            asking.close()
+
+    def drain(self, mark: Mapping[str, Any] | None = None) -> int:
+        """Read every queue that was written to, to its end; returns the number of messages. mark: see `read`."""
         seen = 0
         with_client = self.client("drain")
         try:
-            for queue, group in self.to_drain:
+            # Copies name the broker's id of what they were made from; who made it is known once that was read.
+            for queue, group in sorted(self.to_drain, key=lambda item: item[1] is not None):
                 end = with_client.max_offset(queue)
                 if end is not None:
-                    seen += with_client.read(queue, end, group)
+                    seen += with_client.read(queue, end, group, mark)
         finally:
             with_client.close()
         return seen

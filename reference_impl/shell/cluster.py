@@ -130,6 +130,10 @@ class LocalCluster:
         await self._start_broker(name, int(self.brokers[name].rpartition(":")[2]))
         await self._make_ready()
 
+    async def fill(self, name: str, *, full: bool) -> None:
+        """The broker's disk has no more room, so that it refuses sends, or has room again."""
+        self.stores[name].is_full = full
+
     async def crash_name_server(self, number: int = 0) -> None:
         """That name server is gone without a word, with all that it knew."""
         body, self._name_servers[number] = self._name_servers[number], None
@@ -263,6 +267,9 @@ class ThreadedCluster:
 
     def restart(self, name: str) -> None:
         self._do(self._cluster.restart(name))
+
+    def fill(self, name: str, *, full: bool) -> None:
+        self._do(self._cluster.fill(name, full=full))
 
     def __enter__(self) -> Self:
         return self.start()

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from reference_impl.core.consumer import ConsumerConfig, consumer_class
+from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
+from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.shell.clock import monotonic_s
 from reference_impl.shell.node import ClientNode, ListenerContext
 from reference_impl.shell.recording import Recorder
 from reference_impl.sim.listener import Listener
+from reference_impl.sim.prober import Prober
 from specs.errors import UsageError
 from specs.plan.plan import ClientPlan, Plan
 from specs.vocabulary import Outcome
@@ -42,9 +44,21 @@ class PlannedListener:
         return None if rule.outcome is Outcome.NULL else rule.outcome
 
 
-def client_node(plan: Plan, client_id: str, namesrv: str, recorder: Recorder, began_s: float) -> ClientNode:
-    """A client of the plan, ready to start. Raises UsageError for a name that the plan does not know."""
+def client_node(
+    plan: Plan,
+    client_id: str,
+    namesrv: str,
+    recorder: Recorder,
+    began_s: float,
+    file: OffsetFile | None = None,
+) -> ClientNode:
+    """A client of the plan, ready to start. Raises UsageError for a name that the plan does not know.
+
+    file: a broadcast consumer's own offsets, as an earlier process of it left them; it writes there.
+    """
     client = find_client(plan, client_id)
+    if client.kind == "prober":
+        return ClientNode(Prober(client.id), recorder=recorder)
     if client.kind == "consumer":
         config = ConsumerConfig.from_plan(
             plan.config,
@@ -54,7 +68,9 @@ def client_node(plan: Plan, client_id: str, namesrv: str, recorder: Recorder, be
             name_servers=(namesrv,),
         )
         listener = PlannedListener(plan, client.id, began_s)
-        return ClientNode(consumer_class(config)(config), listener, threads=plan.config.threads, recorder=recorder)
+        made = consumer_class(config)
+        core = made(config, file) if issubclass(made, BroadcastConsumer) else made(config)
+        return ClientNode(core, listener, threads=plan.config.threads, recorder=recorder)
     producer = ProducerConfig.from_plan(
         plan.config,
         client_id=client.id,

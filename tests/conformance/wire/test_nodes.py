@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.nodes import PlanRunner
+from conformance.wire.runner import SHORT_LEASES, make_groups, make_topics, note_queues
+from conformance.wire.session import Session
+from specs.history.journal import Journal
+from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import compact_journal
-from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
-from specs.vocabulary import Kind
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.vocabulary import Kind, Level, Outcome
 
 
 def test_a_consumer_that_is_killed_is_told_as_dead(tmp_path: Path) -> None:
@@ -35,3 +41,87 @@ def test_a_consumer_that_is_killed_is_told_as_dead(tmp_path: Path) -> None:
         (Kind.JOIN, "c1", "billing"),
         (Kind.LEAVE, "c1", "billing"),
     ]
+
+
+def history_of(plan: Plan, folder: Path) -> list[Row]:
+    """The plan done on sockets, with a drain at its end while everybody is at work."""
+    write_runinfo(folder, RunInfo(run="r", config=plan.config, plan=plan.to_json()))
+    with ReferenceOnSockets(plan.config) as system, Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
+        session = Session(system.brokers["b0"], "b0", journal, plan.config, {}, "")
+        make_topics(session, plan, system.namesrv)
+        make_groups(session, plan)
+        note_queues(session, plan)
+        runner = PlanRunner(plan, system, folder, "")
+        asyncio.run(runner.run(at_the_end=lambda: session.drain_at_rest(plan)))
+    return list(compact_journal(folder).rows())
+
+
+def short_plan(actions: tuple[Action, ...], until_ms: int, *listener: ListenerRule, **config: Any) -> Plan:
+    return Plan(
+        topology=Topology(topics=(TopicPlan("orders", 1),), groups=("billing", "moved")),
+        config=replace(SHORT_LEASES, **config),
+        clients=(
+            ClientPlan("p1", "producer"),
+            ClientPlan("c1", "consumer", "billing", ("orders",)),
+            ClientPlan("e1", "prober"),
+        ),
+        actions=(Action(0, "start", {"client": "p1"}), Action(0, "start", {"client": "c1"}), *actions),
+        listener=listener,
+        until_ms=until_ms,
+    )
+
+
+def send(at_ms: int, do: str = "send", **more: Any) -> Action:
+    return Action(at_ms, do, {"client": "p1", "topic": "orders", "count": 1, **more})
+
+
+def test_the_work_of_a_client_that_came_again_is_another_incarnation(tmp_path: Path) -> None:
+    """Else it looks as if one incarnation had given its messages up twice (DLQ-2)."""
+    again = (Action(1_500, "crash", {"client": "c1"}), Action(1_510, "restart", {"client": "c1"}))
+    rows = history_of(short_plan((send(300), *again), 3_500), tmp_path)
+    added = [row.incarnation or "" for row in rows if row.kind is Kind.ADD and row.topic == "orders"]
+    assert [incarnation.partition("#")[0] for incarnation in added] == ["c1", "c1.2"]
+
+
+def test_a_copy_that_was_read_names_its_producers_message(tmp_path: Path) -> None:
+    """The broker's copies name its own id of what they were made from: nobody had sent that (SND-2)."""
+    plan = short_plan(
+        (send(300),), 3_500, ListenerRule(Outcome.SUSPEND), mode="concurrent", delay_levels=" ".join(["1s"] * 18)
+    )
+    rows = history_of(plan, tmp_path)
+    dead = [row for row in rows if row.kind is Kind.READ and row.topic == "%DLQ%billing" and row.message_id]
+    assert [(row.message_id, row.origin_id) for row in dead] == [("m1", "m1")]
+
+
+def test_half_messages_resets_and_a_full_disk_are_done_on_sockets_too(tmp_path: Path) -> None:
+    lane = {"client": "e1", "group": "moved", "topic": "orders", "broker": "b0"}
+    plan = short_plan(
+        (
+            send(300, "send_half", ends="commit", checked="commit"),
+            send(310, "send_half", ends="rollback", checked="commit"),
+            Action(400, "probe_commit", {**lane, "queue": 0, "offset": 7}),
+            Action(500, "reset", {**lane, "queue": 0, "offset": 0}),
+            Action(600, "probe_offset", {**lane, "queues": [0]}),
+            Action(700, "disk_full", {"broker": "b0"}),
+            send(800, key="k"),
+            Action(1_500, "disk_room", {"broker": "b0"}),
+        ),
+        2_000,
+    )
+    rows = history_of(plan, tmp_path)
+    seen = [row.message_id for row in rows if row.kind is Kind.READ and row.topic == "orders" and row.message_id]
+    assert seen == ["m1"]
+    asked = [row.value for row in rows if row.kind is Kind.FETCH_OFFSET and row.group == "moved"]
+    assert asked == [0]
+    assert [row.outcome for row in rows if row.kind is Kind.SEND and row.message_id == "m3"] == [Outcome.REFUSED]
+    marks = [row for row in rows if row.kind is Kind.READ and row.message_id is None and row.topic == "orders"]
+    assert [row.detail for row in marks] == ["settled"]
+
+
+def test_a_broadcast_consumer_that_comes_again_goes_on_at_its_own_offset(tmp_path: Path) -> None:
+    again = (Action(2_000, "stop", {"client": "c1"}), Action(2_600, "restart", {"client": "c1"}))
+    plan = short_plan(
+        (send(300), *again, send(3_000)), 4_500, mode="concurrent", message_model="broadcasting", persist_first_ms=500
+    )
+    rows = history_of(plan, tmp_path)
+    assert [row.message_id for row in rows if row.kind is Kind.DELIVER] == ["m1", "m2"]

@@ -1,0 +1,100 @@
+"""`docs/everywhere.md`: the tables that a run writes between marks. Rows of what was not run again stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance.everywhere.profiles import TARGETS, Kept
+from specs import profiles
+from specs.errors import UsageError
+from specs.verdicts.verdict import ClauseVerdict
+
+PROFILES = "profiles"
+REASONS = "reasons"
+CASES = "cases"
+WHY_NOT = "why not"
+HEADS: Mapping[str, tuple[str, ...]] = {
+    PROFILES: (
+        "profile", "target", "consumers", "verdict", "upheld", "refuted", "allowed", "not exercised", "not claimed",
+        "seconds", "run",
+    ),
+    REASONS: ("profile", "target", "not upheld", "clauses"),
+    CASES: ("target", "cases", "held", "not held", "not applicable", "seconds", "run"),
+    WHY_NOT: ("target", "why not applicable", "cases", "which"),
+}  # fmt: skip
+KEYS = {PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
+"""How many cells at the left say what a row is about."""
+_SHOWN = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE, ClauseVerdict.ALLOWED, ClauseVerdict.NOT_EXERCISED)
+
+
+def marks(table: str) -> tuple[str, str]:
+    """The lines between which a table stands."""
+    return f"<!-- table {table}: written by `make everywhere` -->", f"<!-- end of table {table} -->"
+
+
+def profile_row(kept: Kept) -> tuple[str, ...]:
+    counts = kept.counts
+    refuted = counts[ClauseVerdict.REFUTED] + counts[ClauseVerdict.POSSIBLE]
+    numbers = (
+        counts[ClauseVerdict.UPHELD], refuted, counts[ClauseVerdict.ALLOWED], counts[ClauseVerdict.NOT_EXERCISED],
+        counts[ClauseVerdict.NOT_CLAIMED], kept.seconds,
+    )  # fmt: skip
+    return (kept.profile, f"`{kept.target}`", kept.way, kept.verdict.value, *map(str, numbers), kept.date)
+
+
+def reason_rows(kept: Kept) -> list[tuple[str, ...]]:
+    """What is not upheld, with the reason; clauses with the same one share a row. Not what the profile itself says."""
+    rows: list[tuple[str, ...]] = []
+    own = {claim.reason for claim in profiles.load(kept.profile).claims.values() if claim.status == "not_applicable"}
+    for verdict in (*_SHOWN, ClauseVerdict.NOT_CLAIMED):
+        because: dict[str, list[str]] = {}
+        for clause in kept.clauses[verdict]:
+            if verdict is ClauseVerdict.NOT_CLAIMED and kept.reasons[clause] in own:
+                continue
+            because.setdefault(kept.reasons[clause], []).append(clause)
+        what = verdict.value.replace("_", " ")
+        rows += [
+            (kept.profile, f"`{kept.target}`", f"{what}: {reason}", ", ".join(clauses))
+            for reason, clauses in because.items()
+        ]
+    return rows
+
+
+def order_of(table: str) -> list[str]:
+    """What the rows of a table may be about, in their order."""
+    if KEYS[table] == 1:
+        return [f"`{target}`" for target in TARGETS]
+    return [f"{profile} `{target}`" for profile in profiles.names() for target in TARGETS]
+
+
+def refresh(page: str, table: str, run: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The page with one table written anew. run: what was run again; its old rows go.
+
+    Raises UsageError for a page without the table's marks.
+    """
+    begin, end = marks(table)
+    before, found, rest = page.partition(begin)
+    old, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise UsageError(f"the page has no table between {begin!r} and {end!r}")
+    order, keys = order_of(table), KEYS[table]
+    kept = [[cell.strip() for cell in line.strip("|").split("|")] for line in old.splitlines() if line.startswith("| ")]
+    # The old head is not in the order either.
+    known = [row for row in kept if " ".join(row[:keys]) in order and " ".join(row[:keys]) not in run]
+    written = [[_plain(cell) for cell in row] for row in rows]
+    everything = sorted([*known, *written], key=lambda row: order.index(" ".join(row[:keys])))
+    head = HEADS[table]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in everything)]
+    return "\n".join([f"{before}{begin}", *lines, f"{end}{after}"])
+
+
+def _plain(text: str) -> str:
+    """Text that can't end a table's cell."""
+    return text.replace("|", "/").replace("\n", " ")
+
+
+def with_profile(page: str, kept: Kept) -> str:
+    """The page with what one profile on one target came to."""
+    name = f"{kept.profile} `{kept.target}`"
+    page = refresh(page, PROFILES, [name], [profile_row(kept)])
+    return refresh(page, REASONS, [name], reason_rows(kept))
