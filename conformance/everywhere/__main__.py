@@ -4,10 +4,10 @@
                                      [--page FILE]
 
 The targets are reference, reference:sync, reference:async, reference+tcp, reference+tcp:sync and reference+tcp:async;
-without a name all of them. On the last two the broker is a process that is killed with SIGKILL and started again on its store while the clients are
-at work. Prints a line for each profile and target. In --out lies a folder for each run, and everywhere.json. Exit
-code: 0 when everything that ran holds, 1 when something is refuted, 2 when something claimed was hardly at stake; 64
-for wrong usage, 70 when a run failed.
+without a name all of them. On the last two the broker is a process that is killed with SIGKILL and started again on
+its store while the clients are at work. Prints a line for each profile and target. In --out lies a folder for each
+run, and everywhere.json. Exit code: 0 when everything that ran holds, 1 when something is refuted, 2 when something
+claimed was hardly at stake; 64 for wrong usage, 70 when a run failed.
 """
 
 from __future__ import annotations
