@@ -1,11 +1,13 @@
 """`make matrix`: puts every broker to work with every client, and refreshes `docs/matrix.md`.
 
-    python -m conformance.crossing [CELL...] [--only cells|features] [--seed N] [--rounds N] [--out DIR] [--page FILE]
+    python -m conformance.crossing [CELL...] [--only cells|features] [--feature NAME]
+        [--seed N] [--rounds N] [--out DIR] [--page FILE]
 
 A cell is named by its target, as reference+java:5.4.0; without a name all are run, and beside them what else clients
-and brokers do together is tried, in both directions. A cell whose parts are missing is skipped with the reason, and
-its rows stay; so is one that does not start or answer. In --out lies a folder for each run, and crossing.json. Exit
-code: 0 when no cell that ran refutes what its profile claims, else 1; 64 for wrong usage, 70 when a cell failed.
+and brokers do together is tried, in both directions. With --feature only that is tried. A cell whose parts are missing
+is skipped with the reason, and its rows stay; so is one that does not start or answer. In --out lies a folder for each
+run, and crossing.json. Exit code: 0 when no cell that ran refutes what its profile claims, else 1; 64 for wrong usage,
+70 when a cell failed.
 """
 
 from __future__ import annotations
@@ -59,12 +61,19 @@ def folder_of(run: DrivenRun) -> str:
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1, metavar="[CELL]...")
 @click.option("--only", type=click.Choice(["cells", "features"]), help="Leave the other out.")
+@click.option("--feature", "wanted", type=click.Choice(NAMES), multiple=True, help="Only this one; may be repeated.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True, help="Plans for each cell.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given.")
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="The page whose tables are refreshed.")
 def main(
-    names: tuple[str, ...], only: str | None, seed: int, rounds: int, out: Path | None, page: Path
+    names: tuple[str, ...],
+    only: str | None,
+    wanted: tuple[str, ...],
+    seed: int,
+    rounds: int,
+    out: Path | None,
+    page: Path,
 ) -> None:
     def say(line: str) -> None:
         click.echo(line, err=True)
@@ -81,7 +90,7 @@ def main(
     failed = False
     with ExitStack() as stack:
         root = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-matrix-")))
-        for run in chosen if only != "features" else ():
+        for run in chosen if only != "features" and not wanted else ():
             try:
                 cell = run_cell(run, seed=seed, folder=root / folder_of(run), date=today(), rounds=rounds, say=say)
             except UsageError as error:  # a part that this machine lacks
@@ -100,7 +109,9 @@ def main(
             page.write_text(written(page.read_text(encoding="utf-8"), cell), encoding="utf-8")
         for run in directions() if only != "cells" and not names else ():
             try:
-                for checked in check_direction(run, root / "features" / folder_of(run), today(), say):
+                for checked in check_direction(
+                    run, root / "features" / folder_of(run), today(), say, wanted or NAMES
+                ):
                     features.append(checked)
                     works = "yes" if checked.works else "NO"
                     click.echo(f"{checked.feature}, {checked.direction}: {works}, {checked.seen}")

@@ -197,6 +197,10 @@ class BrokerBench(Bench):
                     answer = self._answer(number, command)
                 case Send(conn, command) if command.is_response:
                     pushed.append(Pushed(str(conn), command.opaque, self._answer(command.opaque, command)))
+                case Send(conn, command) if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+                    told = self._told(decode_reset_offsets(command.body))
+                    about = (command.ext.get("group"), command.ext.get("topic"), told)
+                    pushed.append(Pushed(str(conn), about))
                 case Send(conn, command):
                     pushed.append(Pushed(str(conn), command.ext.get("consumerGroup")))
                 case SetTimer(token, delay_ms):
@@ -242,8 +246,8 @@ class BrokerBench(Bench):
             case model.Commit(group, topic, queue_id, value):
                 commit = UpdateConsumerOffsetHeader(group, topic, queue_id, value)
                 return RequestCode.UPDATE_CONSUMER_OFFSET, commit.to_ext(), b""
-            case model.Reset(group, topic, queue_id, offset, at_ms):
-                reset = ResetOffsetHeader(topic, group, at_ms, queue_id=queue_id, offset=offset)
+            case model.Reset(group, topic, queue_id, offset, at_ms, force):
+                reset = ResetOffsetHeader(topic, group, at_ms, force, queue_id, offset)
                 return RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset.to_ext(), b""
             case model.MaxOffset(topic, queue_id):
                 return RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id).to_ext(), b""
@@ -334,7 +338,10 @@ class BrokerBench(Bench):
                 found = tuple((m.queue_offset, self._message(m)) for m in decode_all(command.body))
                 return int(ext["nextBeginOffset"]), int(ext["minOffset"]), int(ext["maxOffset"]), found
             case model.Reset() if is_ok:
-                ((queue, offset),) = decode_reset_offsets(command.body).items()
+                moved = decode_reset_offsets(command.body)
+                if not self.rules.server_side_reset:
+                    return self._told(moved)
+                ((queue, offset),) = moved.items()
                 return offset if queue == Queue(request.topic, BROKER, request.queue_id) else queue
             case model.Fetch() | model.MaxOffset() | model.MinOffset() | model.Search() if is_ok:
                 return int(ext["offset"])
@@ -345,6 +352,10 @@ class BrokerBench(Bench):
                 return tuple(sorted(decode_consumer_ids(command.body)))
             case _:
                 return None
+
+    def _told(self, moved: Mapping[Queue, int]) -> tuple[int, ...]:
+        """A reset that is left to the clients: the offset of every queue, in order."""
+        return tuple(moved[queue] for queue in sorted(moved))
 
     def _message(self, stored: StoredMessage) -> Message:
         name = stored.message_id or "?"
@@ -382,9 +393,9 @@ class BrokerBench(Bench):
         self.ask(who, model.Commit(group, topic, queue_id, value), fate)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int | None, ago_ms: int | None, fate: str) -> None:
-        """An operator's word: an offset, or a time before now, or (neither) the end."""
+        """An operator's word: an offset, or a time before now, or (neither) the end. Who names no offset insists."""
         at_ms = -1 if ago_ms is None else self.now_ms - ago_ms
-        self.ask("admin", model.Reset(group, topic, queue_id, offset, at_ms), fate)
+        self.ask("admin", model.Reset(group, topic, queue_id, offset, at_ms, offset is None), fate)
 
     def fetch(self, who: str, group: str, topic: str, queue_id: int, zero: bool | None, fate: str) -> None:
         self.ask(who, model.Fetch(group, topic, queue_id, zero), fate)

@@ -25,6 +25,8 @@ from specs.plan.plan import Action, Plan
 from specs.vocabulary import Kind, Outcome, Queue
 
 _SHUTDOWN_S = 30.0
+_HELD_LONGER_MS = 8_000
+"""Apache's broker looks every 5 s for pulls whose time is up (PullRequestHoldService); the rest is for a busy host."""
 _PROBES = {
     "probe_lock": Kind.LOCK,
     "probe_unlock": Kind.UNLOCK,
@@ -140,7 +142,9 @@ class PlanRunner:
         life = self._lives[name] = self._lives.get(name, 0) + 1
         recorder = OneLife(journal, name, life)
         file = self._offset_files.setdefault(name, {})
-        node = self._nodes[name] = client_node(self._plan, name, self._system.namesrv, recorder, self._began_s, file)
+        node = self._nodes[name] = client_node(
+            self._plan, name, self._system.namesrv, recorder, self._began_s, file, held_longer_ms=_HELD_LONGER_MS
+        )
         node.start()
 
     async def _stop(self, name: str) -> None:

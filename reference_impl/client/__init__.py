@@ -6,6 +6,7 @@ Everything public is named here; docs/python-api.md shows it at work.
 """
 
 from reference_impl.client import allocation
+from reference_impl.client.admin import Admin
 from reference_impl.client.blocking import BlockingProducer
 from reference_impl.client.consumer import (
     BatchListener,
@@ -21,9 +22,11 @@ from reference_impl.client.errors import (
     BodyFailed,
     InorderError,
     NotReachable,
+    Refused,
     SendFailed,
     SendRefused,
     SendUnknown,
+    Unanswered,
     UsageError,
 )
 from reference_impl.client.history import recorded
@@ -38,6 +41,7 @@ from specs.vocabulary import Queue
 
 __all__ = [
     "DEAD_LETTER_NOW",
+    "Admin",
     "Batch",
     "BatchListener",
     "BlockingProducer",
@@ -58,6 +62,7 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "Queue",
+    "Refused",
     "Result",
     "Selector",
     "SendFailed",
@@ -66,6 +71,7 @@ __all__ = [
     "SendUnknown",
     "Suspend",
     "Tuning",
+    "Unanswered",
     "UsageError",
     "allocation",
     "by_hash",

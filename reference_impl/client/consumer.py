@@ -67,8 +67,9 @@ class Tuning(TypedDict, total=False):
 
     client_lease_ms: an orderly consumer's grant is expired when it is older. long_poll_ms: how long a broker keeps a
     pull that finds nothing. continuous_ms: how long one queue may keep a thread. shutdown_wait_ms: for how long a
-    shutdown waits for running listeners. pull_batch: messages of one pull at most. pull_threshold: how many fetched
-    messages of one queue may wait here. span_max: how far apart their offsets may be.
+    shutdown waits for running listeners. reset_wait_ms: how long this member waits for them when an operator resets
+    the group's offset and the broker leaves that to its clients (before 5.2). pull_batch: messages of one pull at most.
+    pull_threshold: how many fetched messages of one queue may wait here. span_max: how far apart their offsets may be.
     """
 
     client_lease_ms: int
@@ -88,6 +89,7 @@ class Tuning(TypedDict, total=False):
     long_poll_ms: int
     continuous_ms: int
     shutdown_wait_ms: int
+    reset_wait_ms: int
     send_back_retry_ms: int
     pull_batch: int
     pull_threshold: int

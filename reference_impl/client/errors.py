@@ -6,6 +6,8 @@
 | `SendRefused` | the broker said no, `code` and `remark` tell why | not stored, unless `maybe_stored` |
 | `NotReachable` | nobody was there: no name server, no route, no broker | not stored, unless `maybe_stored` |
 | `SendUnknown` | no answer in time, or the connection broke | nobody can say |
+| `Refused` | a broker said no to an `Admin`, `code` and `remark` tell why | |
+| `Unanswered` | nobody answered an `Admin`; `maybe_done` tells whether the request may have been done | |
 | `BodyFailed` | ours: please report it | |
 
 All are `InorderError`s. A listener's own exception is not raised anywhere: it is logged, and the message comes again.
@@ -37,9 +39,8 @@ class SendRefused(SendFailed):
     ) -> None:
         self.code = code
         self.remark = remark
-        known = ResponseCode(code).name if code in list(ResponseCode) else "unknown"
         words = f": {remark}" if remark else ""
-        sentence = f"The broker refused a message for {topic} with code {code} ({known}){words}."
+        sentence = f"The broker refused a message for {topic} with code {_named(code)}{words}."
         super().__init__(sentence, topic, message_id, maybe_stored=maybe_stored)
 
 
@@ -51,4 +52,35 @@ class SendUnknown(SendFailed):
     """The message was sent and nobody answered: it may lie in its queue, now or later. To send again may double it."""
 
 
-__all__ = ["BodyFailed", "InorderError", "NotReachable", "SendFailed", "SendRefused", "SendUnknown", "UsageError"]
+class Refused(InorderError):
+    """A broker, or a name server, said no to an operator. code: a `ResponseCode` where it is a known one."""
+
+    def __init__(self, what: str, code: int, remark: str | None) -> None:
+        self.code = code
+        self.remark = remark
+        super().__init__(f"Could not {what}: code {_named(code)}{f': {remark}' if remark else ''}.")
+
+
+class Unanswered(InorderError):
+    """Nobody answered an operator. maybe_done: the request may have been done all the same."""
+
+    def __init__(self, sentence: str, *, maybe_done: bool) -> None:
+        super().__init__(sentence)
+        self.maybe_done = maybe_done
+
+
+def _named(code: int) -> str:
+    return f"{code} ({ResponseCode(code).name if code in list(ResponseCode) else 'unknown'})"
+
+
+__all__ = [
+    "BodyFailed",
+    "InorderError",
+    "NotReachable",
+    "Refused",
+    "SendFailed",
+    "SendRefused",
+    "SendUnknown",
+    "Unanswered",
+    "UsageError",
+]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
 from reference_impl.core.consumer.broadcast import OffsetFile
@@ -51,10 +52,14 @@ def client_node(
     recorder: Recorder,
     began_s: float,
     file: OffsetFile | None = None,
+    *,
+    held_longer_ms: int = 0,
 ) -> ClientNode:
     """A client of the plan, ready to start. Raises UsageError for a name that the plan does not know.
 
     file: a broadcast consumer's own offsets, as an earlier process of it left them; it writes there.
+    held_longer_ms: how much longer than it was asked to the broker may keep a pull that finds nothing. A consumer that
+    gives up before never hears the answer, and with it a reset that the answer brings: that is told once.
     """
     client = find_client(plan, client_id)
     if client.kind == "prober":
@@ -67,6 +72,8 @@ def client_node(
             topics=dict.fromkeys(client.topics, plan.config.subscription),
             name_servers=(namesrv,),
         )
+        patience_ms = max(config.pull_timeout_ms, plan.config.long_poll_ms + held_longer_ms)
+        config = replace(config, pull_timeout_ms=patience_ms)
         listener = PlannedListener(plan, client.id, began_s)
         made = consumer_class(config)
         core = made(config, file) if issubclass(made, BroadcastConsumer) else made(config)

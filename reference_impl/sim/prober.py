@@ -11,7 +11,7 @@ from typing import Any
 
 from reference_impl.core.consumer.start_offset import NOT_FOUND
 from reference_impl.core.io import Address, Answered, Begin, Effect, End, Failed, Note, Request, Start
-from reference_impl.protocol.bodies import LockBatch, decode_lock_answer
+from reference_impl.protocol.bodies import LockBatch, decode_lock_answer, decode_reset_offsets
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import (
@@ -99,7 +99,7 @@ class Prober:
             ext = UpdateConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id, ask.value).to_ext()
         else:
             code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
-            header = ResetOffsetHeader(queue.topic, ask.group, -1, queue_id=queue.queue_id, offset=ask.value)
+            header = ResetOffsetHeader(queue.topic, ask.group, -1, True, queue.queue_id, ask.value)
             ext = header.to_ext()
         return [
             Begin(self._number, ask.kind, {**fields, "value": ask.value}),
@@ -115,6 +115,8 @@ class Prober:
             return End(token, Outcome.REFUSED, {"code": answer.code, **nothing})
         if ask.kind in (Kind.COMMIT, Kind.RESET):
             done = answer.code == ResponseCode.SUCCESS
+            if done and ask.kind is Kind.RESET:
+                return End(token, Outcome.OK, {"code": answer.code, **self._moved(ask, answer)})
             return End(token, Outcome.OK if done else Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
         if answer.code != ResponseCode.SUCCESS:
             return End(token, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
@@ -123,3 +125,8 @@ class Prober:
         granted = decode_lock_answer(answer.body)
         rows = [{"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in ask.queues]
         return End(token, Outcome.OK, {"code": answer.code}, rows)
+
+    def _moved(self, ask: Ask, answer: Command) -> dict[str, int]:
+        """A broker that leaves resets to its clients goes by the time alone: its answer says where to."""
+        moved = decode_reset_offsets(answer.body).get(ask.queues[0], ask.value)
+        return {} if moved == ask.value else {"value": moved}

@@ -156,13 +156,17 @@ class Commit(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """An operator moves the offset: to one that is named, else to a time's first message (below 0: to the end)."""
+    """An operator moves the offset: to one that is named, else to a time's first message (below 0: to the end).
+
+    A broker that leaves it to its clients moves all queues of the topic, by the time alone; ahead only by force.
+    """
 
     group: str
     topic: str
     queue_id: int
     offset: int | None = None
     at_ms: int = -1
+    force: bool = False
 
 
 class MaxOffset(NamedTuple):
@@ -231,7 +235,10 @@ class Answer(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """Sent to a connection that did not just ask. answer: to a parked pull; None for a change notice of a group."""
+    """Sent to a connection that did not just ask. answer: to a parked pull.
+
+    about: of what has no answer: the group, for a change notice; (group, topic, offsets by queue), for a reset.
+    """
 
     conn: str
     about: Hashable
@@ -271,6 +278,7 @@ class Hold(NamedTuple):
 
 OK, FAILED, NOT_SUPPORTED, FULL = 0, 1, 3, 14
 NO_TOPIC, FOUND_NOTHING, NO_MATCH, MOVED, NOT_STORED, NO_GROUP = 17, 19, 20, 21, 22, 26
+NOT_ONLINE = 206
 Offsets = dict[tuple[str, str, int], int]
 
 
@@ -603,7 +611,7 @@ class State:
     def reset(self, request: Reset, at_ms: int) -> Answer:
         """value: the new offset, from the queue's start to one beyond its end. It stands until the group pulls."""
         if not self.rules.server_side_reset:
-            return Answer(NOT_SUPPORTED)
+            return self._tell_to_reset(request)
         if request.topic not in self.topics:
             return Answer(NO_TOPIC)
         if request.group not in self.groups:
@@ -617,6 +625,24 @@ class State:
         self.offsets[request[:3]] = value
         self.resets |= {request[:3]}
         return Answer(OK, value)
+
+    def _tell_to_reset(self, request: Reset) -> Answer:
+        """value: the new offset of every queue, which every member is told too. Nothing is stored."""
+        if request.topic not in self.topics:
+            return Answer(FAILED)
+        told = []
+        for queue_id in range(self.topics[request.topic]):
+            fetched = self.offsets.get((request.group, request.topic, queue_id), -1)
+            if fetched < 0:
+                return Answer(FAILED)
+            queue = (request.topic, queue_id)
+            value = self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+            told.append(value if request.force else min(value, fetched))
+        members = self.members.get(request.group, {})
+        if not members:
+            return Answer(NOT_ONLINE)
+        self.pushed += [Pushed(conn, (request.group, request.topic, tuple(told))) for conn in members]
+        return Answer(OK, tuple(told))
 
     def take_reset(self, request: Pull) -> Answer | None:
         """The reset that stands is the answer to a pull, and stands no longer; None where there is none."""

@@ -3,20 +3,30 @@
 A missing offset of a queue that still holds its first message is answered 0, so a group that is new to a young
 topic misses nothing, whatever it says about where to start. Where the queue is empty the dialects differ.
 
-A reset (INVOKE_BROKER_TO_RESET_OFFSET) names a queue, or means all of the topic; and an offset, or a time, of which
-the first message stored then or later is meant (-1: the end). The broker keeps it, and until the group's next pull of
-that queue no commit moves what is stored.
-Source: docs/sources.md#offsets (ConsumerManageProcessor, ConsumerOffsetManager).
+A reset (INVOKE_BROKER_TO_RESET_OFFSET) has one of two forms, by the dialect.
+
+| | 5.x: by the broker | 4.9: by the clients |
+|---|---|---|
+| it is about | one queue, or all of the topic | all of the topic |
+| it names | an offset, or a time: the first message stored then or later, -1 the end | a time; ahead only by force |
+| it needs | the topic and the group | the topic, an offset stored for every queue, a member online |
+| then | it is stored, and no commit moves it until the group's next pull of the queue | every member is told |
+
+A member that is told (RESET_CONSUMER_CLIENT_OFFSET) moves the offsets of its own lanes, by commits like any other.
+
+Source: docs/sources.md#offsets (ConsumerManageProcessor, ConsumerOffsetManager, Broker2Client).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from reference_impl.core.broker.log import StoreFull
 from reference_impl.core.broker.parts import Parts, Refused
-from reference_impl.core.io import ConnId, Effect, Note, SetTimer
+from reference_impl.core.io import ConnId, Effect, Note, Send, SetTimer
 from reference_impl.protocol.bodies import encode_reset_offsets
-from reference_impl.protocol.codes import ResponseCode
-from reference_impl.protocol.command import Command
+from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.headers import (
     OffsetResponse,
     QueryConsumerOffsetHeader,
@@ -31,6 +41,7 @@ PERSIST_TIMER = "offsets"
 class ConsumerOffsets:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._told = 0
 
     def query(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = QueryConsumerOffsetHeader.from_ext(request.ext)
@@ -76,9 +87,18 @@ class ConsumerOffsets:
 
     def reset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = ResetOffsetHeader.from_ext(request.ext)
-        if not self._parts.config.rules.server_side_reset:
-            code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            raise Refused(code, "this version leaves resets to the clients; this broker does not tell them")
+        if self._parts.config.rules.server_side_reset:
+            moved = self.reset_here(header)
+        else:
+            moved = self.reset_by_clients(now_ms, header, out)
+        return request.reply(ResponseCode.SUCCESS, body=self.reset_body(header.topic, moved))
+
+    def reset_body(self, topic: str, moved: Mapping[int, int]) -> bytes:
+        name = self._parts.config.name
+        return encode_reset_offsets({Queue(topic, name, number): value for number, value in moved.items()})
+
+    def reset_here(self, header: ResetOffsetHeader) -> dict[int, int]:
+        """The broker's own reset. The new offset by queue id."""
         topic = self._parts.topics.find(header.topic)
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
@@ -92,9 +112,31 @@ class ConsumerOffsets:
         moved = {queue_id: self.reset_target(header, queue_id, named) for queue_id in queue_ids}
         for queue_id, offset in moved.items():
             self._parts.offsets.reset(header.group, header.topic, queue_id, offset)
-        name = self._parts.config.name
-        body = encode_reset_offsets({Queue(header.topic, name, number): value for number, value in moved.items()})
-        return request.reply(ResponseCode.SUCCESS, body=body)
+        return moved
+
+    def reset_by_clients(self, now_ms: int, header: ResetOffsetHeader, out: list[Effect]) -> dict[int, int]:
+        """Tells every member where to go on; what comes of it is theirs. The told offset by queue id."""
+        topic = self._parts.topics.find(header.topic)
+        if topic is None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"no topic in this broker. topic={header.topic}")
+        told: dict[int, int] = {}
+        for queue_id in range(topic.write_queues):
+            stored = self._parts.offsets.fetch(now_ms, header.group, header.topic, queue_id)
+            if stored is None:
+                raise Refused(ResponseCode.SYSTEM_ERROR, f"the consumer group {header.group} does not exist")
+            target = self.reset_target(header, queue_id, None)
+            told[queue_id] = target if header.is_force or target < stored else stored
+        members = self._parts.members.all_connections(header.group)
+        if not members:
+            why = f"consumer not online, so its offset can't be reset: {header.group}"
+            raise Refused(ResponseCode.CONSUMER_NOT_ONLINE, why)
+        ext = ResetOffsetHeader(header.topic, header.group, header.timestamp).to_ext()
+        body = self.reset_body(header.topic, told)
+        for conn in members:
+            self._told += 1
+            code = RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+            out.append(Send(conn, Command(code, ext, body=body, opaque=self._told, flag=FLAG_ONEWAY)))
+        return told
 
     def reset_target(self, header: ResetOffsetHeader, queue_id: int, named: int | None) -> int:
         """Where the group is to go on: at the named offset, else at the time (negative: at the end)."""

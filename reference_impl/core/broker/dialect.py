@@ -24,7 +24,7 @@ class Dialect:
     live_lock_diverts: while the group holds any live lock, a SEND to its retry topic goes to the dead letters.
     dead_letters_at_once: a diverted message loses its delay level (else it waits for it).
     server_side_reset: an operator's reset is kept by the broker until a pull takes it (5.2 and later; else the
-        broker tells the group's clients, which this broker does not do).
+        broker tells the group's clients, who move the offset).
     unique_key_is_added: a message without UNIQ_KEY gets one; it is also the answer's transactionId.
     topic_takes_offsets: a deleted topic takes along what groups had stored for it.
     heartbeat_ext: header fields of the answer to a heartbeat.

@@ -109,6 +109,11 @@ class Membership:
         group = self._groups.get(group_name)
         return list(group.members) if group and not group.broadcasting else []
 
+    def all_connections(self, group_name: str) -> list[ConnId]:
+        """Every connection of the group, whatever its model."""
+        group = self._groups.get(group_name)
+        return list(group.members) if group else []
+
     def memberships(self, conn: ConnId) -> list[tuple[str, str]]:
         """The groups that the connection is in, each with the client id under which."""
         return [(name, group.members[conn].client_id) for name, group in self._groups.items() if conn in group.members]

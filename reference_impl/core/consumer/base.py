@@ -1,7 +1,7 @@
 """What every part of the orderly consumer stands on: inputs dispatched, requests remembered, effects gathered.
 
 The consumer is one object whose parts are a chain of small classes, each in its own file and each adding one
-rule: core → routes → offsets → leases → handover → dead letters → listening → pulling → rebalance → shutdown.
+rule: core → routes → offsets → leases → handover → dead letters → listening → pulling → rebalance → reset → shutdown.
 A part calls downwards; the few calls upwards are declared here. A mutant overrides one method.
 """
 

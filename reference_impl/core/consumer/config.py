@@ -28,6 +28,7 @@ class ConsumerConfig:
     pull_threshold: a lane with more cached messages is not pulled. continuous_ms: after so long in one lane a
     thread turns to the next. mode: a name of `specs.plan.config.MODES`. span_max: a lane whose oldest and newest
     cached messages are further apart is not pulled, in the modes that go on past an unfinished one.
+    reset_wait_ms: after an operator's reset that the broker left to us, how long running calls may go on.
     send_back_retry_ms: a message that could not be sent back is tried again here after so long.
     """
 
@@ -70,6 +71,7 @@ class ConsumerConfig:
     send_timeout_ms: int = 3_000
     dead_letter_retries: int = 2
     shutdown_wait_ms: int = 5_000
+    reset_wait_ms: int = 10_000
     limit: int = field(init=False)
 
     def __post_init__(self) -> None:

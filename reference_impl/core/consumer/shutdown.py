@@ -12,7 +12,7 @@ from __future__ import annotations
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.leases import by_broker
 from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.core.consumer.reset import Resetting
 from reference_impl.core.io import CancelTimer, Shutdown, Stopped
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
@@ -22,7 +22,7 @@ from specs.vocabulary import Kind, Outcome
 WAIT = ("shutdown",)
 
 
-class ShuttingDown(Rebalancing):
+class ShuttingDown(Resetting):
     """The end of a consumer."""
 
     def __init__(self, config: ConsumerConfig) -> None:

@@ -34,6 +34,7 @@ from specs.clauses.base import (
     Context,
     Finding,
     Judge,
+    Premise,
     at,
     who,
 )
@@ -46,7 +47,12 @@ TITLE = "a reset wins over a commit in flight"
 STATEMENT = "A reset of the offset wins over a commit in flight, until the group has pulled again."
 PARTY = Party.PAIR
 KEY = Key.LANE
-PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED)
+RESETS_ARE_THE_BROKERS = Premise(
+    "a reset is the broker's",
+    "the broker keeps a reset itself: the 4.9 line leaves it to the clients, and a commit in flight overwrites it",
+    lambda info: info.config.dialect != "4.9",
+)
+PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, RESETS_ARE_THE_BROKERS)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.crossing.cells import all_runs, run_cell
 from conformance.crossing.features import Missing as NotSeen
-from conformance.crossing.features import Seen, check_direction, directions
+from conformance.crossing.features import NAMES, Seen, check_direction, directions
 from conformance.crossing.features import _batch as batch_check
 from conformance.crossing.features import _batch_plan as batch_plan
 from conformance.drivers import java
@@ -61,10 +61,9 @@ def test_no_cell_shows_what_nobody_knew(run: DrivenRun, tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", [pytest.param(run, id=run.target) for run in directions()])
 def test_what_else_they_do_together(run: DrivenRun, tmp_path: Path) -> None:
     needs(run)
-    names = ("concurrent", "broadcast", "tags", "batch", "three consumers", "shutdown and kill", "pull")
-    found = list(check_direction(run, tmp_path, "today", names=names))
+    found = list(check_direction(run, tmp_path, "today"))
     assert [(each.feature, each.seen) for each in found if not each.works] == []
-    assert len(found) == len(names)
+    assert [each.feature for each in found] == list(NAMES)
 
 
 @pytest.mark.apache

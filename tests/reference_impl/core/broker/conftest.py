@@ -21,6 +21,7 @@ from reference_impl.core.io import (
     TimerFired,
 )
 from reference_impl.protocol.bodies import (
+    CLUSTERING,
     ConsumerData,
     Heartbeat,
     LockBatch,
@@ -204,10 +205,17 @@ class Wire:
         return self.call(RequestCode.UPDATE_CONSUMER_OFFSET, header, **how)
 
     def reset(
-        self, offset: int | None, *, queue_id: int | None = None, group: str = "billing", timestamp: int = -1
+        self,
+        offset: int | None,
+        *,
+        queue_id: int | None = None,
+        group: str = "billing",
+        timestamp: int = -1,
+        topic: str = "orders",
+        is_force: bool = False,
     ) -> Command:
         """As an operator. Without a queue: all of the topic; without an offset: by the time in ms."""
-        header = ResetOffsetHeader("orders", group, timestamp, queue_id=queue_id, offset=offset)
+        header = ResetOffsetHeader(topic, group, timestamp, is_force, queue_id, offset)
         return self.call(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     def fetch(
@@ -227,8 +235,10 @@ class Wire:
         group: str = "billing",
         topics: tuple[str, ...] = ("orders",),
         subscription: str = "*",
+        message_model: str = CLUSTERING,
     ) -> Command:
-        consumer = ConsumerData(group, subscriptions=tuple(Subscription.of(topic, subscription) for topic in topics))
+        subscriptions = tuple(Subscription.of(topic, subscription) for topic in topics)
+        consumer = ConsumerData(group, message_model=message_model, subscriptions=subscriptions)
         return self.call(RequestCode.HEART_BEAT, body=Heartbeat(client, (), (consumer,)).encode(), conn=conn)
 
     def close(self, conn: str) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from reference_impl.protocol.bodies import decode_reset_offsets, encode_reset_offsets
+from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.command import FLAG_ONEWAY
 from reference_impl.protocol.errors import ProtocolError
 from specs.vocabulary import Queue
 
@@ -60,13 +62,65 @@ def test_a_reset_does_not_outlive_the_broker(wire: Any) -> None:
     assert wire.fetch() == (0, 1)
 
 
-def test_4_9_leaves_resets_to_the_clients(make_wire: Any) -> None:
+def told(wire: Any) -> list[tuple[Any, dict[Queue, int]]]:
+    """Who was told since the last look, and what."""
+    seen = [each for each in wire.pushed if each[1].code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET]
+    assert all(command.flag & FLAG_ONEWAY for _, command in seen)
+    assert all((command.ext["topic"], command.ext["group"]) == ("orders", "billing") for _, command in seen)
+    wire.pushed.clear()
+    return [(conn, decode_reset_offsets(command.body)) for conn, command in seen]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "force", "first", "second"),
+    [(0, False, 0, 0), (0, True, 0, 0), (-1, False, 1, 0), (-1, True, 2, 1)],
+)
+def test_4_9_leaves_resets_to_the_clients(
+    make_wire: Any, timestamp: int, force: bool, first: int, second: int
+) -> None:
+    """Every member is told of all queues, ahead only by force; nothing is stored, and no commit is held off."""
     wire = make_wire(dialect="4.9")
     wire.join("alice", "c1")
+    wire.join("bob", "c2")
     wire.send()
-    assert wire.reset(0, queue_id=0).code == 3
-    assert wire.commit(1).code == 0
+    wire.send()
+    wire.send(queue_id=1)
+    wire.commit(1)
+    for queue_id in (1, 2, 3):
+        wire.commit(0, queue_id=queue_id)
+    wire.pushed.clear()
+    answer = wire.reset(None, timestamp=timestamp, is_force=force)
+    wanted = {Queue("orders", "b0", number): (first, second, 0, 0)[number] for number in range(4)}
+    assert (answer.code, decode_reset_offsets(answer.body)) == (0, wanted)
+    assert told(wire) == [("c1", wanted), ("c2", wanted)]
     assert wire.fetch() == (0, 1)
+    assert wire.commit(2).code == 0
+    assert wire.fetch() == (0, 2)
+    assert wire.pull(2).code == 19
+
+
+def test_4_9_needs_the_topic_an_offset_of_every_queue_and_a_member(make_wire: Any) -> None:
+    wire = make_wire(dialect="4.9")
+    wire.send()
+    assert wire.reset(None, timestamp=0, topic="nowhere").code == 1
+    for queue_id in range(4):
+        assert wire.reset(None, timestamp=0).code == 1
+        wire.commit(0, queue_id=queue_id)
+    assert wire.reset(None, timestamp=0).code == 206
+    wire.join("alice", "c1")
+    assert wire.reset(None, timestamp=0).code == 0
+    wire.close("c1")
+    assert wire.reset(None, timestamp=0).code == 206
+
+
+def test_4_9_tells_a_broadcasting_group_too(make_wire: Any) -> None:
+    """Unlike a change of the group."""
+    wire = make_wire(dialect="4.9")
+    wire.join("alice", "c1", message_model="BROADCASTING")
+    for queue_id in range(4):
+        wire.commit(0, queue_id=queue_id)
+    assert wire.reset(None, timestamp=0).code == 0
+    assert [conn for conn, _ in told(wire)] == ["c1"]
 
 
 def test_tables_by_queue_are_read_as_apache_writes_them() -> None:
