@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conformance.crossing.cells import all_runs, run_cell
-from conformance.crossing.features import Missing as NotSeen
 from conformance.crossing.features import NAMES, Seen, check_direction, directions
+from conformance.crossing.features import Missing as NotSeen
 from conformance.crossing.features import _batch as batch_check
 from conformance.crossing.features import _batch_plan as batch_plan
 from conformance.drivers import java
