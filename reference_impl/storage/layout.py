@@ -4,6 +4,7 @@
     checkpoint                                up to when everything is known to be synced
     commitlog/00000000000000000000            the log: segments of one size, named by the offset of their first byte
     consumequeue/TOPIC/QUEUE/0000...          20 bytes for each message of a queue: offset i64, size i32, tag code i64
+    keyindex/0000...                          ours: in which place of the log a message of which key lies
     config/*.json                             topics, groups, consumed offsets, delays; the version before as .bak
     lock                                      locked while a broker runs
     inorder.json                              ours: sizes of the files, how often the store was opened
@@ -19,6 +20,7 @@ ABORT = "abort"
 CHECKPOINT = "checkpoint"
 COMMIT_LOG = "commitlog"
 CONSUME_QUEUE = "consumequeue"
+KEY_INDEX = "keyindex"
 CONFIG = "config"
 META = "inorder.json"
 TOPICS = f"{CONFIG}/topics.json"

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from reference_impl.core.broker.key_index import KeyIndex
 from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from reference_impl.protocol.bodies import java_hash
 from reference_impl.protocol.message import (
@@ -142,6 +143,7 @@ def whole_batches(found: Iterator[tuple[StoredMessage, int]], torn: list[Fault])
 def read_log(
     log: CommitLog,
     files: QueueFiles,
+    keys: KeyIndex,
     known_synced: int | None,
     *,
     may_cut: bool,
@@ -165,6 +167,8 @@ def read_log(
         if wrong is not None:
             torn = [Fault(message.physical_offset, wrong)]
             break
+        if message.physical_offset >= keys.covered:
+            keys.add(message)
     if torn:  # lies before anything else that is wrong
         faults, log.end = torn, torn[0].at
     at = log.end

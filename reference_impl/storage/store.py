@@ -12,8 +12,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any, Self
 
+from reference_impl.core.broker.key_index import BLOCK as KEY_BLOCK
 from reference_impl.core.broker.log import BrokerStore, Draft, FlushMode, StoreFull, Trimmed
 from reference_impl.core.broker.offset_table import OffsetKey
 from reference_impl.core.broker.topics import SCHEDULE_TOPIC
@@ -24,6 +26,7 @@ from reference_impl.storage.commit_log import CommitLog
 from reference_impl.storage.consume_queue import BLOCK, DiskQueue, QueueFiles
 from reference_impl.storage.disk import Disk
 from reference_impl.storage.errors import DiskFailed, DiskFull, StoreDamaged
+from reference_impl.storage.key_files import KeyFiles
 from reference_impl.storage.records import encode_checked, without_sum
 from reference_impl.storage.recovery import Derived, read_log, tag_of
 from reference_impl.storage.tables import Checkpoint, read_checkpoint, read_table, write_checkpoint, write_table
@@ -40,7 +43,7 @@ class StoreOptions:
     flush: SYNC answers after the sync, ASYNC at once and syncs every flush_ms. segment_bytes, queue_file_bytes:
     sizes of the files of a new store; one that exists keeps its own. delays_ms: the broker's delay of each level,
     for those who read the consume queues. cut_damage: start even where that loses messages, see `recovery`.
-    index_block: see `consume_queue.BLOCK`.
+    index_block: see `consume_queue.BLOCK`. key_block: entries of one block of the index by key.
     """
 
     flush: FlushMode = FlushMode.ASYNC
@@ -50,6 +53,7 @@ class StoreOptions:
     delays_ms: tuple[int, ...] = ()
     cut_damage: bool = False
     index_block: int = BLOCK
+    key_block: int = KEY_BLOCK
 
 
 class DiskStore(BrokerStore):
@@ -82,6 +86,7 @@ class DiskStore(BrokerStore):
         self._disk = disk
         self._delays_ms = options.delays_ms
         self._dirty: set[tuple[str, int]] = set()
+        self._key_files: KeyFiles | None = None
         self._disk_queues: dict[tuple[str, int], DiskQueue] = {}
         self._segment_ms: dict[int, int] = {}  # by the start of a segment: when its last message was stored
         is_clean = layout.ABORT not in disk.names("")
@@ -93,6 +98,8 @@ class DiskStore(BrokerStore):
             self._recover(meta, options, is_clean=is_clean)
         except BaseException:
             self._log.close()
+            if self._key_files is not None:
+                self._key_files.close()
             raise
 
     # ------------------------------------------------------------ the start
@@ -107,8 +114,9 @@ class DiskStore(BrokerStore):
         known = read_checkpoint(disk).synced
         if known is None and not is_clean:
             known = 0
+        self.keys = self._key_files = KeyFiles(disk, self._log.start, known or 0, options.key_block)
         derived, is_torn = read_log(
-            self._log, self._files, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
+            self._log, self._files, self.keys, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
         )
         # Up to here nothing on the disk was changed.
         self._file_abort()
@@ -120,6 +128,8 @@ class DiskStore(BrokerStore):
         self.end, self.synced, self._last_ms = self._log.end, self._log.end, derived.last_ms
         self._segment_ms = derived.segment_ms
         self._take_queues(derived)
+        if not self._key_files.begin(self._log.start, self._log.end):
+            self._file_keys()
         self._take_unfinished(derived, meta, delays if is_clean or meta is None else {}, asked)
         self._meta = {
             "format": FORMAT,
@@ -158,6 +168,13 @@ class DiskStore(BrokerStore):
                 queue.leave_to_files()
         self._queues.update(self._disk_queues)
         self._dirty.update(self._disk_queues)
+
+    def _file_keys(self) -> None:
+        """All of them anew, in the order of the log."""
+        for place in merge(*(queue.places for queue in self._disk_queues.values())):
+            message = self._log.message(place)
+            if message is not None:
+                self.keys.add(message)
 
     def _new_queue(self, topic: str, queue_id: int, min_offset: int = 0) -> DiskQueue:
         return DiskQueue(self._log, self._files, topic, queue_id, min_offset)
@@ -218,6 +235,7 @@ class DiskStore(BrokerStore):
         stored = message(place)
         self._disk_queues[key] = self._queues[key] = queue
         queue.add(stored, len(record), tag_of(stored, self._delays_ms))
+        self.keys.add(stored)
         self._dirty.add(key)
         self.end, self._last_ms = self._log.end, store_ms
         segment = self._log.segment_of(place)
@@ -229,6 +247,7 @@ class DiskStore(BrokerStore):
         if end == self.end:
             return
         self._log.undo(end)
+        self.keys.undo(end)
         self.end = self._log.end
         with suppress(StoreFull), self._writing():
             self._log.begin_sync()()  # a sync may have come between: what was refused must not be there after a crash
@@ -402,6 +421,7 @@ class DiskStore(BrokerStore):
             delays = {"offsetTable": dict(self.delayed_done)}
             write_table(self._disk, layout.DELAYS, delays, quoted_keys=False)
             write_checkpoint(self._disk, Checkpoint(self.synced, self._last_ms))
+            self.keys.forget_below(self._log.start)
         except DiskFull as error:
             log.warning("the store is full: %s", error)
         except DiskFailed as error:
@@ -450,6 +470,8 @@ class DiskStore(BrokerStore):
         if self._disk_is_ours():
             self._is_open = False
             self._log.close()
+            if self._key_files is not None:
+                self._key_files.close()
             self._disk.release()
 
     _is_open = True

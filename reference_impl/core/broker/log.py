@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from reference_impl.core.broker.key_index import KeyIndex
 from reference_impl.core.broker.offset_table import OffsetKey
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig, java_hash
 from reference_impl.protocol.message import StoredMessage, encode
@@ -142,6 +143,7 @@ class BrokerStore:
         self.flush: FlushMode | None = None  # None: what is stored is safe at once
         self.flush_ms = 0  # with ASYNC: how often it is made safe
         self.synced = 0  # everything below this place of the log is safe, where there is something to flush
+        self.keys = KeyIndex()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._by_place: dict[int, StoredMessage] = {}
 
@@ -175,6 +177,7 @@ class BrokerStore:
         tags = stored.tags
         queue.tag_codes.append(java_hash(tags) if tags else 0)
         self._by_place[self.end] = stored
+        self.keys.add(stored)
         self.end += len(record)
         return stored
 
@@ -233,6 +236,7 @@ class BrokerStore:
             del self._by_place[message.physical_offset]
         del queue.messages[:gone], queue.records[:gone], queue.tag_codes[:gone]
         queue.min_offset += gone
+        self.keys.forget_below(next(iter(self._by_place), self.end))
 
     def clean(self, upto_ms: int | None, segments_max: int) -> list[Trimmed]:
         """Remove the oldest segments of the log whose last message was stored at that time or before; None: at any.
