@@ -230,7 +230,12 @@ class ConsumeStats:
 
     def encode(self) -> bytes:
         table = {
-            queue: {"brokerOffset": lag.end, "consumerOffset": lag.consumed, "lastTimestamp": lag.last_ms}
+            queue: {
+                "brokerOffset": lag.end,
+                "consumerOffset": lag.consumed,
+                "pullOffset": lag.consumed,  # how far was pulled is not known here; Apache's tool takes it for a number
+                "lastTimestamp": lag.last_ms,
+            }
             for queue, lag in self.lags.items()
         }
         return f'{{"consumeTps":0.0,"offsetTable":{_dump_by_queue(table)}}}'.encode()
@@ -404,6 +409,16 @@ def encode_consumer_ids(ids: Iterable[str]) -> bytes:
     return dumps({"consumerIdList": list(ids)})
 
 
+def encode_group_list(groups: Iterable[str]) -> bytes:
+    """The answer to QUERY_TOPIC_CONSUME_BY_WHO."""
+    return dumps({"groupList": list(groups)})
+
+
+def encode_table(values: Mapping[str, str]) -> bytes:
+    """The answer to GET_BROKER_RUNTIME_INFO: names and texts."""
+    return dumps({"table": dict(values)})
+
+
 def decode_consumer_ids(data: bytes) -> list[str]:
     return _strings(_object(loads(data), "A consumer id list"), "consumerIdList")
 
@@ -551,6 +566,10 @@ class TopicConfig:
             "topicSysFlag": self.topic_sys_flag,
             "order": self.order,
         }
+
+    def encode(self) -> bytes:
+        """The answer to GET_TOPIC_CONFIG."""
+        return dumps(self.to_json())
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> TopicConfig:

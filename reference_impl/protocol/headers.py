@@ -349,7 +349,7 @@ class ConsumeStatsHeader(Header):
 
 @dataclass(frozen=True, slots=True)
 class TopicStatsHeader(Header):
-    """GET_TOPIC_STATS_INFO (202)."""
+    """GET_TOPIC_STATS_INFO (202), QUERY_TOPIC_CONSUME_BY_WHO (300) and GET_TOPIC_CONFIG (351)."""
 
     topic: str
 

@@ -25,6 +25,7 @@ from reference_impl.core.broker.lock_table import LockTable
 from reference_impl.core.broker.log import BrokerStore, StoreFull
 from reference_impl.core.broker.membership import Membership
 from reference_impl.core.broker.offset_table import OffsetTable
+from reference_impl.core.broker.overview import Overview
 from reference_impl.core.broker.parts import Handler, Parts, Refused
 from reference_impl.core.broker.pull import HOLD_TIMER, Pulling
 from reference_impl.core.broker.queue_info import QueueInfo
@@ -109,6 +110,7 @@ class Broker:
         self.clients = self.clients_class(self.parts)
         self.queue_info = self.queue_info_class(self.parts)
         self.inquiry = self.inquiry_class(self.parts)
+        self.overview = Overview(self.parts)
         self.registration = self.registration_class(self.parts)
         self.flushing = self.flushing_class(self.parts)
         self.retention = self.retention_class(self.parts)
@@ -139,6 +141,9 @@ class Broker:
             RequestCode.GET_CONSUME_STATS: self.inquiry.consume_stats,
             RequestCode.GET_TOPIC_STATS_INFO: self.inquiry.topic_stats,
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.retention.on_demand,
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.overview.runtime,
+            RequestCode.GET_TOPIC_CONFIG: self.overview.topic_config,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.overview.consumed_by,
             RequestCode.HEART_BEAT: self.clients.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.clients.unregister,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.clients.consumer_list,
@@ -235,6 +240,7 @@ class Broker:
             self.pulling.wake(now_ms, queue, out)
 
     def _start(self, now_ms: int, out: list[Effect]) -> None:
+        self.overview.start(now_ms)
         self.registration.in_turn(now_ms, out)
         self.consumer_offsets.start(out)
         self.flushing.start(out)

@@ -109,6 +109,10 @@ class Membership:
         group = self._groups.get(group_name)
         return list(group.members) if group and not group.broadcasting else []
 
+    def names(self) -> list[str]:
+        """The groups that have a member."""
+        return list(self._groups)
+
     def all_connections(self, group_name: str) -> list[ConnId]:
         """Every connection of the group, whatever its model."""
         group = self._groups.get(group_name)

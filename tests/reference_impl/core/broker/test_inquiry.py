@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from reference_impl.protocol.bodies import (
@@ -102,3 +103,41 @@ def test_how_far_queues_go(wire: Any) -> None:
     assert found[Queue("orders", "b0", 0)] == QueueSpan(1, 3, stored_ms)
     assert found[Queue("orders", "b0", 3)] == QueueSpan(0, 0, 0)
     assert wire.call(RequestCode.GET_TOPIC_STATS_INFO, TopicStatsHeader("nowhere")).code == 17
+
+
+def test_what_a_broker_tells_of_itself(wire: Any) -> None:
+    booted_ms = wire.now_ms
+    wire.pass_ms(1_000)
+    wire.send()
+    wire.send(queue_id=1)
+    answer = wire.call(RequestCode.GET_BROKER_RUNTIME_INFO)
+    table = json.loads(answer.body)["table"]
+    assert answer.code == 0
+    assert all(isinstance(value, str) for value in table.values())
+    assert [table[name].split()[0] for name in ("putTps", "getTransferredTps", "getTransferedTps")] == ["0.0"] * 3
+    assert table["brokerVersionDesc"] == "inorder (5.x)"
+    assert (table["bootTimestamp"], table["earliestMessageTimeStamp"]) == (str(booted_ms), str(wire.now_ms))
+    assert (table["commitLogMaxOffset"], table["msgPutTotalTodayNow"]) == (str(wire.store.end), "2")
+
+
+def test_a_topic_s_settings(wire: Any) -> None:
+    answer = wire.call(RequestCode.GET_TOPIC_CONFIG, TopicStatsHeader("orders"))
+    told = json.loads(answer.body)
+    assert (told["topicName"], told["readQueueNums"], told["writeQueueNums"], told["perm"]) == ("orders", 4, 4, 6)
+    assert wire.call(RequestCode.GET_TOPIC_CONFIG, TopicStatsHeader("nowhere")).code == 17
+
+
+def test_who_consumes_a_topic(wire: Any) -> None:
+    """Who has subscribed to it, and who has stored an offset."""
+
+    def groups() -> list[str]:
+        answer = wire.call(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicStatsHeader("orders"))
+        return list(json.loads(answer.body)["groupList"])
+
+    assert groups() == []
+    wire.join("alice", "c1")
+    wire.join("bob", "c2", group="audit", topics=("bills",))
+    assert groups() == ["billing"]
+    wire.commit(1, group="audit")
+    wire.close("c1")
+    assert groups() == ["audit"]
