@@ -144,7 +144,7 @@ def test_any_row_survives_the_round_trip(
             "kind": VERBS[verb],
             "level": Level.CLIENT,
             "process": "who",
-            "client_id": None if VERBS[verb] in (Kind.APPEND, Kind.PERSIST) else "who",
+            "client_id": None if VERBS[verb] in (Kind.APPEND, Kind.PERSIST, Kind.TRIM) else "who",
             "group": place[0],
             "topic": place[1],
             "broker": place[2],
