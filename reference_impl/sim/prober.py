@@ -29,7 +29,7 @@ TIMEOUT_MS = 1_000
 class Ask:
     """Lock or unlock these queues of one broker, for the group, or ask for the offset stored for each of them.
 
-    value: the offset of a commit or a reset.
+    value: the offset of a commit or a reset; a reset below 0 goes to the end, whatever it skips.
     """
 
     kind: Kind
@@ -99,7 +99,7 @@ class Prober:
             ext = UpdateConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id, ask.value).to_ext()
         else:
             code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
-            header = ResetOffsetHeader(queue.topic, ask.group, -1, True, queue.queue_id, ask.value)
+            header = ResetOffsetHeader(queue.topic, ask.group, -1, ask.value < 0, queue.queue_id, ask.value)
             ext = header.to_ext()
         return [
             Begin(self._number, ask.kind, {**fields, "value": ask.value}),

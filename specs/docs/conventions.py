@@ -36,7 +36,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.TRIM: "A broker removed the oldest messages of a queue, on purpose; level `store`. `value` is the offset of "
     "the first one that it keeps. It begins before anybody can see that they are gone: at the removal, and at a "
     "broker's start for every queue that does not begin at 0. Of a retry or dead-letter topic it names the `group`.",
-    Kind.RESET: "An operator moved the offset of a lane to `value`.",
+    Kind.RESET: "An operator moved the offset of a lane to `value`. At level `client`: the broker left that to its "
+    "clients, and this one was told to (`detail` says so); its commit follows.",
     Kind.DEAD_LETTER: "One try (`attempt`) to send a copy of a message to the dead letters. It names the lane, the "
     "offset and the id of the message itself.",
     Kind.SEND_BACK: "A concurrent consumer returned a message: it names the lane, the offset and the ids of the "

@@ -52,7 +52,7 @@ def without_marks(rows: Iterable[Row]) -> list[Row]:
     return [row._replace(detail=None) if row.kind is Kind.COMMIT else row for row in rows]
 
 
-@pytest.mark.parametrize(("dialect", "offset"), [("4.9", 3), ("5.x", 3), ("5.x", 10)])
+@pytest.mark.parametrize(("dialect", "offset"), [("4.9", 3), ("4.9", -1), ("5.x", 3), ("5.x", 10), ("5.x", -1)])
 def test_no_clause_is_refuted_by_a_reset(dialect: str, offset: int) -> None:
     info, rows = simulate(plan_of(dialect, offset))
     told = [row for row in rows if row.kind is Kind.RESET and row.level is Level.CLIENT]
@@ -63,18 +63,18 @@ def test_no_clause_is_refuted_by_a_reset(dialect: str, offset: int) -> None:
 
 
 def test_without_the_rows_of_the_reset_what_it_skipped_is_lost() -> None:
-    info, rows = simulate(plan_of("4.9", 0))
+    info, rows = simulate(plan_of("4.9", -1))
     assert refuted(info, without_marks(row for row in rows if row.kind is not Kind.RESET)) == {"CMT-1", "CMT-2"}
 
 
 def test_the_members_rows_alone_excuse_it_where_no_operator_was_seen() -> None:
-    info, rows = simulate(plan_of("4.9", 0))
+    info, rows = simulate(plan_of("4.9", -1))
     mine = (row for row in rows if row.kind is not Kind.RESET or row.level is Level.CLIENT)
     assert refuted(info, without_marks(mine)) == set()
 
 
 def test_a_commit_in_flight_is_not_held_against_a_broker_that_leaves_resets_to_its_clients() -> None:
     """CMT-11 is a promise from 5.2 on."""
-    info, rows = simulate(plan_of("4.9", 0))
+    info, rows = simulate(plan_of("4.9", -1))
     verdict = conclude(examine(rows, info), info, profiles.load("reference"), floor=1)
     assert "CMT-11" in {each.id for each in verdict.of(ClauseVerdict.NOT_CLAIMED)}

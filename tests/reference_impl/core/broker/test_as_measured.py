@@ -349,11 +349,13 @@ def test_an_unknown_code(make_wire: Any, line: str, code: int) -> None:
     assert make_wire(line).call(code).code == 3
 
 
-NO_FIELDS = (RequestCode.HEART_BEAT, RequestCode.DELETE_EXPIRED_COMMITLOG)
+NO_FIELDS = (RequestCode.HEART_BEAT, RequestCode.DELETE_EXPIRED_COMMITLOG, RequestCode.GET_BROKER_RUNTIME_INFO)
 TOPIC_ALONE = (
     RequestCode.GET_CONSUME_STATS,
     RequestCode.GET_TOPIC_STATS_INFO,
     RequestCode.DELETE_TOPIC_IN_BROKER,
+    RequestCode.GET_TOPIC_CONFIG,
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
 )
 
 
