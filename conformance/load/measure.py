@@ -14,6 +14,9 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from statistics import median
+
+import psutil
 
 from conformance.load.systems import Loaded
 from reference_impl.client import Message, OrderlyConsumer, Producer, Tuning
@@ -53,6 +56,16 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """Whose time a phase took. broker_us: CPU time of the broker for each message. client: share of one core that
+    the clients' process took. others: share of the whole machine that neither of the two took."""
+
+    broker_us: float
+    client: float
+    others: float
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """memory_mib: what the broker held at the end."""
 
@@ -61,8 +74,10 @@ class Cell:
     clients: int
     sends_per_s: float
     send: Latency
+    send_cost: Cost
     deliveries_per_s: float
     delivery: Latency
+    delivery_cost: Cost
     memory_mib: float
 
 
@@ -76,24 +91,46 @@ class Amount:
     singles: int = 300
 
 
-async def measure(system: Loaded, queues: int, clients: int, amount: Amount) -> Cell:
-    """One cell, on topics of its own."""
-    topic = f"load-{queues}-{clients}"
+class Meter:
+    """Looks at the clocks when it is made, and says what was used since."""
+
+    def __init__(self, system: Loaded) -> None:
+        self._system = system
+        self._began = monotonic_s(), *self._used()
+
+    def _used(self) -> tuple[float, float, float]:
+        """CPU seconds of the broker, of the clients' process, and of the whole machine."""
+        times = psutil.cpu_times()
+        mine = psutil.Process().cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        return self._system.cpu_s(), mine.user + mine.system, sum(times[:8]) - idle
+
+    def cost(self, messages: int) -> Cost:
+        began, broker, client, machine = self._began
+        wall = max(monotonic_s() - began, 1e-6)
+        broker, client, machine = (now - before for now, before in zip(self._used(), self._began[1:], strict=True))
+        others = max(0.0, machine - broker - client) / wall / (psutil.cpu_count() or 1)
+        return Cost(1e6 * broker / max(messages, 1), client / wall, others)
+
+
+async def measure(system: Loaded, queues: int, clients: int, amount: Amount, turn: int = 0) -> Cell:
+    """One cell, on topics of its own. turn: so that it can be measured more than once."""
+    topic = f"load-{queues}-{clients}-{turn}"
     await asyncio.to_thread(system.create_topic, f"{topic}-sends", queues)
     await asyncio.to_thread(system.create_topic, topic, queues)
     async with asyncio.timeout(PHASE_S_MAX):
-        rate, send = await measure_sends(system, f"{topic}-sends", clients, amount.send_s)
+        sends = await measure_sends(system, f"{topic}-sends", clients, amount.send_s)
     async with asyncio.timeout(PHASE_S_MAX):
-        deliveries, delivery = await measure_deliveries(system, topic, queues, clients, amount)
-    return Cell(system.name, queues, clients, rate, send, deliveries, delivery, system.memory_mib())
+        deliveries = await measure_deliveries(system, topic, queues, clients, amount)
+    return Cell(system.name, queues, clients, *sends, *deliveries, system.memory_mib())
 
 
-async def measure_sends(system: Loaded, topic: str, clients: int, send_s: float) -> tuple[float, Latency]:
-    """Sends per second of all clients together, and how long a send takes."""
+async def measure_sends(system: Loaded, topic: str, clients: int, send_s: float) -> tuple[float, Latency, Cost]:
+    """Sends per second of all clients together, how long a send takes, and what that cost."""
     body = bytes(BODY_BYTES)
     async with producers(system, topic, clients) as each:
         taken: list[float] = []
-        began = monotonic_s()
+        meter, began = Meter(system), monotonic_s()
 
         async def work(producer: Producer) -> None:
             while (now := monotonic_s()) < began + send_s:
@@ -101,7 +138,8 @@ async def measure_sends(system: Loaded, topic: str, clients: int, send_s: float)
                 taken.append(monotonic_s() - now)
 
         await asyncio.gather(*map(work, each))
-        return len(taken) / (monotonic_s() - began), Latency.of(taken)
+        rate = len(taken) / (monotonic_s() - began)
+        return rate, Latency.of(taken), meter.cost(len(taken))
 
 
 @asynccontextmanager
@@ -115,8 +153,9 @@ async def producers(system: Loaded, topic: str, count: int) -> AsyncIterator[lis
 
 async def measure_deliveries(
     system: Loaded, topic: str, queues: int, clients: int, amount: Amount
-) -> tuple[float, Latency]:
-    """Ordered deliveries per second of a backlog, and the time from a send to its delivery when nothing waits."""
+) -> tuple[float, Latency, Cost]:
+    """Ordered deliveries per second of a backlog, the time from a send to its delivery when nothing waits, and what
+    the backlog cost."""
     gate, seen = asyncio.Event(), Seen()
 
     async def listen(message: Message) -> None:
@@ -128,10 +167,11 @@ async def measure_deliveries(
         while sent <= amount.backlog:
             await producer.send_batch(topic, [body] * BATCH)
             sent += BATCH
-        began = monotonic_s()
+        meter, began = Meter(system), monotonic_s()
         gate.set()
         await seen.reaches(sent)
         rate = sent / (monotonic_s() - began)
+        cost = meter.cost(sent)
         late = []
         for _ in range(amount.singles):
             began = monotonic_s()
@@ -139,7 +179,7 @@ async def measure_deliveries(
             sent += 1
             await seen.reaches(sent)
             late.append(seen.last_s - began)
-        return rate, Latency.of(late)
+        return rate, Latency.of(late), cost
 
 
 class Seen:
@@ -195,15 +235,19 @@ def all_shared(members: Sequence[OrderlyConsumer], queues: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """A long run. lost: acknowledged and never delivered. early_mib, late_mib: the broker's memory, as the median of
-    the second and of the last fifth of the run."""
+    """A long run. lost: acknowledged and never delivered. memory_mib: the broker's, as the median of each fifth of the
+    run."""
 
     seconds: float
     rate: float
     sent: int
     lost: int
-    early_mib: float
-    late_mib: float
+    memory_mib: tuple[float, ...]
+
+    @property
+    def grew_mib(self) -> float:
+        """From the second fifth to the last; in the first one all is new."""
+        return self.memory_mib[-1] - self.memory_mib[min(1, len(self.memory_mib) - 1)]
 
 
 async def soak(system: Loaded, seconds: float, peak_per_s: float, clients: int = 8, queues: int = 4) -> Soak:
@@ -242,15 +286,6 @@ async def soak(system: Loaded, seconds: float, peak_per_s: float, clients: int =
                 while acknowledged - seen.places:
                     await asyncio.sleep(0.05)
     fifth = max(1, len(memory) // 5)
-    return Soak(
-        took,
-        len(acknowledged) / took,
-        len(acknowledged),
-        len(acknowledged - seen.places),
-        _median(memory[fifth : 2 * fifth] or memory),
-        _median(memory[-fifth:]),
-    )
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]
+    fifths = tuple(median(memory[first : first + fifth]) for first in range(0, min(len(memory), 5 * fifth), fifth))
+    lost = len(acknowledged - seen.places)
+    return Soak(took, len(acknowledged) / took, len(acknowledged), lost, fifths)

@@ -88,6 +88,7 @@ class ApacheCluster:
     extra_broker_conf: keys of broker.conf, overriding ours.
     broker_ip1: the address the broker advertises to clients (default 127.0.0.1); a proxy listens there on the
     broker's port. Only for 5.x, whose broker can be bound to 127.0.0.1 alone.
+    broker_jvm: options of the broker's virtual machine, instead of ours, which start quickly and keep it small.
     keep_store: leave store and logs in `workdir` at the end (default: only the logs).
 
     Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in
@@ -104,6 +105,7 @@ class ApacheCluster:
         delay_levels: str = QUICK_LEVELS,
         extra_broker_conf: Mapping[str, str] | None = None,
         broker_ip1: str | None = None,
+        broker_jvm: tuple[str, ...] | None = None,
         keep_store: bool = False,
     ) -> None:
         jars.check_version(version)
@@ -113,6 +115,7 @@ class ApacheCluster:
         self.delay_levels = delay_levels
         self.extra_broker_conf = dict(extra_broker_conf or {})
         self.broker_ip1 = broker_ip1 or HOST
+        self.broker_jvm = broker_jvm
         self.keep_store = keep_store
         self._modern = not version.startswith("4.")
         if self.broker_ip1 != HOST and not self._modern:
@@ -310,12 +313,11 @@ class ApacheCluster:
             }
         return conf | self.extra_broker_conf
 
-    def _java(self, lib: Path, memory: tuple[str, ...], main: str, conf: str, *properties: str) -> list[str]:
+    def _java(self, lib: Path, jvm: tuple[str, ...], main: str, conf: str, *properties: str) -> list[str]:
         home = self.workdir / "home"
         return [
             str(java()),
-            *memory,
-            *_JVM,
+            *jvm,
             *(() if self._modern else _OPENINGS_4),
             *properties,
             f"-Drocketmq.home.dir={home}",
@@ -330,7 +332,7 @@ class ApacheCluster:
 
     def _start_namesrv(self, lib: Path) -> Process:
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-        argv = self._java(lib, ("-Xms32m", "-Xmx128m"), main, "namesrv.conf")
+        argv = self._java(lib, ("-Xms32m", "-Xmx128m", *_JVM), main, "namesrv.conf")
         name = f"The name server of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "namesrv.out", cwd=self.workdir)
 
@@ -340,7 +342,7 @@ class ApacheCluster:
         memory = ("-Xms128m", "-Xmx384m", f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m")
         main = "org.apache.rocketmq.broker.BrokerStartup"
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
-        argv = self._java(lib, memory, main, "broker.conf", lease)
+        argv = self._java(lib, self.broker_jvm or (*memory, *_JVM), main, "broker.conf", lease)
         name = f"The broker of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
 
