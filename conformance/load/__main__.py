@@ -25,6 +25,8 @@ AIM = 0.5
 QUEUES = (1, 4, 64)
 CLIENTS = (1, 50)
 ROUNDS = 3
+QUEUE_BACKLOG = 1_000
+"""At least so many messages for each queue: up to 132 of them are at the client before the gate opens."""
 WARM = Amount(send_s=12.0, backlog=5_000, singles=100)
 """Apache's broker has a thread that keeps a core busy for its first ten seconds, and translates what runs often."""
 
@@ -32,7 +34,7 @@ WARM = Amount(send_s=12.0, backlog=5_000, singles=100)
 @click.command()
 @click.option("--soak", "soak_s", type=click.FloatRange(1), help="Instead of the table: so many seconds at half peak.")
 @click.option("--send-s", default=3.0, show_default=True, type=click.FloatRange(0.1))
-@click.option("--backlog", default=20_000, show_default=True, type=click.IntRange(100))
+@click.option("--backlog", default=20_000, show_default=True, type=click.IntRange(100), help="1,000 a queue at least.")
 @click.option("--queues", "queue_counts", multiple=True, type=click.IntRange(1, 256), help="1, 4 and 64 unless said.")
 @click.option("--clients", "client_counts", multiple=True, type=click.IntRange(1, 200), help="1 and 50 unless said.")
 @click.option("--rounds", default=ROUNDS, show_default=True, type=click.IntRange(1), help="Each cell so many times.")
@@ -58,7 +60,6 @@ def main(
         if soak_s is not None:
             asyncio.run(_soak(stack.enter_context(Ours(folder / "ours")), soak_s))
             return
-        amount = Amount(send_s, backlog)
         systems: list[Loaded] = [stack.enter_context(Ours(folder / "ours"))]
         if beside:
             systems.append(stack.enter_context(Apaches(VERSION, folder / "apache")))
@@ -67,6 +68,7 @@ def main(
         cells = []
         for queues in queue_counts or QUEUES:
             for clients in client_counts or CLIENTS:
+                amount = Amount(send_s, max(backlog, QUEUE_BACKLOG * queues))
                 for turn in range(rounds):
                     each = systems if turn % 2 == 0 else systems[::-1]
                     cells += [asyncio.run(measure(system, queues, clients, amount, turn)) for system in each]

@@ -33,7 +33,10 @@ TUNING = Tuning(
     pull_threshold=100,
     lock_first_ms=200,
     pull_retry_ms=200,
+    pull_flow_control_ms=5,
 )
+"""Little is fetched while the gate is closed, and no queue waits long for its next pull: with RocketMQ's 50 ms one
+queue would give no more than 2,600 messages a second, whatever the broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ class Tuning(TypedDict, total=False):
     pull that finds nothing. continuous_ms: how long one queue may keep a thread. shutdown_wait_ms: for how long a
     shutdown waits for running listeners. reset_wait_ms: how long this member waits for them when an operator resets
     the group's offset and the broker leaves that to its clients (before 5.2). pull_batch: messages of one pull at most.
-    pull_threshold: how many fetched messages of one queue may wait here. span_max: how far apart their offsets may be.
+    pull_threshold: how many fetched messages of one queue may wait here. pull_flow_control_ms: when there are more, the
+    next pull comes so much later. span_max: how far apart their offsets may be.
     """
 
     client_lease_ms: int
@@ -86,6 +87,7 @@ class Tuning(TypedDict, total=False):
     request_timeout_ms: int
     pull_timeout_ms: int
     pull_retry_ms: int
+    pull_flow_control_ms: int
     long_poll_ms: int
     continuous_ms: int
     shutdown_wait_ms: int
