@@ -232,14 +232,15 @@ def parse_offset_message_id(message_id: str) -> tuple[str, int]:
 # ---------------------------------------------------------------- the record
 
 
-def encode(message: StoredMessage) -> bytes:
+def encode(message: StoredMessage, properties: Mapping[str, str] | None = None) -> bytes:
     """One record. The second version is written when the topic needs it (longer than 127 bytes).
 
-    The host flags of `sys_flag` are set from the hosts. Raises ProtocolError for values out of range.
+    properties: to be written instead of the message's own. The host flags of `sys_flag` are set from the hosts.
+    Raises ProtocolError for values out of range.
     """
     topic = text_bytes(message.topic)
     long_topic = len(topic) > MAX_TOPIC_BYTES
-    properties = _property_bytes(message.properties)
+    packed = _property_bytes(message.properties if properties is None else properties)
     if len(topic) > MAX_PROPERTIES_BYTES:
         raise ProtocolError(f"The topic takes {len(topic)} bytes; {MAX_PROPERTIES_BYTES} are allowed.")
     born, store = host_bytes(message.born_host), host_bytes(message.store_host)
@@ -247,7 +248,7 @@ def encode(message: StoredMessage) -> bytes:
     sys_flag |= (SYS_BORN_HOST_V6 if len(born) > 8 else 0) | (SYS_STORE_HOST_V6 if len(store) > 8 else 0)
     body = message.body
     tail = (_I16.pack(len(topic)) if long_topic else bytes((len(topic),))) + topic
-    tail += _I16.pack(len(properties)) + properties
+    tail += _I16.pack(len(packed)) + packed
     total = _FIXED.size + len(born) + 8 + len(store) + _TAIL.size + len(body) + len(tail)
     try:
         return b"".join(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 
 from reference_impl.protocol.message import (
     MAGIC_V2,
@@ -33,13 +32,17 @@ SUM_BYTES = len(PROPERTY_CRC) + 1 + DIGITS + 1  # with its two separators
 
 def encode_checked(message: StoredMessage) -> bytes:
     """The record, its check sum at its end. Raises ProtocolError as `encode` does."""
-    record = encode(replace(message, properties={**without_sum(message.properties), PROPERTY_CRC: "0" * DIGITS}))
+    properties = without_sum(message.properties)
+    properties[PROPERTY_CRC] = "0" * DIGITS
+    record = encode(message, properties)
     return record[: -DIGITS - 1] + _digits(record[:-SUM_BYTES]) + PROPERTY_END.encode()
 
 
 def without_sum(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties without the check sum: those that a client sent."""
-    return {name: value for name, value in properties.items() if name != PROPERTY_CRC}
+    own = dict(properties)
+    own.pop(PROPERTY_CRC, None)
+    return own
 
 
 def fault_of(record: bytes, message: StoredMessage, *, may_be_torn: bool) -> str | None:

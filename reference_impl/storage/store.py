@@ -211,9 +211,11 @@ class DiskStore(BrokerStore):
         if queue is None:
             queue = self._new_queue(*key)
         offset, properties = queue.max_offset, without_sum(draft.properties)
+        stored: StoredMessage | None = None
 
-        def message(place: int) -> StoredMessage:
-            return StoredMessage(
+        def record_at(place: int) -> bytes:
+            nonlocal stored
+            stored = StoredMessage(
                 draft.topic,
                 draft.queue_id,
                 offset,
@@ -229,16 +231,17 @@ class DiskStore(BrokerStore):
                 draft.reconsume_times,
                 draft.prepared_transaction_offset,
             )
+            return encode_checked(stored)
 
         with self._writing():
-            place, record = self._log.append(lambda place: encode_checked(message(place)))
-        stored = message(place)
+            _, record = self._log.append(record_at)
+        assert stored is not None  # the last one that was made is the one that was written
         self._disk_queues[key] = self._queues[key] = queue
         queue.add(stored, len(record), tag_of(stored, self._delays_ms))
         self.keys.add(stored)
         self._dirty.add(key)
         self.end, self._last_ms = self._log.end, store_ms
-        segment = self._log.segment_of(place)
+        segment = self._log.segment_of(stored.physical_offset)
         self._segment_ms[segment] = max(self._segment_ms.get(segment, 0), store_ms)
         return stored
 

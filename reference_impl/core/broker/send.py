@@ -155,8 +155,7 @@ class Sending:
             raise Refused(config.rules.bad_queue_id, f"topic {header.topic} has no queue {header.queue_id}")
         if header.queue_id < 0 and topic.write_queues < 1:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} has no queue to write to")
-        is_half = header.property_map.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
-        if header.sys_flag & (SYS_PREPARED | SYS_COMMIT) and not is_half:
+        if header.sys_flag & (SYS_PREPARED | SYS_COMMIT) and not is_half(header):
             raise Refused(ResponseCode.NO_PERMISSION, "only a transaction's end makes a message transactional")
         if len(body) > config.body_bytes_max:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the body is larger than {config.body_bytes_max} bytes")
@@ -181,6 +180,10 @@ class Sending:
             key = offset_message_id(self._storing.host, self._parts.store.end)
             draft.properties[PROPERTY_UNIQ_KEY] = key
         return {"transactionId": key}
+
+
+def is_half(header: SendHeader) -> bool:
+    return header.property_map.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
 
 
 def may_write(topic: TopicConfig) -> bool:

@@ -55,6 +55,23 @@ def test_commands_survive_any_cut(sent: list[Command], data: st.DataObject) -> N
     assert decoder.pending_bytes == 0
 
 
+@given(commands(), st.text(max_size=5), st.text(max_size=5))
+def test_a_json_header_is_what_the_library_writes(command: Command, name: str, value: str) -> None:
+    """Byte for byte, for any text: quotes, control characters, halves of surrogate pairs."""
+    command = replace(command, binary=False, ext={**command.ext, name: value})
+    header = {
+        "code": command.code,
+        "extFields": dict(command.ext),
+        "flag": command.flag,
+        "language": command.language,
+        "opaque": command.opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": command.version,
+    } | ({} if command.remark is None else {"remark": command.remark})
+    frame = encode_frame(command)
+    assert frame[8 : 8 + int.from_bytes(frame[5:8])] == json.dumps(header, separators=(",", ":")).encode()
+
+
 @given(st.binary(max_size=300))
 def test_random_bytes_never_crash(data: bytes) -> None:
     """Random bytes are commands, an unfinished frame or a ProtocolError; nothing else."""
