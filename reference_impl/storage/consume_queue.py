@@ -29,9 +29,9 @@ PRE_BLANK = ENTRY.pack(0, 2**31 - 1, 0)
 """What RocketMQ writes in the place of messages that the queue's first file should hold and does not."""
 _NOTHING = (0, 0, 0)
 _MAX = 2**63 - 1
-BLOCK = 1024
+BLOCK = 256
 """So many entries of a queue are read at once, and at least as many of its newest stay in memory."""
-_BLOCKS_KEPT = 128
+_BLOCKS_KEPT = 512
 
 T = TypeVar("T")
 Entry = tuple[int, int, int]
