@@ -46,10 +46,14 @@ def parse_int(text: str, name: str, bits: int) -> int:
 
 
 def _int32(text: str, name: str) -> int:
+    if len(text) <= 9 and text.isascii() and text.isdigit():  # as most are, and so few digits always fit
+        return int(text)
     return parse_int(text, name, 32)
 
 
 def _int64(text: str, name: str) -> int:
+    if len(text) <= 18 and text.isascii() and text.isdigit():
+        return int(text)
     return parse_int(text, name, 64)
 
 
