@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from specs.history.row import Row
@@ -582,6 +583,7 @@ def acknowledges(row: Row) -> bool:
 _AUTO_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 
 
+@lru_cache(maxsize=4096)
 def is_copy_topic(topic: str | None) -> bool:
     """A topic that holds copies: of messages to retry, or of messages given up."""
     return topic is not None and topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

@@ -24,6 +24,7 @@ broker had removed on purpose by then: nobody can start there, and "nothing stor
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -121,14 +122,15 @@ class _Lane:
 class QueueJudge(Judge):
     """Remembers the first and the last message of a queue, sends of the last moments, and who is about to start."""
 
-    __slots__ = ("bound_us", "first", "lanes", "last", "recent")
+    __slots__ = ("bound_us", "count", "first", "lanes", "last", "recent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
         self.first: Row | None = None  # the send of offset 0
         self.last: Row | None = None  # of the sends that everybody sees, the one with the highest offset
-        self.recent: list[Row] = []  # acknowledged sends that not everybody may see yet
+        self.recent: list[tuple[int, int, Row]] = []  # a heap of acknowledged sends that not everybody may see yet
+        self.count = 0  # of them: ties go to the one that came first
         self.lanes: dict[str, _Lane] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -169,18 +171,18 @@ class QueueJudge(Judge):
                 self.first = row
             if row.queue_offset is not None:
                 self._see(row.ended_us or 0)
-                self.recent.append(row)
+                self.count += 1
+                heapq.heappush(self.recent, (row.ended_us or 0, self.count, row))
         return NOTHING
 
     def _see(self, now_us: int) -> None:
         """By now everybody sees what was acknowledged longer ago than the bound."""
-        waiting = []
-        for row in self.recent:
-            if (row.ended_us or 0) + self.bound_us > now_us:
-                waiting.append(row)
-            elif self.last is None or (row.queue_offset or 0) > (self.last.queue_offset or 0):
+        seen = []
+        while self.recent and self.recent[0][0] + self.bound_us <= now_us:
+            seen.append(heapq.heappop(self.recent)[1:])
+        for _, row in sorted(seen):
+            if self.last is None or (row.queue_offset or 0) > (self.last.queue_offset or 0):
                 self.last = row
-        self.recent = waiting
 
     def _added(self, lookup: Row, last: Row | None, row: Row, start: int) -> Iterable[Finding]:
         self.opportunities += 1

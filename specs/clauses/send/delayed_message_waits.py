@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from specs.clauses.base import (
     MS,
@@ -48,6 +49,7 @@ def wants(row: Row) -> bool:
     return not is_copy_topic(row.topic)
 
 
+@lru_cache(maxsize=64)
 def waits_ms(delay_levels: str) -> tuple[int, ...]:
     """The time of each level of the configured table, level 1 first; a word that is no duration waits for nothing."""
     found = (_DURATION.fullmatch(word) for word in delay_levels.split())
