@@ -1,9 +1,10 @@
 """The disk of this machine: a folder, by the calls of the operating system.
 
 `sync` is fdatasync of a descriptor that was open when the bytes were written, so that an error of a write behind
-is told to us; a new folder's name is synced in the folder above it. The lock is the one that RocketMQ takes (a
-record lock on the file `lock`), so that a real broker and we exclude each other, and a second one that excludes two
-stores in one process.
+is told to us; a new folder's name is synced in the folder above it when the first name in it is to be safe, and not
+before: sixty new queues are sixty folders, whose files need not be safe at once. The lock is the one that RocketMQ
+takes (a record lock on the file `lock`), so that a real broker and we exclude each other, and a second one that
+excludes two stores in one process.
 """
 
 from __future__ import annotations
@@ -91,8 +92,10 @@ class RealDisk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._lock: int | None = None
+        self._new: set[Path] = set()  # folders that we made and whose own names are not yet synced
         with _told(f"The folder {root} can't be made"):
             self._make(root)
+        self._sync_names_of(root)
 
     def lock(self) -> None:
         path = self.root / LOCK
@@ -163,15 +166,24 @@ class RealDisk:
         return used / max(1, used + found.f_bavail)
 
     def sync_folder(self, folder: str) -> None:
-        if (self.root / folder).is_dir():
-            _sync_folder(self.root / folder)
+        place = self.root / folder
+        if place.is_dir():
+            _sync_folder(place)
+            self._sync_names_of(place)
 
     def _make(self, folder: Path) -> None:
         if folder.is_dir():
             return
         self._make(folder.parent)
         folder.mkdir(exist_ok=True)
-        _sync_folder(folder.parent)
+        self._new.add(folder)
+
+    def _sync_names_of(self, folder: Path) -> None:
+        """So that the way to the folder is safe: its name, and those of the folders above it."""
+        for new in (folder, *folder.parents):
+            if new in self._new:
+                _sync_folder(new.parent)
+                self._new.discard(new)
 
 
 def _sync_folder(path: Path) -> None:

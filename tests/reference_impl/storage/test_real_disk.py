@@ -22,7 +22,7 @@ from reference_impl.protocol.command import Command
 from reference_impl.protocol.message import decode_all, pack_properties
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import RequestFailed
-from reference_impl.storage import DiskFull, DiskStore, RealDisk, StoreInUse
+from reference_impl.storage import DiskFull, DiskStore, RealDisk, StoreInUse, real_disk
 from tests.reference_impl.storage.runs import log_of
 
 SERVE = [sys.executable, "-m", "inorder", "serve", "--namesrv-port", "0", "--broker-port", "0", "--format", "json"]
@@ -246,3 +246,22 @@ def test_kills_at_random_moments_under_load(tmp_path: Path) -> None:
 def test_many_kills_at_random_moments_under_load(tmp_path: Path) -> None:
     for seed in range(100, 160):
         kill_under_load(tmp_path, seed)
+
+
+def test_a_new_folder_is_made_safe_when_a_name_in_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before, for a sync takes long and there may be many folders; and then with all folders above that are new."""
+    synced: list[str] = []
+    monkeypatch.setattr(real_disk, "_sync_folder", lambda path: synced.append(path.relative_to(tmp_path).as_posix()))
+    disk = RealDisk(tmp_path / "a" / "store")
+    assert synced == ["a", "."]
+    synced.clear()
+    for path in ("queues/orders/0/f", "queues/orders/1/f", "log/f"):
+        disk.create(path).close()
+    assert synced == []
+    disk.sync_folder("queues/orders/1")
+    expected = ["queues/orders/1", "queues/orders", "queues", ""]
+    assert synced == [f"a/store/{name}".rstrip("/") for name in expected]
+    synced.clear()
+    disk.sync_folder("queues/orders/0")
+    disk.sync_folder("queues/orders/0")
+    assert synced == [f"a/store/{name}" for name in ("queues/orders/0", "queues/orders", "queues/orders/0")]
