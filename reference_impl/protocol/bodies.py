@@ -210,11 +210,16 @@ def decode_reset_offsets(body: bytes) -> dict[Queue, int]:
 
 @dataclass(frozen=True, slots=True)
 class OffsetLag:
-    """How far a group is in a queue. end: the broker's next offset. last_ms: when its last message was stored."""
+    """How far a group is in a queue.
+
+    end: the broker's next offset. last_ms: when the last consumed message was stored. pulled: what the group asked for
+    last, consumed or not; what lies between both is under way (5.x; 4.9 does not read it).
+    """
 
     end: int
     consumed: int
     last_ms: int
+    pulled: int = 0
 
     @property
     def lag(self) -> int:
@@ -233,8 +238,8 @@ class ConsumeStats:
             queue: {
                 "brokerOffset": lag.end,
                 "consumerOffset": lag.consumed,
-                "pullOffset": lag.consumed,  # how far was pulled is not known here; Apache's tool takes it for a number
                 "lastTimestamp": lag.last_ms,
+                "pullOffset": max(lag.consumed, lag.pulled),
             }
             for queue, lag in self.lags.items()
         }
@@ -249,6 +254,7 @@ class ConsumeStats:
                 _member(source, "brokerOffset", int),
                 _member(source, "consumerOffset", int),
                 _member(source, "lastTimestamp", int, 0),
+                _member(source, "pullOffset", int, 0),
             )
         return cls(lags)
 

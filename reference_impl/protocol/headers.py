@@ -451,7 +451,7 @@ class DeleteGroupHeader(Header):
 
 @dataclass(frozen=True, slots=True)
 class TopicHeader(Header):
-    """GET_TOPIC_STATS_INFO (202), DELETE_TOPIC_IN_BROKER (215), DELETE_TOPIC_IN_NAMESRV (216)."""
+    """DELETE_TOPIC_IN_BROKER (215) and DELETE_TOPIC_IN_NAMESRV (216)."""
 
     topic: str
 

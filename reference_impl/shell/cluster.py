@@ -242,6 +242,11 @@ class ThreadedCluster:
         return self._cluster.addresses
 
     @property
+    def stores(self) -> dict[str, BrokerStore]:
+        """To be read only: they belong to the brokers' thread."""
+        return self._cluster.stores
+
+    @property
     def brokers(self) -> dict[str, str]:
         """Broker name → `host:port`."""
         return dict(self._cluster.brokers)

@@ -141,6 +141,7 @@ class Broker:
             RequestCode.GET_CONSUME_STATS: self.inquiry.consume_stats,
             RequestCode.GET_TOPIC_STATS_INFO: self.inquiry.topic_stats,
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.retention.on_demand,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.retention.clean_queues,
             RequestCode.GET_BROKER_RUNTIME_INFO: self.overview.runtime,
             RequestCode.GET_TOPIC_CONFIG: self.overview.topic_config,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.overview.consumed_by,

@@ -73,7 +73,9 @@ class Inquiry:
                 consumed = self._parts.offsets.fetch(now_ms, group, topic, queue_id) or 0
                 last = queue.get(consumed - 1)
                 name = Queue(topic, self._parts.config.name, queue_id)
-                lags[name] = OffsetLag(queue.max_offset, consumed, 0 if last is None else last.store_ms)
+                asked = self._parts.pulled.get((group, topic, queue_id), 0)
+                pulled = max(consumed, min(asked, queue.max_offset))
+                lags[name] = OffsetLag(queue.max_offset, consumed, 0 if last is None else last.store_ms, pulled)
         return request.reply(ResponseCode.SUCCESS, body=ConsumeStats(lags).encode())
 
     def topic_stats(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:

@@ -23,7 +23,8 @@ Handler: TypeAlias = Callable[[int, ConnId, Command, list[Effect]], Command | No
 
 @dataclass(slots=True)
 class Parts:
-    """peers: `host:port` of each open connection. arrived: queues that got a message in the present step."""
+    """peers: `host:port` of each open connection. arrived: queues that got a message in the present step.
+    pulled: by group, topic and queue id the offset that was asked for last."""
 
     config: BrokerConfig
     store: BrokerStore
@@ -35,6 +36,7 @@ class Parts:
     members: Membership
     peers: dict[ConnId, str] = field(default_factory=dict)
     arrived: list[tuple[str, int]] = field(default_factory=list)
+    pulled: dict[tuple[str, str, int], int] = field(default_factory=dict)
     turn: int = 0
 
     def choose_queue(self, queues: int) -> int:

@@ -81,6 +81,7 @@ class Pulling:
             raise Refused(ResponseCode.SYSTEM_BUSY, OVERLOAD)  # before its commit is applied: all of it is refused
         self.check(header)
         wanted = self.filter(header)
+        self._parts.pulled[header.consumer_group, header.topic, header.queue_id] = header.queue_offset
         if header.sys_flag & PULL_COMMIT:
             self._parts.offsets.commit(
                 now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset

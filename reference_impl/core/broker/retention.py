@@ -69,6 +69,10 @@ class Retention:
             self.remove(now_ms - self._parts.config.keep_ms, out)
         return request.reply(ResponseCode.SUCCESS)
 
+    def clean_queues(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+        """CLEAN_EXPIRED_CONSUMEQUEUE: nothing is left to do, queues lose what the log loses in the same step."""
+        return request.reply(ResponseCode.SUCCESS)
+
     def remove(self, upto_ms: int | None, out: list[Effect]) -> None:
         """Remove what was stored at that time or before; None: the oldest, whenever it was stored."""
         store = self._parts.store

@@ -349,7 +349,12 @@ def test_an_unknown_code(make_wire: Any, line: str, code: int) -> None:
     assert make_wire(line).call(code).code == 3
 
 
-NO_FIELDS = (RequestCode.HEART_BEAT, RequestCode.DELETE_EXPIRED_COMMITLOG, RequestCode.GET_BROKER_RUNTIME_INFO)
+NO_FIELDS = (
+    RequestCode.HEART_BEAT,
+    RequestCode.DELETE_EXPIRED_COMMITLOG,
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+)
 TOPIC_ALONE = (
     RequestCode.GET_CONSUME_STATS,
     RequestCode.GET_TOPIC_STATS_INFO,

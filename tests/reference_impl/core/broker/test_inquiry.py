@@ -83,8 +83,9 @@ def test_lag_of_a_group(wire: Any) -> None:
     for _ in range(3):
         wire.send()
     wire.commit(2)
+    wire.pull(3)
     found = lag(wire)
-    assert found[Queue("orders", "b0", 0)] == OffsetLag(3, 2, stored_ms)
+    assert found[Queue("orders", "b0", 0)] == OffsetLag(3, 2, stored_ms, pulled=3)
     assert found[Queue("orders", "b0", 0)].lag == 1
     assert found[Queue("orders", "b0", 1)] == OffsetLag(0, 0, 0)
     assert len(found) == 4
