@@ -11,13 +11,14 @@ import pytest
 from conformance.parts import jars
 from conformance.parts.java import find_java
 from reference_impl.core.broker import BrokerConfig
+from reference_impl.protocol.bodies import ConsumerData, Heartbeat, Subscription
 from reference_impl.protocol.codes import RequestCode as Ask
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import SendHeader, UpdateConsumerOffsetHeader
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import ThreadedCluster
 
-pytestmark = pytest.mark.apache
+pytestmark = [pytest.mark.apache, pytest.mark.long]
 VERSIONS = [
     pytest.param(
         version,
@@ -40,8 +41,9 @@ def cluster() -> Iterator[ThreadedCluster]:
         for _ in range(3):
             send = SendHeader("P", "orders", 0, 1).to_ext_v2()
             assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, send, b"m")).code == 0
-        group = b'{"groupName":"billing"}'
-        assert client.call(broker, Command(Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)).code == 0
+        member = ConsumerData("billing", subscriptions=(Subscription.of("orders"),))  # makes the group's retry topic
+        heartbeat = Heartbeat("alice", (), (member,)).encode()
+        assert client.call(broker, Command(Ask.HEART_BEAT, body=heartbeat)).code == 0
         commit = UpdateConsumerOffsetHeader("billing", "orders", 0, 2).to_ext()
         assert client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, commit)).code == 0
         yield running
