@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+import conformance.track_record.__main__ as command
 from conformance.track_record.__main__ import PAGE
 from conformance.track_record.entries import ENTRIES, Entry, as_built, as_documented
 from conformance.track_record.table import BEGIN, END, HEAD, Reproduction, refresh
 from specs.clauses.catalogue import by_id
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.model.rules import RULES
 from specs.profiles import load
 from specs.verdicts.verdict import ClauseVerdict, Judged
@@ -99,3 +102,25 @@ def test_a_bug_is_claimed_as_documented_and_excused_as_built(entry: Entry) -> No
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda each: each.id)
 def test_the_sides_differ(entry: Entry) -> None:
     assert entry.red != entry.green or (entry.green_setting and entry.green_trial is not None)
+
+
+def test_an_entry_that_cannot_be_played_is_a_sentence_and_the_next_one_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row stays as it was, and the exit code says that something is missing."""
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n| B-17 | old |\n{END}\n", encoding="utf-8")
+
+    def reproduce(chosen: Entry, *_: object) -> Reproduction:
+        if chosen.id == "B-17":
+            raise TargetMisbehaved("The broker was given 90 s and did not start.")
+        return Reproduction(chosen, [replace(RED, explanation="it broke")], [GREEN], "2026-11-21")
+
+    monkeypatch.setattr(command, "reproduce", reproduce)
+    monkeypatch.setattr(command, "keep_witness", lambda *_: None)
+    done = CliRunner().invoke(command.main, ["B-17", "B-28", "--page", str(page)])
+    assert (done.exit_code, "B-17 could not be played: The broker was given 90 s" in done.stderr) == (1, True)
+    assert [line[:8] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| B")] == [
+        "| B-17 |",
+        "| B-28 |",
+    ]
