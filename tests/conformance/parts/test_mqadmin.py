@@ -35,6 +35,7 @@ SHOWS = {
     "queryMsgById": r"Keys: +\[o-1 all\]",
     "queryMsgByOffset": r"Queue Offset: +0",
     "resetOffsetByTime": r"^b0 +3 +0 *$",
+    "deleteTopic": r"delete topic \[made\] from cluster \[c0\] success",
 }
 VERSIONS = [
     pytest.param(
@@ -89,7 +90,7 @@ def test_the_commands_work(version: str, tmp_path: Path) -> None:
 
 def words_of(version: str, name: str, rest: str, sent: SendResult, broker: str) -> Sequence[str]:
     """The page's words, with names of this test's in place of capitals."""
-    topic = "made" if name.startswith(("queryMsgBy", "update")) else "orders"
+    topic = "made" if name.startswith(("queryMsgBy", "update", "delete")) else "orders"
     known = {
         "TOPIC": topic, "GROUP": "billing", "CLUSTER": "c0", "BROKER": "b0", "ADDRESS": broker, "KEY": "o-1",
         "ID": (sent.offset_id if name == "queryMsgById" else sent.message_id) or "", "TIME": "0", "LIST": "b0:4",
