@@ -30,7 +30,7 @@ track-record: setup ## known bugs of released brokers, refuted in one release an
 matrix: setup ## every broker with every client, ours and Apache's, judged by the same clauses (about 20 minutes)
 	@$(BIN)/python -m conformance.crossing
 
-everywhere: setup ## every profile on the reference: simulated, on sockets, killed and started again (about an hour)
+everywhere: setup ## every profile and case on the reference: simulated, on sockets, killed and started again (about an hour)
 	@$(BIN)/python -m conformance.everywhere
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan

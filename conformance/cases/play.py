@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from conformance.cases.table import Sentence, find, nearest
 from conformance.cases.text import Block, Case, CaseError, Line
 from conformance.cases.world import Setting, World
 from reference_impl.mutants import Mutant, load
+from reference_impl.sim.cluster import Cluster
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -55,9 +56,17 @@ class Played:
         return tuple(Difference(block, answer) for block, answer in pairs if block.expected != answer)
 
 
-def play(case: Case, mutant: Mutant | str | None = None) -> Played:
+def play(
+    case: Case,
+    mutant: Mutant | str | None = None,
+    make_cluster: Callable[..., Cluster] = Cluster,
+    *,
+    killed_before: int | None = None,
+) -> Played:
     """Play the case on the reference, or on a mutant of it.
 
+    make_cluster: where; see `World`. killed_before: the number of a block before which every running broker is killed
+    and started again on its store.
     Raises CaseError, with file and line, for a command that nobody knows or that makes no sense there.
     """
     if isinstance(mutant, str):
@@ -66,11 +75,24 @@ def play(case: Case, mutant: Mutant | str | None = None) -> Played:
     setting = Setting()
     _set_up(case, script, setting)
     with _at(case, case.blocks[0].commands[0]):
-        world = World(setting, mutant)
-    world.news()  # what the start of everybody brought
-    answers = tuple(tuple(_answer(case, world, steps)) for steps in script)
-    info, rows = world.history()
-    return Played(case, answers, info, rows)
+        world = World(setting, mutant, make_cluster)
+    with closing(world):
+        world.news()  # what the start of everybody brought
+        answers = []
+        for number, steps in enumerate(script):
+            if number == killed_before:
+                _kill(world)
+            answers.append(tuple(_answer(case, world, steps)))
+        info, rows = world.history()
+    return Played(case, tuple(answers), info, rows)
+
+
+def _kill(world: World) -> None:
+    """Every broker that runs is gone without a word, and starts again on what it had written."""
+    for broker in world.brokers:
+        if world.cluster.is_running(broker):
+            world.perform("broker_crash", {"broker": broker})
+            world.perform("broker_restart", {"broker": broker})
 
 
 def _understand(case: Case, line: Line) -> Step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,12 +58,17 @@ class Setting:
 
 
 class World:
-    """A cluster in which nothing takes time but what the case says. mutant: run that one's classes."""
+    """A cluster in which nothing takes time but what the case says. mutant: run that one's classes.
 
-    def __init__(self, setting: Setting, mutant: Mutant | None = None) -> None:
+    make_cluster: where it is played; on sockets instead of in the simulated world (`conformance.cases.sockets`).
+    """
+
+    def __init__(
+        self, setting: Setting, mutant: Mutant | None = None, make_cluster: Callable[..., Cluster] = Cluster
+    ) -> None:
         self.plan = setting.plan()
         self.plan.check("the case")
-        self.cluster = Cluster(self.plan, replace(cores_of(mutant), prober=Hand), latency_ms=NO_TIME)
+        self.cluster = make_cluster(self.plan, replace(cores_of(mutant), prober=Hand), latency_ms=NO_TIME)
         self.story = Story()
         self.brokers = setting.brokers
         self._mutant = mutant
@@ -71,6 +76,10 @@ class World:
         self._attempts: Counter[str] = Counter()
         self._raw = [client.id for client in self.plan.clients if client.kind == "prober"]
         self.pass_time(0)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.cluster.close()
 
     # ------------------------------------------------------------ time
 

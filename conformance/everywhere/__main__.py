@@ -1,13 +1,14 @@
 """`make everywhere`: every profile and every case, on every body of the reference; refreshes `docs/everywhere.md`.
 
-    python -m conformance.everywhere [TARGET...] [--profile P]... [--seed N] [--examples N] [--rounds N] [--out DIR]
-                                     [--page FILE]
+    python -m conformance.everywhere [TARGET...] [--only profiles|cases] [--profile P]... [--seed N] [--examples N]
+                                     [--rounds N] [--out DIR] [--page FILE]
 
 The targets are reference, reference:sync, reference:async, reference+tcp, reference+tcp:sync and reference+tcp:async;
 without a name all of them. On the last two the broker is a process that is killed with SIGKILL and started again on
-its store while the clients are at work. Prints a line for each profile and target. In --out lies a folder for each
-run, and everywhere.json. Exit code: 0 when everything that ran holds, 1 when something is refuted, 2 when something
-claimed was hardly at stake; 64 for wrong usage, 70 when a run failed.
+its store while the clients are at work. Cases are played simulated and on sockets, and once more in both with every
+broker killed before the last question; they have no target and no profile. Prints a line for each profile and target.
+In --out lies a folder for each run, and everywhere.json. Exit code: 0 when everything that ran holds, 1 when something
+is refuted, 2 when something claimed was hardly at stake; 64 for wrong usage, 70 when a run failed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pathlib import Path
 import click
 
 from conformance.crossing.__main__ import today
-from conformance.everywhere.page import with_profile
+from conformance.everywhere.cases import BODIES, CasesKept, keep_cases
+from conformance.everywhere.page import with_cases, with_profile
 from conformance.everywhere.profiles import TARGETS, Kept, keep, ways
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
@@ -43,6 +45,7 @@ def say(line: str) -> None:
 
 @click.command(help=__doc__)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", type=click.Choice(TARGETS))
+@click.option("--only", type=click.Choice(["profiles", "cases"]), help="Leave the other out.")
 @click.option("--profile", "names", multiple=True, metavar="P", help="Only this one; may be repeated.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--examples", type=click.IntRange(1), metavar="N", help="Generated runs, or examples on the wire.")
@@ -51,6 +54,7 @@ def say(line: str) -> None:
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="The page whose tables are refreshed.")
 def main(
     targets: tuple[str, ...],
+    only: str | None,
     names: tuple[str, ...],
     seed: int,
     examples: int | None,
@@ -66,10 +70,18 @@ def main(
         say(str(error))
         sys.exit(EXIT_USAGE)
     found: list[Kept] = []
+    played: list[CasesKept] = []
     failed = False
     with ExitStack() as stack:
         root = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-everywhere-")))
-        for target in targets or TARGETS:
+        for body in BODIES if only != "profiles" and not (targets or names) else ():
+            cases = keep_cases(body, date=today(), say=say)
+            played.append(cases)
+            missing = sum(map(len, cases.not_applicable.values()))
+            told = f"{len(cases.held)} held, {len(cases.differs)} did not, {missing} can't be played there"
+            click.echo(f"{cases.count} cases on {body}: {told} ({cases.seconds} s)")
+            page.write_text(with_cases(page.read_text(encoding="utf-8"), cases), encoding="utf-8")
+        for target in (targets or TARGETS) if only != "cases" else ():
             for way, each in chosen.items():
                 folder = root / f"{target}-{way}".replace(":", "-").replace(", ", "-")
                 options = {"seed": seed, "examples": examples, "rounds": rounds}
@@ -86,9 +98,10 @@ def main(
                     failed = True
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            data = {"profiles": [kept.to_json() for kept in found]}
+            data = {"profiles": [kept.to_json() for kept in found], "cases": [kept.to_json() for kept in played]}
             (out / "everywhere.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    sys.exit(EXIT_SUITE if failed else worst({kept.verdict for kept in found}))
+    verdicts = {kept.verdict for kept in found} | {RunVerdict.REFUTED for cases in played if cases.differs}
+    sys.exit(EXIT_SUITE if failed else worst(verdicts))
 
 
 def worst(verdicts: set[RunVerdict]) -> int:

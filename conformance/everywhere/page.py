@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from conformance.everywhere.cases import BODIES, CasesKept
 from conformance.everywhere.profiles import TARGETS, Kept
 from specs import profiles
 from specs.errors import UsageError
@@ -63,7 +64,7 @@ def reason_rows(kept: Kept) -> list[tuple[str, ...]]:
 def order_of(table: str) -> list[str]:
     """What the rows of a table may be about, in their order."""
     if KEYS[table] == 1:
-        return [f"`{target}`" for target in TARGETS]
+        return [f"`{target}`" for target in BODIES]
     return [f"{profile} `{target}`" for profile in profiles.names() for target in TARGETS]
 
 
@@ -98,3 +99,13 @@ def with_profile(page: str, kept: Kept) -> str:
     name = f"{kept.profile} `{kept.target}`"
     page = refresh(page, PROFILES, [name], [profile_row(kept)])
     return refresh(page, REASONS, [name], reason_rows(kept))
+
+
+def with_cases(page: str, kept: CasesKept) -> str:
+    """The page with what the cases on one body came to."""
+    name = f"`{kept.target}`"
+    missing = sum(map(len, kept.not_applicable.values()))
+    numbers = (kept.count, len(kept.held), len(kept.differs), missing, kept.seconds)
+    page = refresh(page, CASES, [name], [(name, *map(str, numbers), kept.date)])
+    rows = [(name, why, str(len(cases)), ", ".join(cases)) for why, cases in kept.not_applicable.items()]
+    return refresh(page, WHY_NOT, [name], rows)

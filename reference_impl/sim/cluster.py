@@ -84,9 +84,7 @@ class Cluster:
         self.message_number = 0
         self._cores = cores or Cores()
         self._dice = Random(f"world {plan.seed}")
-        self._timeline = Timeline()
-        self._recorder = MemoryRecorder(run, self._timeline.now_us)
-        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
+        self._world(run, latency_ms)
         self._listener = Listener(plan.listener)
         self._disks = Disks(plan.config, plan.seed)
         self._stores: dict[str, BrokerStore] = {name: self._disks.first(name) for name in plan.topology.brokers}
@@ -110,11 +108,24 @@ class Cluster:
 
     # ------------------------------------------------------------ nodes
 
+    def _world(self, run: str, latency_ms: int) -> None:
+        """What the nodes live in: time, who writes down what they do, and the network between them."""
+        self._timeline = Timeline()
+        self._recorder = MemoryRecorder(run, self._timeline.now_us)
+        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
+
+    def _address(self, number: int) -> str:
+        """Of the name server (0), and of the brokers from 1 on."""
+        return f"10.0.1.{number}:10911" if number else NAME_SERVER_ADDRESS
+
+    def _make_node(self, name: str, address: str, hooks: Mapping[type[Any], Any]) -> Node:
+        return Node(name, address, self._timeline, self._network, self._recorder, hooks)
+
     def _build(self) -> None:
-        server = self._node(NAME_SERVER, NAME_SERVER_ADDRESS, {})
-        self._network.listen(NAME_SERVER_ADDRESS, server)
+        server = self._node(NAME_SERVER, self._address(0), {})
+        self._network.listen(self._address(0), server)
         for number, name in enumerate(self.plan.topology.brokers):
-            address = self._addresses[name] = f"10.0.1.{number + 1}:10911"
+            address = self._addresses[name] = self._address(number + 1)
             broker_hooks = {io.Note: self._broker_noted, io.Flush: self._broker_flushes}
             self._network.listen(address, self._node(name, address, broker_hooks))
         hooks = {
@@ -132,13 +143,13 @@ class Cluster:
                 self._nodes[client.id].boot(self._cores.prober(client.id))
 
     def _node(self, name: str, address: str, hooks: Mapping[type[Any], Any]) -> Node:
-        node = Node(name, address, self._timeline, self._network, self._recorder, hooks)
+        node = self._make_node(name, address, hooks)
         self._nodes[name] = node
         return node
 
     def _boot_broker(self, name: str) -> None:
         config = BrokerConfig.from_plan(
-            self.plan.config, name=name, address=self._addresses[name], name_servers=(NAME_SERVER_ADDRESS,)
+            self.plan.config, name=name, address=self._addresses[name], name_servers=(self._address(0),)
         )
         store = self._stores[name]
         joined = {client.group for client in self.plan.clients}
@@ -166,7 +177,7 @@ class Cluster:
                     client_id=client_id,
                     group=client.group or PRODUCER_GROUP,
                     topics=client.topics,
-                    name_servers=(NAME_SERVER_ADDRESS,),
+                    name_servers=(self._address(0),),
                 )
             )
         node.boot(core)
@@ -177,7 +188,7 @@ class Cluster:
             client_id=client_id,
             group=client.group,
             topics=dict.fromkeys(client.topics, self.plan.config.subscription),
-            name_servers=(NAME_SERVER_ADDRESS,),
+            name_servers=(self._address(0),),
         )
         made = self._cores.consumer or consumer_class(config)
         if issubclass(made, BroadcastConsumer):
@@ -301,6 +312,9 @@ class Cluster:
             node = self._nodes[name]
             if isinstance(node.core, Broker):
                 drain_broker(node.core, node.wall_ms, self._recorder, settled=self._settled)
+
+    def close(self) -> None:
+        """Leave nothing behind; a simulated cluster never does."""
 
     def rows(self) -> list[Row]:
         """The history so far."""
