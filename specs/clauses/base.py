@@ -160,6 +160,12 @@ NOT_REMOVED = Premise(
     "not removed",
     "the broker did not say that it keeps the message no longer; below an announced minimum nothing is claimed",
 )
+NOTHING_TAKEN_BACK = Premise(
+    "nothing taken back",
+    "no broker answers before it flushes (configuration, `flush` async): its crash would take back what consumers have "
+    "seen, and give the offsets to other messages, which they then pass by",
+    lambda info: info.config.flush != FLUSHED_LATER,
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
 
 

@@ -6,8 +6,11 @@ import pytest
 from judging import by_python, by_twins
 
 from spark_checkers.catalogue import all_twins
+from specs.clauses.base import NOTHING_TAKEN_BACK
 from specs.clauses.catalogue import all_clauses, get
+from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
+from specs.plan.config import FLUSHES, Config
 from specs.verdicts.examine import find_violations
 
 LOST = """
@@ -53,3 +56,10 @@ def test_example(violations: int, flush: str, crash: str, text: str) -> None:
     info, rows = parse_history("\n".join((f"config flush={flush}", *lines)))
     assert len(find_violations(get("SND-1"), rows, info)) == violations
     assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses())
+
+
+@pytest.mark.parametrize("clause", ["ORD-12", "DLQ-1", "SND-6", "LIV-1"])
+def test_what_a_crash_may_take_back_is_promised_by_those_who_flush_first(clause: str) -> None:
+    """Consumers have seen it, and its offsets are given to other messages, which they pass by."""
+    unmet = {flush: get(clause).unmet(RunInfo("run", settles=True, config=Config(flush=flush))) for flush in FLUSHES}
+    assert unmet == {"memory": None, "sync": None, "async": NOTHING_TAKEN_BACK}

@@ -21,6 +21,7 @@ from specs.clauses.base import (
     MS,
     NOT_REMOVED,
     NOTHING,
+    NOTHING_TAKEN_BACK,
     ORDERLY,
     Context,
     Finding,
@@ -39,7 +40,7 @@ TITLE = "an exhausted message reaches the dead letters"
 STATEMENT = "An exhausted message reaches its group's dead-letter queue within the bound."
 PARTY = Party.PAIR
 KEY = Key.GROUP
-PREMISE = (ORDERLY, DRAINED, BATCH_OF_ONE, NOT_REMOVED)
+PREMISE = (ORDERLY, DRAINED, BATCH_OF_ONE, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER, Kind.ADD})
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Finding, at, who
+from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, NOTHING_TAKEN_BACK, ORDERLY, SETTLED, Finding, at, who
 from specs.clauses.progress import Incarnation
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.history.row import Row
@@ -22,7 +22,7 @@ TITLE = "every message ends finished"
 STATEMENT = "When faults are healed, every message of a lane that somebody has ends finished."
 PARTY = Party.PAIR
 KEY = Key.QUEUE
-PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE)
+PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 

@@ -19,6 +19,7 @@ from specs.clauses.base import (
     NO_RESET,
     NOT_REMOVED,
     NOTHING,
+    NOTHING_TAKEN_BACK,
     SENT_IN_TURN,
     Context,
     Finding,
@@ -35,7 +36,7 @@ TITLE = "first deliveries follow the key"
 STATEMENT = "For each sharding key, first deliveries to a group follow the key's sequence."
 PARTY = Party.PAIR
 KEY = Key.GROUP_KEY
-PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET, NOT_REMOVED)
+PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 

@@ -13,7 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import CLOSED_WORLD, NOTHING, Context, Finding, Judge, at, is_copy_topic, who
+from specs.clauses.base import (
+    CLOSED_WORLD,
+    NOTHING,
+    NOTHING_TAKEN_BACK,
+    Context,
+    Finding,
+    Judge,
+    at,
+    is_copy_topic,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -25,7 +35,7 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
-PREMISE = (CLOSED_WORLD,)
+PREMISE = (CLOSED_WORLD, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#transactions",)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
 
