@@ -163,5 +163,7 @@ class Storing:
             host, place = parse_offset_message_id(origin)
         except ProtocolError:
             return origin
-        source = self._parts.store.at(place) if host == self._host else None
-        return (source.message_id or origin) if source else origin
+        if host != self._host:
+            return origin
+        source = self._parts.store.at(place) or stored  # the copy has the unique key too, where its source is gone
+        return source.message_id or origin

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from conformance.killing import silence
 from conformance.killing.silence import AT_LEAST, listen, listen_long, table
 from conformance.machines import cluster
 from reference_impl.mutants import load
+from specs.vocabulary import Kind
 
 Collector = cluster.Collector
 
@@ -34,6 +36,27 @@ def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> 
     assert heard.counts["LSE-12"].plans > 0
     assert heard.counts["ORD-11"].plans > 0
     assert heard.counts["RTY-10"].plans > 0
+
+
+@pytest.mark.parametrize("profile", ["reference", "reference-concurrent"])
+def test_where_brokers_remove_what_is_old_nothing_is_called_lost(
+    monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """The same plans with a time to keep that they outlast: what was removed on purpose is held against nobody."""
+    removals: list[int] = []
+
+    def make(wanted: Callable[..., Any], on_run: Callable[..., Any], config: Mapping[str, Any]) -> Collector:
+        def told(run: cluster.Run) -> None:
+            removals.extend(row.value or 0 for row in run.rows if row.kind is Kind.TRIM)
+            on_run(run)
+
+        return Collector(wanted, on_run=told, config={**config, "keep_ms": 30_000})
+
+    monkeypatch.setattr(silence, "Collector", make)
+    heard = listen(5, 15, profile)
+    assert heard.broken == []
+    assert max(removals) > 0
+    assert heard.counts["SND-1"].opportunities > 0
 
 
 def test_the_counts_do_not_depend_on_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from reference_impl.core.broker import BrokerStore
 from reference_impl.protocol.codes import RequestCode, ResponseCode
-from reference_impl.protocol.headers import GetMinOffsetHeader
+from reference_impl.protocol.headers import GetMinOffsetHeader, SendBackHeader
+from reference_impl.protocol.message import parse_offset_message_id
 from specs.vocabulary import Kind
 from tests.reference_impl.core.broker.conftest import BORN_MS, MakeWire, Wire
 
@@ -146,3 +147,16 @@ def test_a_delayed_message_that_went_holds_back_no_other(make_wire: MakeWire) ->
     assert wire.store.delayed_done == {1: 1}
     wire.pass_ms(3 * HOUR_MS)
     assert [message.body for message in wire.store.queue("orders", 0).messages] == [b"kept"]
+
+
+def test_a_copy_tells_its_origin_though_that_is_gone(make_wire: MakeWire) -> None:
+    """A message that was returned names its source by the place in the log; it has the same unique key."""
+    wire = make_wire(delay_levels="5s", clean_ms=60_000)
+    stored = wire.send(properties={"UNIQ_KEY": "m1"})
+    wire.send()
+    header = SendBackHeader(parse_offset_message_id(stored.ext["msgId"])[1], "billing", 1, origin_topic="orders")
+    assert wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, header).code == 0
+    wire.broker.retention.remove(wire.now_ms, [])
+    wire.pass_ms(5_000)
+    (copy,) = [note for note in wire.notes if note.fields.get("topic") == "%RETRY%billing" and note.kind is Kind.APPEND]
+    assert (copy.fields["message_id"], copy.fields["origin_id"]) == ("m1", "m1")
