@@ -14,6 +14,7 @@ from typing import Any
 
 from conformance.targets.systems import System
 from conformance.waiting import now_s
+from conformance.wire.stalls import Stalls
 from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.io import SendMessage, Transaction
 from reference_impl.shell.node import ClientNode
@@ -89,6 +90,7 @@ class PlanRunner:
         without a further word, so that nothing comes after what it found.
         """
         self._began_s = now_s()
+        stalls = asyncio.create_task(Stalls(self._folder, lambda: self._nodes).watch())
         try:
             for action in self._plan.actions:
                 await self._until(action.at_ms)
@@ -101,6 +103,8 @@ class PlanRunner:
         finally:
             for name in list(self._nodes):
                 await self._stop(name)
+            stalls.cancel()
+            await asyncio.wait([stalls])
 
     async def _vanish(self) -> None:
         for name in list(self._nodes):

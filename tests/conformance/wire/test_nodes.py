@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import SHORT_LEASES, make_groups, make_topics, note_queues
 from conformance.wire.session import Session
+from conformance.wire.stalls import Stalls
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -125,3 +127,21 @@ def test_a_broadcast_consumer_that_comes_again_goes_on_at_its_own_offset(tmp_pat
     )
     rows = history_of(plan, tmp_path)
     assert [row.message_id for row in rows if row.kind is Kind.DELIVER] == ["m1", "m2"]
+
+
+def test_a_process_that_stood_still_is_written_down_as_a_pause_of_its_clients(tmp_path: Path) -> None:
+    """It began when the loop was last seen to run: before all that came too late."""
+
+    async def stand_still() -> None:
+        task = asyncio.create_task(Stalls(tmp_path, lambda: ("c1", "c2")).watch())
+        await asyncio.sleep(0.05)
+        threading.Event().wait(0.4)  # nothing else of this loop runs meanwhile
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task])
+
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    asyncio.run(stand_still())
+    rows = [row for row in compact_journal(tmp_path).rows() if row.kind is Kind.PAUSE]
+    assert {row.client_id for row in rows} == {"c1", "c2"}
+    assert max((row.ended_us or 0) - (row.started_us or 0) for row in rows) >= 400_000
