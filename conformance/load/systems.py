@@ -79,7 +79,7 @@ class Ours(Loaded):
         self._folder = folder
 
     def __enter__(self) -> Self:
-        words = ["--namesrv-port", "0", "--broker-port", "0", "--format", "json"]
+        words = ["--namesrv-port", "0", "--broker-port", "0", "--format", "json", "--disk-limits", "100 100 100"]
         argv = [sys.executable, "-c", SERVE, *words, "--store", str(self._folder / "store")]
         self._process = Process("inorder serve", argv, log=self._folder / "serve.log", pipes=True)
         try:

@@ -137,10 +137,10 @@ class ServedReference(System):
             "transaction-timeout-ms": config.transaction_timeout_ms,
             "transaction-check-interval-ms": config.transaction_check_interval_ms,
             "transaction-check-max": config.transaction_check_max,
-            # By default for ever: how full this machine's disk is must not decide what is judged.
             "keep-hours": config.keep_ms / 3_600_000,
             "delete-when": "",
             "clean-ms": min(10_000, max(1, config.keep_ms // 4)),
+            "disk-limits": "100 100 100",  # how full this machine's disk is must not decide what is judged
         }.items():
             self._command += [f"--{option}", str(value)]
         self._process: Process | None = None
