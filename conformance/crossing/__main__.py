@@ -109,9 +109,7 @@ def main(
             page.write_text(written(page.read_text(encoding="utf-8"), cell), encoding="utf-8")
         for run in directions() if only != "cells" and not names else ():
             try:
-                for checked in check_direction(
-                    run, root / "features" / folder_of(run), today(), say, wanted or NAMES
-                ):
+                for checked in check_direction(run, root / "features" / folder_of(run), today(), say, wanted or NAMES):
                     features.append(checked)
                     works = "yes" if checked.works else "NO"
                     click.echo(f"{checked.feature}, {checked.direction}: {works}, {checked.seen}")

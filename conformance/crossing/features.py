@@ -23,7 +23,7 @@ from conformance.drivers.plans import DRIVEN
 from conformance.drivers.runner import DrivenRun
 from conformance.targets.driven import pair
 from conformance.targets.systems import System
-from conformance.waiting import pass_time, wait_until
+from conformance.waiting import wait_until
 from conformance.wire.client import WireClient
 from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import make_topic, run_nonce
@@ -35,7 +35,7 @@ from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import compact_journal
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.vocabulary import RETRY_PREFIX, Kind, Level, Outcome, Queue
+from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Level, Outcome, Queue
 
 FIRST_MS = 1_000
 """The first messages: who started at 0 is up by then."""
@@ -43,8 +43,8 @@ UP_MS = 4_000
 """From one change to the next: a Java process is up by then."""
 AFTER_MS = 5_000
 """How long the last messages of a plan have."""
-RESET_AT_MS = 12_000
-"""By then all is consumed, whatever a client needs to start."""
+CONSUMED_MS = 25_000
+"""By then all is consumed and committed, whatever a client needs to start."""
 RESET_MS = 32_000
 """How long a consumer stays at work after a reset.
 
@@ -417,7 +417,7 @@ class Stage:
     def reset(self) -> str:
         """A group's offsets are set back to the start while its consumer is at work."""
         prefix, folder = self._fresh()
-        plan = _plan(prefix, [(FIRST_MS, {"count": 8})], until_ms=RESET_AT_MS + RESET_MS)
+        plan = _plan(prefix, [(FIRST_MS, {"count": 8})], until_ms=CONSUMED_MS + RESET_MS)
         plan = replace(plan, config=replace(plan.config, dialect=self.config.dialect))
         self._make_topics(plan, folder)
         failures: list[InorderError] = []
@@ -429,8 +429,8 @@ class Stage:
                     await admin.reset(group, topic, to="first")
 
         def operator() -> None:
-            pass_time(RESET_AT_MS / 1000)
             try:
+                self._wait_for_commits(plan, folder, 8)
                 asyncio.run(operate())
             except InorderError as error:
                 failures.append(error)
@@ -445,6 +445,20 @@ class Stage:
         again = len(seen.calls()) - count
         need(again == count, f"the broker took the reset, and {again} of {count} messages came again")
         return f"all {count} messages came again"
+
+    def _wait_for_commits(self, plan: Plan, folder: Path, count: int) -> None:
+        """So many messages of the first topic are committed by the first group."""
+        (name, address), topic = self.broker, plan.topology.topics[0]
+        lanes = [Lane(plan.topology.groups[0], topic.name, name, each) for each in range(topic.queues)]
+        with Journal(folder, "watch", common={"level": Level.WIRE}) as journal:
+            client = WireClient("watch", address, name, journal)
+            try:
+                if not wait_until(
+                    lambda: sum(client.fetch(lane)[1] or 0 for lane in lanes) == count, CONSUMED_MS / 1000, 0.2
+                ):
+                    raise TargetMisbehaved(f"{count} messages were not committed in {CONSUMED_MS / 1000:g} s")
+            finally:
+                client.close()
 
     def _make_topics(self, plan: Plan, folder: Path) -> None:
         name, address = self.broker

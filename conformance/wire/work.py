@@ -20,12 +20,16 @@ from specs.profiles import Profile
 from specs.vocabulary import Outcome
 
 ROUNDS = 2
-QUEUES = 8
+QUEUES = 12
 KEYS = 12
 TURN_MS = 250
 DEAD_MS = 500
-DIES_MS = ((6_500, 20_500), (11_000, 20_500))
-"""When the broker is killed: while members come and go in good order, once while a dead one's lanes are waited for."""
+DIES_MS = ((6_500, 20_500), (26_000, 35_000))
+"""When the broker is killed: while members come and go in good order, once while a dead one's lanes are waited for.
+
+In the second round not before two members have died, and their lanes have been taken over."""
+BACKLOG_MS = 3_000
+"""In the second round the first consumer comes so late that its lanes wait in line for its only thread."""
 FULL_MS = 700
 LEASES: Mapping[str, Any] = {
     "broker_lease_ms": 3_000,
@@ -101,9 +105,10 @@ def round_plan(
         *(ClientPlan(f"{prefix}c{each}", "consumer", group, (topic,)) for each in (1, 2, 3)),
         *(ClientPlan(f"{prefix}e{each}", "prober") for each in (1, 2)),
     )
-    actions = [Action(0, "start", {"client": f"{prefix}{name}"}) for name in ("p1", "p2", "c1")]
-    last_ms = 0
-    for after_ms, verb, name in _comings(draw):
+    last_ms = 0 if is_plain else BACKLOG_MS
+    actions = [Action(0, "start", {"client": f"{prefix}{name}"}) for name in ("p1", "p2")]
+    actions.append(Action(last_ms, "start", {"client": f"{prefix}c1"}))
+    for after_ms, verb, name in _comings(draw, is_plain=is_plain):
         last_ms += after_ms
         actions.append(Action(last_ms, verb, {"client": f"{prefix}{name}"}))
     until_ms = last_ms + config.broker_lease_ms + 3_000
@@ -130,12 +135,13 @@ def round_plan(
     )
 
 
-def _comings(draw: Random) -> tuple[tuple[int, str, str], ...]:
+def _comings(draw: Random, *, is_plain: bool) -> tuple[tuple[int, str, str], ...]:
     """Who comes and goes: after how many ms, what, who."""
     first, second, third = draw.sample(("c1", "c2", "c3"), 3)
     return (
         (1_500, "start", "c2"),
         (2_000, "start", "c3"),
+        *(() if is_plain else ((2_000, "crash", third), (5_500, "restart", third))),
         (2_000, "stop", first),
         (2_000, "restart", first),
         (2_000, "crash", second),
