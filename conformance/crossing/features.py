@@ -441,7 +441,8 @@ class Stage:
         at_work.join()
         need(not failures, "; ".join(map(str, failures)))
         seen = Seen(plan, list(compact_journal(folder).rows()))
-        count = seen.all_consumed()
+        seen.all_consumed()
+        count = len(seen.ids(seen.calls()))  # a send without an answer in time is stored all the same
         again = len(seen.calls()) - count
         need(again == count, f"the broker took the reset, and {again} of {count} messages came again")
         return f"all {count} messages came again"

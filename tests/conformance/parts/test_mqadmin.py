@@ -27,6 +27,7 @@ SHOWS = {
     "topicClusterList": r"^c0$",
     "statsAll": r"^orders +billing +0 ",
     "updateTopic": r"create topic to .* success",
+    "updateTopicPerm": r"update topic perm from 6 to 4 in .* success",
     "updateSubGroup": r"create subscription group to .* success",
     "updateOrderConf": r"update orderConf success",
     "consumerProgress": r"^orders +b0 +3 +2 +2 +0 ",
@@ -35,7 +36,10 @@ SHOWS = {
     "queryMsgById": r"Keys: +\[o-1 all\]",
     "queryMsgByOffset": r"Queue Offset: +0",
     "resetOffsetByTime": r"^b0 +3 +0 *$",
+    "deleteExpiredCommitLog": r"^success",
+    "cleanExpiredCQ": r"^success",
     "deleteTopic": r"delete topic \[made\] from cluster \[c0\] success",
+    "deleteSubGroup": r"delete subscription group \[billing\] .* success",
 }
 VERSIONS = [
     pytest.param(
