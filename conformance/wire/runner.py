@@ -69,6 +69,8 @@ WITH_KILLS: Mapping[str, str] = {
 """The same of a run in which the broker is killed; in return CMT-7 is at stake."""
 
 SERVED: Mapping[str, str] = {
+    "DLQ-6": "a dead letter hardly meets the moment in which a killed broker is gone, and its disk is not ours to fill",
+    "SND-3": "a broker that is killed hardly refuses a send, and a served broker's disk is not ours to fill",
     "SND-9": "a broker that is killed refuses nothing, and a served broker's disk is not ours to fill",
 }
 """The same of a run with rounds on a broker in a process of its own."""
