@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from conformance.everywhere.cases import BODIES, CasesKept
 from conformance.everywhere.profiles import TARGETS, Kept
+from conformance.reports import pages
 from specs import profiles
-from specs.errors import UsageError
 from specs.verdicts.verdict import ClauseVerdict
 
 PROFILES = "profiles"
@@ -69,29 +69,8 @@ def order_of(table: str) -> list[str]:
 
 
 def refresh(page: str, table: str, run: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The page with one table written anew. run: what was run again; its old rows go.
-
-    Raises UsageError for a page without the table's marks.
-    """
-    begin, end = marks(table)
-    before, found, rest = page.partition(begin)
-    old, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise UsageError(f"the page has no table between {begin!r} and {end!r}")
-    order, keys = order_of(table), KEYS[table]
-    kept = [[cell.strip() for cell in line.strip("|").split("|")] for line in old.splitlines() if line.startswith("| ")]
-    # The old head is not in the order either.
-    known = [row for row in kept if " ".join(row[:keys]) in order and " ".join(row[:keys]) not in run]
-    written = [[_plain(cell) for cell in row] for row in rows]
-    everything = sorted([*known, *written], key=lambda row: order.index(" ".join(row[:keys])))
-    head = HEADS[table]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in everything)]
-    return "\n".join([f"{before}{begin}", *lines, f"{end}{after}"])
-
-
-def _plain(text: str) -> str:
-    """Text that can't end a table's cell."""
-    return text.replace("|", "/").replace("\n", " ")
+    """The page with one of its tables written anew. run: what was run again; its old rows go."""
+    return pages.refresh(page, marks(table), HEADS[table], order_of(table), run, rows, KEYS[table])
 
 
 def with_profile(page: str, kept: Kept) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from conformance.parts import jars
 from conformance.parts.java import find_java
+from conformance.parts.mqadmin import run_mqadmin
 from reference_impl.core.broker import BrokerConfig
 from reference_impl.protocol.bodies import ConsumerData, Heartbeat, Subscription
 from reference_impl.protocol.codes import RequestCode as Ask
@@ -29,8 +29,6 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
-DEADLINE_S = 120.0
-QUIET = '<configuration><root level="OFF"/></configuration>'
 
 
 @pytest.fixture
@@ -50,13 +48,8 @@ def cluster() -> Iterator[ThreadedCluster]:
 
 
 def mqadmin(version: str, home: Path, namesrv: str, *words: str) -> list[list[str]]:
-    """The words of each line that it prints. home: where it looks for the settings of its log."""
-    (home / "conf").mkdir(exist_ok=True)
-    (home / "conf" / "logback_tools.xml").write_text(QUIET, encoding="utf-8")
-    command = [str(find_java()), "-cp", f"{jars.ensure(version)}/*", f"-Drocketmq.home.dir={home}"]
-    command += ["org.apache.rocketmq.tools.command.MQAdminStartup", *words, "-n", namesrv]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    return [line.split() for line in done.stdout.splitlines()]
+    """The words of each line that it prints."""
+    return [line.split() for line in run_mqadmin(version, namesrv, words, home).splitlines()]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
