@@ -32,8 +32,6 @@ Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 SPARK_FROM_EVENTS = 1_000_000
 ENGINES_GROUP = "inorder.engines"
 DEFAULT_PROFILE = "rocketmq-5-orderly"
-WIRE_FLOOR = 10
-WIRE_EXAMPLES = 20
 
 
 class Watch(Protocol):
@@ -86,15 +84,15 @@ class Conformance:
         return save(replace(result.verdict, info=info), out, events=result.events if not result.found else None)
 
     def _on_the_wire(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
-        from conformance.wire.runner import conform_wire
+        from conformance.wire.runner import EXAMPLES, FLOOR, conform_wire
 
         verdict, _history = conform_wire(
             self.system,
             self.profile,
             seed=seed,
-            examples=WIRE_EXAMPLES if examples is None else examples,
+            examples=EXAMPLES if examples is None else examples,
             out=out,
-            floor=WIRE_FLOOR if floor is None else floor,
+            floor=FLOOR if floor is None else floor,
             say=watch.say,
         )
         return verdict

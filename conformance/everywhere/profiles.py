@@ -16,6 +16,7 @@ from conformance.runner import EXAMPLES, FLOOR, conform_simulated
 from conformance.targets.base import find
 from conformance.targets.simulated import SimulatedTarget
 from conformance.waiting import now_s
+from conformance.wire import runner as wire
 from conformance.wire.runner import WireRun, work
 from conformance.wire.work import Way, way_of
 from specs import profiles
@@ -26,8 +27,6 @@ from specs.verdicts.verdict import ClauseVerdict, RunVerdict, Verdict, conclude
 TARGETS = (
     "reference", "reference:sync", "reference:async", "reference+tcp", "reference+tcp:sync", "reference+tcp:async",
 )  # fmt: skip
-WIRE_EXAMPLES = 20
-WIRE_FLOOR = 10
 SAY = Callable[[str], Any]
 
 
@@ -93,12 +92,12 @@ def keep(
             system,
             chosen[0],
             seed=seed,
-            examples=WIRE_EXAMPLES if examples is None else examples,
+            examples=wire.EXAMPLES if examples is None else examples,
             out=folder,
             rounds=rounds,
             say=say,
         )
-        verdicts = [worked.verdict(profile, WIRE_FLOOR) for profile in chosen]
+        verdicts = [worked.verdict(profile, wire.FLOOR) for profile in chosen]
     elif isinstance(system, SimulatedTarget) and system.mutant is None:
         result = conform_simulated(
             None, seed, chosen[0], examples=EXAMPLES if examples is None else examples, config=system.config

@@ -75,6 +75,10 @@ SERVED: Mapping[str, str] = {
 }
 """The same of a run with rounds on a broker in a process of its own."""
 
+EXAMPLES = 20
+"""Of the wire machine: time is real, so they are few."""
+FLOOR = 10
+"""At stake less often, a clause is not exercised."""
 QUEUES = 8
 KEYS = 24
 BROKER_KILLS = 2
