@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -439,12 +440,21 @@ class Clause(Promise):
     levels: frozenset[Level]
     judge: Callable[[Context], Judge] = field(repr=False)
     explain: Callable[[Any], str] = field(repr=False)
-    shortest_violation: str = field(repr=False)
-    lookalike: str = field(repr=False)
+    examples: tuple[Example, ...] = field(repr=False)
     needs_finish: bool = False
     wants: Callable[[Row], bool] | None = field(default=None, repr=False)
 
     BY_HISTORY: ClassVar[bool] = True
+
+    @property
+    def shortest_violation(self) -> str:
+        """The first broken example of its transcript."""
+        return next(example.text for example in self.examples if example.expected is Expected.BROKEN)
+
+    @property
+    def lookalike(self) -> str:
+        """The first kept example of its transcript: allowed, though it looks wrong."""
+        return next(example.text for example in self.examples if example.expected is Expected.KEPT)
 
 
 KeyValue = tuple[Any, ...]

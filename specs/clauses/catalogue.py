@@ -10,11 +10,13 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import specs.clauses as package
 from specs.clauses.base import REQUEST_LEVELS, Clause, Judge, Promise
+from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
 
 FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send", "assignment", "liveness")
@@ -45,8 +47,7 @@ def _promise(module: ModuleType) -> Promise:
         levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
         judge=judge,
         explain=module.explain,
-        shortest_violation=module.SHORTEST_VIOLATION,
-        lookalike=module.ALLOWED_THOUGH_IT_LOOKS_WRONG,
+        examples=read_transcript(Path(module.__file__ or "").with_suffix(".txt")),
         needs_finish=judge.finish is not Judge.finish,
         wants=getattr(module, "wants", None),
     )

@@ -72,15 +72,3 @@ def explain(found: TakenByNobody) -> str:
         f"when {who(last)} had computed its share at {at(last)}, all {len(found.shares)} members had shared out the "
         f"same queues ({last.view}), and nobody had taken queue {found.queue} of {last.topic}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/0"
-    1ms  bob    assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/1"
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/0 b0/1"
-    1ms  bob    assigns  billing   topic=orders view="alice bob carol | b0/0 b0/1 b0/2" detail="b0/1"   # sees carol
-    2ms  carol  assigns  billing   topic=orders view="alice bob carol | b0/0 b0/1 b0/2" detail="b0/2"   # alice doesn't
-    3ms  dave   assigns  shipping  topic=orders view="dave dave | b0/0 b0/1" detail="b0/0"   # its last life is there
-"""

@@ -66,15 +66,3 @@ def explain(found: TakenTwice) -> str:
         f"{who(second)} took queue {found.queue} of {second.topic} at {at(second)}, which {who(first)} had taken at "
         f"{at(first)}, though both had shared out the same queues among the same members ({first.view})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/0 b0/1"
-    1ms  bob    assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/1 b0/2"
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms  alice  assigns  billing   topic=orders view="alice | b0/0 b0/1 b0/2" detail="b0/0 b0/1 b0/2"
-    1ms  bob    assigns  billing   topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/2"   # alice knows later
-    2ms  carol  assigns  billing   topic=bills view="alice bob | b0/0 b0/1 b0/2" detail="b0/2"    # another topic
-    3ms  dave   assigns  audit     topic=orders view="alice bob | b0/0 b0/1 b0/2" detail="b0/2"   # another group
-"""

@@ -73,15 +73,3 @@ def explain(found: SharedOtherwise) -> str:
         f"{who(second)} shared out {second.topic} at {at(second)} as {second.view}, and {who(first)} at {at(first)} as "
         f"{first.view}: the same, in another order"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1" detail="b0/0"
-    1ms  bob    assigns  billing   topic=orders view="alice bob | b0/1 b0/0" detail="b0/0"
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1" detail="b0/0"
-    1ms  alice  assigns  billing   topic=orders view="alice | b0/0 b0/1" detail="b0/0 b0/1"         # bob left
-    2ms  bob    assigns  billing   topic=orders view="alice bob | b0/1 b0/2" detail="b0/2"          # other queues
-    3ms  alice  assigns  billing   topic=orders view="alice bob | b0/0 b0/1" detail="b0/0"          # and came back
-"""

@@ -85,20 +85,3 @@ def explain(found: ToldTheBroker | BeganElsewhere) -> str:
         f"{who(add)} began {add.lane} at offset {add.value} at {at(add)}, though its process had written down "
         f"{found.written.value} at {at(found.written)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config mode=concurrent message_model=broadcasting
-    0ms     alice  adds     billing/orders/b0/3   value=0
-    6ms     alice  commits  billing/orders/b0/3   value=1 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config mode=concurrent message_model=broadcasting
-    0ms         alice    adds      billing/orders/b0/3   value=0
-    1ms..2ms    alice    delivers  billing/orders/b0/3   offset=0 id=m0 success
-    3ms         alice    persists  billing/orders/b0/3   value=1
-    4ms         bob      persists  billing/orders/b0/3   value=9     # as far as bob is
-    5ms         alice    crashes   -
-    6ms         alice    adds      billing/orders/b0/3   value=1 inc=2    # started again
-    7ms..8ms    mallory  commits   billing/orders/b0/3   value=7 ok  # who is no member
-"""

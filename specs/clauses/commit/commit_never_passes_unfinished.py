@@ -94,17 +94,3 @@ def explain(found: Passed) -> str:
         started = "" if found.start is None else f" and {who(commit)} had started at {found.start.value}"
         return f"{said}, which was sent at {at(message)} and which nobody of the group had finished{started}"
     return f"{said}, which {who(message)} began at {at(message)} and nobody of the group had finished by then"
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
-    6ms         alice  commits   billing/orders/b0/3   value=18 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-    3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
-    5ms         alice  commits   billing/orders/b0/3   value=19 sent      # the COMMIT covers 17 as well
-    6ms..7ms    alice  delivers  billing/orders/b0/3   offset=19 id=m19 rollback
-    8ms         alice  commits   billing/orders/b0/3   value=20 sent      # auto mode acknowledges a ROLLBACK
-"""

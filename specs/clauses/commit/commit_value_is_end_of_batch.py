@@ -234,17 +234,3 @@ def explain(found: OddValue | NotInTime) -> str:
         f"{ms(waited)} later, at {at(later)}, without having committed {(finished.queue_offset or 0) + 1}; "
         f"{found.bound_ms} ms are allowed"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    6ms         alice  commits   billing/orders/b0/3   value=19 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config batch=2
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 call=1 success
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 call=1 success
-    6ms         alice  commits   billing/orders/b0/3   value=19 sent
-    5006ms      alice  commits   billing/orders/b0/3   value=19 sent      # told again, nothing new
-"""

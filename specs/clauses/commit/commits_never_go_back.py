@@ -77,15 +77,3 @@ def explain(found: CommitWentBack) -> str:
         f"{who(second)} committed {second.value} for {second.lane} at {at(second)}, after it had committed "
         f"{first.value} at {at(first)} in the same incarnation"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  commits   billing/orders/b0/3   value=18 sent
-    5ms         alice  commits   billing/orders/b0/3   value=17 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..10ms   alice  commits   billing/orders/b0/3   value=18 view=pull ok
-    5ms         alice  commits   billing/orders/b0/3   value=17 sent            # at the same time
-    20ms        alice  adds      billing/orders/b0/3   value=17 inc=2
-    25ms        alice  commits   billing/orders/b0/3   value=17 inc=2 sent      # another incarnation
-"""

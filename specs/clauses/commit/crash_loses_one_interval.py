@@ -139,16 +139,3 @@ def explain(found: LostInCrash) -> str:
         f"{who(commit)} had committed {commit.value} {ms(crash.started_us - (commit.ended_us or 0))} before "
         f"{crash.broker} crashed at {at(crash)}, and at most {found.interval_ms} ms may be lost"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms          alice  commits  billing/orders/b0/3   value=18 view=pull ok
-    20000ms           b0     crashes  b0
-    25000ms..25001ms  bob    fetches  billing/orders/b0/3   value=17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms          alice  commits  billing/orders/b0/3   value=17 view=pull ok
-    12000ms..12005ms  alice  commits  billing/orders/b0/3   value=18 view=pull ok    # not written yet
-    20000ms           b0     crashes  b0
-    25000ms..25001ms  bob    fetches  billing/orders/b0/3   value=17 ok
-"""

@@ -134,17 +134,3 @@ def explain(found: Forgotten) -> str:
         f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}, after "
         f"{who(commit)} had committed {commit.value} at {at(commit)} and been answered; nothing came since then"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  commits  billing/orders/b0/3   value=18 view=pull ok
-    6ms..7ms    bob    fetches  billing/orders/b0/3   value=17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config delay_bound_ms=50
-    0ms         alice  commits  billing/orders/b0/3   value=17 sent          # may arrive after the next one
-    1ms..5ms    alice  commits  billing/orders/b0/3   value=18 view=pull ok
-    6ms..7ms    bob    fetches  billing/orders/b0/3   value=17 ok
-    80ms..90ms  alice  commits  billing/orders/b0/3   value=19 view=pull ok
-    85ms..95ms  bob    fetches  billing/orders/b0/3   value=18 ok            # asked before that was answered
-"""

@@ -115,18 +115,3 @@ def explain(found: ReleasedFirst) -> str:
         f"{who(unlock)} gave {unlock.lane} back at {at(unlock)} without having committed "
         f"{(finished.queue_offset or 0) + 1}: offset {finished.queue_offset}, begun at {at(finished)}, was finished"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms         alice  unlocks   billing/orders/b0/3   inc=1 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success   # ends after the drop, for nothing
-    7ms         alice  commits   billing/orders/b0/3   value=18 sent
-    7ms         alice  drops     billing/orders/b0/3
-    9ms         alice  unlocks   billing/orders/b0/3   inc=1 sent
-"""

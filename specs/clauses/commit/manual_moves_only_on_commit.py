@@ -110,17 +110,3 @@ def explain(found: MovedWithoutCommit) -> str:
         f"{taken.queue_offset}, begun at {at(taken)} in manual mode, ended in {taken.outcome.upper()} and no call "
         "since in COMMIT"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-    6ms         alice  commits   billing/orders/b0/3   value=18 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-    3ms         alice  commits   billing/orders/b0/3   value=17 sent      # the start, told again
-    3ms..4ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-    5ms         alice  commits   billing/orders/b0/3   value=19 sent      # a call in auto mode commits all taken
-"""

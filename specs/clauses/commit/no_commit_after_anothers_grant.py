@@ -112,20 +112,3 @@ def explain(found: CommittedAfterwards) -> str:
         f"{ms(commit.started_us - other.started_us)} after {other.client_id} had been granted the lane at {at(other)}; "
         f"{commit.client_id} had given it back itself at {at(unlock)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  locks     billing/orders/b0/3   ok
-    10ms        alice  unlocks   billing/orders/b0/3   sent
-    20ms        bob    locks     billing/orders/b0/3   ok
-    30ms        alice  commits   billing/orders/b0/3   value=18 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config broker_lease_ms=3000
-    0ms         alice  locks     billing/orders/b0/3   ok
-    3001ms      bob    locks     billing/orders/b0/3   ok
-    3010ms      alice  commits   billing/orders/b0/3   value=18 sent   # its lease ran out, it may not know
-    3020ms      bob    unlocks   billing/orders/b0/3   sent
-    3030ms      alice  locks     billing/orders/b0/3   ok
-    3040ms      alice  commits   billing/orders/b0/3   value=18 sent   # owns it again
-"""

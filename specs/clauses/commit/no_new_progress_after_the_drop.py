@@ -131,17 +131,3 @@ def explain(found: ProgressAfterDrop) -> str:
         f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, after it had dropped the lane at "
         f"{at(drop)}; by then it had come to {found.finished}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    4ms         alice  drops     billing/orders/b0/3
-    6ms         alice  commits   billing/orders/b0/3   value=18 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..3ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    4ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success   # ends after the drop, for nothing
-    5ms         alice  drops     billing/orders/b0/3
-    10ms        alice  commits   billing/orders/b0/3   value=18 sent              # what it had finished before
-"""

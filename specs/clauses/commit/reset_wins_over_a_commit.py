@@ -201,19 +201,3 @@ def explain(found: Overwritten | CommittedTheOld) -> str:
         f"been reset to {reset.value} at {at(reset)} and nobody pulled since; {who(commit)} had committed "
         f"{commit.value} at {at(commit)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..2ms    ops    resets   billing/orders/b0/3   value=5 ok
-    3ms         alice  commits  billing/orders/b0/3   value=18 sent
-    6ms..7ms    bob    fetches  billing/orders/b0/3   value=18 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config delay_bound_ms=50 long_poll_ms=100
-    0ms..2ms      ops    resets   billing/orders/b0/3   value=5 ok
-    3ms           alice  commits  billing/orders/b0/3   value=18 sent          # held off
-    6ms..7ms      bob    fetches  billing/orders/b0/3   value=5 ok
-    8ms..9ms      alice  pulls    billing/orders/b0/3   value=5 code=21 refused    # takes the reset
-    10ms          carol  commits  billing/orders/b0/3   value=17 sent          # what the old owner still has to say
-    11ms..12ms    bob    fetches  billing/orders/b0/3   value=17 ok
-"""

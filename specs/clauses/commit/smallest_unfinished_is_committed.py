@@ -43,17 +43,3 @@ class QueueJudge(general.QueueJudge):
 
 judge = QueueJudge
 explain = general.explain
-
-SHORTEST_VIOLATION = """
-    config mode=concurrent
-    0ms..9ms    alice  delivers    billing/orders/b0/3   offset=17 id=m17 success
-    5ms         alice  commits     billing/orders/b0/3   value=19 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config mode=concurrent
-    0ms..1ms    alice  delivers    billing/orders/b0/3   offset=17 id=m17 suspend
-    0ms..9ms    alice  delivers    billing/orders/b0/3   offset=18 id=m18 success
-    0ms..2ms    alice  delivers    billing/orders/b0/3   offset=19 id=m19 success
-    3ms..4ms    alice  sends-back  billing/orders/b0/3   offset=17 id=m17 rt=0 delay=3 ok   # it comes as a copy
-    5ms         alice  commits     billing/orders/b0/3   value=18 sent                      # 19 is finished, 18 is not
-"""

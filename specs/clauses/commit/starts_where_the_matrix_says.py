@@ -244,17 +244,3 @@ def explain(found: WrongStart | StartMoved | NotYoung) -> str:
         return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} instead of {found.wanted}"
     shown = "" if found.send is None else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
     return f"{heard}; it started at {found.add.value} at {at(found.add)} instead of {found.wanted}{shown}"
-
-
-SHORTEST_VIOLATION = """
-    1ms..2ms    alice  fetches  billing/orders/b0/3   value=17 ok
-    3ms         alice  adds     billing/orders/b0/3   value=12
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config consume_from=last
-    0ms..9ms         shop   sends    orders/b0/3           offset=0 id=m1 ok
-    10ms..11ms       alice  fetches  billing/orders/b0/3   value=-1 refused      # the message may not be seen yet
-    12ms             alice  adds     billing/orders/b0/3   value=0
-    13ms..14ms       alice  fetches  billing/orders/b0/3   inc=1 value=4 ok      # somebody's last commit came late
-    15ms..16ms       alice  pulls    billing/orders/b0/3   offset=4 value=5
-"""

@@ -145,18 +145,3 @@ def explain(found: TwiceDead) -> str:
         f"{who(second)} gave up message {second.source_id} again at {at(second)}, though the dead letter that the same "
         f"incarnation had sent at {at(first)} was acknowledged"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  dead-letters  billing/orders/b0/3  offset=17 id=m17 ok
-    10ms..15ms  alice  dead-letters  billing/orders/b0/3  offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms        alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=1 unknown
-    10ms..15ms      alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=2 ok
-    1500ms..1510ms  drain  reads         billing/%DLQ%billing/b0/0  value=2 ok
-    1505ms          drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 ok
-    1506ms          drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m17 ok   # both arrived
-    1507ms          audit  dead-letters  audit/orders/b0/3          offset=17 id=m17 ok
-    1600ms          drain  reads         audit/%DLQ%audit/b0/0      offset=0 id=c3 origin=m17 ok   # another group
-"""

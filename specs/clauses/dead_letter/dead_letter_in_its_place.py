@@ -89,17 +89,3 @@ def explain(found: Misplaced) -> str:
         f"message {given_up.source_id}, which {who(given_up)} gave up at {at(given_up)} for {given_up.group}, lies at "
         f"offset {read.queue_offset} of {read.queue} instead of in {dead_letter_topic(given_up.group or '')}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms  alice  dead-letters  billing/orders/b0/3    offset=17 id=m17 ok
-    20ms      drain  reads         audit/%DLQ%audit/b0/0  offset=0 id=c1 origin=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=0
-    0ms..5ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 rt=0 ok
-    6ms..9ms  carol  dead-letters  audit/orders/b0/3          offset=17 id=m17 rt=0 unknown   # may have happened
-    20ms      drain  reads         audit/%DLQ%audit/b0/0      offset=0 id=c1 origin=m17 ok
-    30ms      drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c2 origin=m17 ok
-    40ms      drain  reads         orders/b0/3                offset=17 id=m17 ok              # the message itself
-"""

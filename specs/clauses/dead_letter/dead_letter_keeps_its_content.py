@@ -107,16 +107,3 @@ def explain(found: Changed) -> str:
     )
     other = "; ".join(f"{name} {now or 'none'} instead of {was or 'none'}" for name, was, now in pairs if was != now)
     return f"{said} has another content than at {at(original)}: {other}"
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms  shop   sends  orders/b0/3                offset=17 id=m17 body=1111 key=k1 ok
-    20ms      drain  reads  billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 body=1111 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config dialect=4.9
-    0ms..5ms    shop   sends         orders/b0/3                offset=17 id=m17 body=1111 tags=red ok
-    6ms..9ms    alice  delivers      billing/orders/b0/3        offset=17 id=m17 suspend        # only its id is known
-    10ms..11ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
-    20ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=m17 body=1111 tags=red view=orders ok
-"""

@@ -88,13 +88,3 @@ def explain(found: StoredLate) -> str:
         f"the dead letter of message {sent.source_id}, which {who(sent)} gave up at {at(sent)} and which was "
         f"acknowledged, was stored in {stored.topic} only {late} later"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 wall=0ms ok
-    9000ms    drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 wall=5005ms ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms  alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 wall=0ms ok
-    9000ms    drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 wall=1005ms ok   # the bound
-"""

@@ -105,20 +105,3 @@ def explain(found: OutOfOrder) -> str:
         f"{found.first_read.queue_offset} of {found.first_read.queue}, behind message {second.source_id} at offset "
         f"{found.second_read.queue_offset}, which was given up only at {at(second)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
-    10ms..15ms  alice  dead-letters  billing/orders/b0/3        offset=18 id=m18 ok
-    30ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m18 ok
-    31ms        drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 unknown        # may have arrived later
-    6ms..9ms    alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 attempt=2 ok
-    10ms..15ms  alice  dead-letters  billing/orders/b0/3        offset=18 id=m18 ok
-    11ms..14ms  alice  dead-letters  billing/orders/b0/4        offset=3 id=m3 ok               # another lane
-    30ms        drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m3 ok
-    31ms        drain  reads         billing/%DLQ%billing/b0/0  offset=1 id=c2 origin=m18 ok
-    32ms        drain  reads         billing/%DLQ%billing/b0/0  offset=2 id=c3 origin=m17 ok
-"""

@@ -159,18 +159,3 @@ def explain(found: NotFound) -> str:
         f"{message} had its last delivery at {at(row)} (retry {row.reconsume_times}, {row.outcome}) and {who(row)} "
         f"went on to offset {found.passed.queue_offset} at {at(found.passed)} without giving it up; {missing}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms        alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
-    1005ms..1010ms  drain  reads         billing/%DLQ%billing/b0/0  value=0 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=0
-    0ms..5ms        alice  delivers      billing/orders/b0/3        offset=17 id=m17 rt=0 suspend
-    6ms..9ms        alice  dead-letters  billing/orders/b0/3        offset=17 id=m17 ok
-    10ms..11ms      alice  delivers      billing/orders/b0/3        offset=18 id=m18 rt=0 success
-    1500ms..1510ms  drain  reads         billing/%DLQ%billing/b0/0  value=1 ok
-    1505ms          drain  reads         billing/%DLQ%billing/b0/0  offset=0 id=c1 origin=m17 ok
-    1510ms..1512ms  alice  dead-letters  billing/orders/b0/3        offset=19 id=m19 ok   # after the drain
-"""

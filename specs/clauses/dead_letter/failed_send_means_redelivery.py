@@ -55,16 +55,3 @@ def explain(found: Skipped) -> str:
         f"{who(new)} went on with offset {new.queue_offset} of {new.lane} at {at(new)}, although the dead letter of "
         f"offset {failed.queue_offset}, sent at {at(failed)}, {ended}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 unknown
-    6ms..9ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=0
-    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    6ms..7ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 attempt=1 refused
-    8ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 attempt=2 ok        # the second try arrived
-    10ms..11ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
-"""

@@ -103,14 +103,3 @@ def explain(found: CameBack) -> str:
         f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, although the dead "
         f"letter that it had sent at {at(before)} was acknowledged"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms       alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-    1005ms..1006ms alice  delivers      billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms       alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-    6ms            alice  drops         billing/orders/b0/3
-    1005ms..1006ms bob    delivers      billing/orders/b0/3   offset=17 id=m17 success   # nobody told bob
-"""

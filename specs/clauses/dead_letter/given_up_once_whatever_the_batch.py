@@ -112,23 +112,3 @@ def explain(found: GivenUpAgain) -> str:
         f"{who(second)} gave up offset {second.queue_offset} of {second.lane} again at {at(second)}, although the dead "
         f"letter that it had sent at {at(first)} was acknowledged"
     )
-
-
-SHORTEST_VIOLATION = """
-    config batch=2
-    0ms..5ms        alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-    1006ms..1010ms  alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config batch=2 max_reconsume_times=1
-    0ms..5ms        alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 call=1 suspend
-    0ms..5ms        alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 call=1 suspend
-    6ms..7ms        alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 unknown    # nobody knows
-    1007ms..1008ms  alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=2 call=2 suspend
-    1007ms..1008ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=1 call=2 suspend
-    1009ms..1010ms  alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-    1011ms..1012ms  alice  dead-letters  billing/orders/b0/3   offset=18 id=m18 refused    # so both come once more
-    2012ms..2013ms  alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=2 call=3 suspend
-    2012ms..2013ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=2 call=3 suspend
-    2014ms..2015ms  alice  dead-letters  billing/orders/b0/3   offset=18 id=m18 ok         # 17 is not sent again
-"""

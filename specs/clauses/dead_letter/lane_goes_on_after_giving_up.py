@@ -211,22 +211,3 @@ def explain(found: StoodStill) -> str:
         f"offset {letter.queue_offset} was acknowledged; it had the message since {at(found.pull)} and the lease since "
         f"{at(found.lock)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config max_reconsume_times=1
-    0ms..5ms        alice  locks         billing/orders/b0/3   ok
-    6ms..9ms        alice  pulls         billing/orders/b0/3   offset=17 value=19 ok
-    10ms..20ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
-    21ms..22ms      alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok
-    1023ms..1024ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=1
-    0ms..5ms        alice  locks         billing/orders/b0/3   ok
-    6ms..9ms        alice  pulls         billing/orders/b0/3   offset=17 value=18 ok
-    10ms..20ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
-    21ms..22ms      alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok
-    1020ms..1021ms  alice  pulls         billing/orders/b0/3   offset=18 value=19 ok     # not there before
-    1023ms..1024ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
-"""

@@ -67,16 +67,3 @@ def explain(found: LeaseAsked) -> str:
         f"{who(lock)} asked for the lease of {lock.lane} at {at(lock)}, though in broadcasting it shares the lane, "
         f"which it added at {at(add)}, with nobody"
     )
-
-
-SHORTEST_VIOLATION = """
-    config mode=concurrent message_model=broadcasting
-    0ms..5ms    alice  locks  billing/orders/b0/3   ok
-    6ms         alice  adds   billing/orders/b0/3   value=0
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config mode=concurrent message_model=broadcasting
-    0ms         alice    adds   billing/orders/b0/3   value=0
-    1ms         bob      adds   billing/orders/b0/3   value=0    # everybody has every lane
-    2ms..5ms    mallory  locks  billing/orders/b0/3   ok         # who is no member
-"""

@@ -138,14 +138,3 @@ def explain(found: NoLease) -> str:
     if last.outcome is Outcome.OK:
         return f"{started}, {age} after its last grant was answered"
     return f"{started}, {age} after it had been refused the lease"
-
-
-SHORTEST_VIOLATION = """
-    0ms              alice  locks     billing/orders/b0/3   ok
-    30001ms..30005ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms              alice  locks     billing/orders/b0/3   ok
-    20000ms..21000ms alice  locks     billing/orders/b0/3   unknown    # no answer changes nothing
-    30000ms..70000ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # exactly the limit
-"""

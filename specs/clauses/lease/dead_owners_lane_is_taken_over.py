@@ -191,18 +191,3 @@ def explain(found: NotTakenOver) -> str:
         f"{later.client_id}, to whom {found.lane} is assigned, was at work at {at(later)} and had not added it; its "
         f"owner {found.grant.client_id} had died at {at(crash)}, and {since} had passed since then and the assignment"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms       alice  locks    billing/orders/b0/3   ok
-    1000ms    alice  crashes  -
-    1100ms    bob    assigns  billing               value=1 view=bob detail=b0/3
-    86000ms   bob    locks    billing/orders/b0/2   ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms       alice  locks    billing/orders/b0/3   ok
-    1000ms    alice  crashes  -
-    1100ms    bob    assigns  billing               value=1 view=bob detail=b0/3
-    60000ms   carol  joins    billing               # the group has changed meanwhile
-    86000ms   bob    locks    billing/orders/b0/2   ok
-"""

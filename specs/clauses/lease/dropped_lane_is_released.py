@@ -141,18 +141,3 @@ def explain(found: NotReleased) -> str:
         f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id}, who was "
         f"granted it at {at(lock)}, had dropped it and not given it back"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms     alice  locks  billing/orders/b0/3   ok
-    10ms    alice  drops  billing/orders/b0/3
-    2000ms  bob    locks  billing/orders/b0/3   refused
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config closed_world=no
-    0ms         alice  locks     billing/orders/b0/3   ok
-    5ms..1500ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    10ms        alice  drops     billing/orders/b0/3
-    2000ms      bob    locks     billing/orders/b0/3   refused   # the call has just ended
-    2010ms      alice  unlocks   billing/orders/b0/3   sent
-"""

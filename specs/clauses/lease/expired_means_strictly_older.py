@@ -83,14 +83,3 @@ def explain(found: WrongEnd) -> str:
     age = f"at {'most' if granted else 'least'} {ms(until - begun)} old"
     was = f"{asked.client_id} was {'granted' if granted else 'refused'} {asked.lane} at {at(asked)}"
     return f"{was}, when {lease.client_id}'s lease was {age}"
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    60000ms  bob    locks    billing/orders/b0/3   ok     # exactly the limit: still alive
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms           alice  locks    billing/orders/b0/3   ok
-    60000ms       bob    locks    billing/orders/b0/3   refused
-    60000ms..60002ms  carol  locks    billing/orders/b0/3   ok   # made at 60001 ms, perhaps
-"""

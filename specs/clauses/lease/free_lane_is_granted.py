@@ -70,15 +70,3 @@ def explain(found: Refused) -> str:
         )
     age = ms(refused.started_us - (grant.ended_us or grant.started_us))
     return f"{asked}, although the last grant ({grant.client_id}'s of {at(grant)}) was {age} old"
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    20000ms  alice  locks    billing/orders/b0/3   refused
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms           alice  locks    billing/orders/b0/3   ok
-    60000ms       bob    locks    billing/orders/b0/3   refused   # exactly the limit is still alive
-    60001ms..60901ms carol  locks    billing/orders/b0/3   unknown   # may have been granted it
-    60950ms       bob    locks    billing/orders/b0/3   refused
-"""

@@ -107,18 +107,3 @@ def explain(found: PulledWithoutLease) -> str:
         f"{who(pull)} pulled {pull.lane} from offset {pull.queue_offset} on at {at(pull)}, "
         f"{ms(pull.started_us - add.started_us)} after it had added the lane, and had not been granted its lease"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms       alice  adds   billing/orders/b0/3   value=17
-    1ms..9ms  alice  pulls  billing/orders/b0/3   offset=17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms           alice  locks    billing/orders/b0/3   ok
-    5ms           alice  adds     billing/orders/b0/3   value=17
-    6ms           alice  unlocks  billing/orders/b0/3   sent      # of an earlier incarnation, late
-    10ms..90ms    alice  pulls    billing/orders/b0/3   offset=17 ok
-    900ms         bob    locks    billing/orders/b0/3   ok
-    1000ms        alice  locks    billing/orders/b0/3   refused   # lost, after the first grant
-    1005ms..1100ms alice pulls    billing/orders/b0/3   offset=17 ok
-"""

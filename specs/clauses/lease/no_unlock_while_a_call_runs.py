@@ -79,16 +79,3 @@ def explain(found: UnlockedTooSoon) -> str:
         f"{who(unlock)} gave {unlock.lane} back at {at(unlock)}, {ms(unlock.started_us - running.started_us)} after it "
         f"had begun offset {running.queue_offset}, whose listener call was still running"
     )
-
-
-SHORTEST_VIOLATION = """
-    config closed_world=no
-    0ms..900ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    500ms       alice  unlocks   billing/orders/b0/3   sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config shutdown_wait_ms=5000 closed_world=no
-    0ms..9000ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    500ms..5600ms  alice  leaves    billing
-    5500ms         alice  unlocks   billing/orders/b0/3   sent   # it has waited long enough
-"""

@@ -70,15 +70,3 @@ def explain(found: TwoOwners) -> str:
         f"{second.client_id} was granted {second.lane} at {at(second)}, {ms(age)} after {first.client_id} had been "
         f"granted it at {at(first)}; {first.client_id} had not given it back and its grant had not run out"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks  billing/orders/b0/3   ok
-    30000ms  bob    locks  billing/orders/b0/3   ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     alice  unlocks  billing/orders/b0/3   ok
-    20ms     bob    locks    billing/orders/b0/3   ok
-    60021ms  carol  locks    billing/orders/b0/3   ok   # bob's grant is older than 60 s
-"""

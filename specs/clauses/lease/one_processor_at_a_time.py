@@ -137,17 +137,3 @@ def explain(found: TwoProcessors) -> str:
         f"{running.client_id}, who began offset {running.queue_offset} at {at(running)}, was still running it; "
         f"{running.client_id}'s lease was {ms(second.started_us - lock.started_us)} old and alive"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  locks     billing/orders/b0/3   ok
-    5ms..40ms   alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    30ms..35ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config broker_lease_ms=3000
-    0ms           alice  locks     billing/orders/b0/3   ok
-    5ms..9000ms   alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # outlives its lease
-    3001ms        bob    locks     billing/orders/b0/3   ok
-    3002ms..3009ms  bob  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""

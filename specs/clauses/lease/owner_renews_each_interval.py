@@ -105,14 +105,3 @@ def explain(found: NotRenewed) -> str:
         f"{who(later)} was at work on {later.lane} at {at(later)} ({later.kind}), {age} after it had {begun}, and had "
         "not asked for its lease since"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  adds     billing/orders/b0/3   value=17
-    24001ms  alice  commits  billing/orders/b0/3   value=17 sent
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms               alice  adds     billing/orders/b0/3   value=17
-    20000ms..21000ms  alice  locks    billing/orders/b0/3   incarnation=alice#1 unknown
-    44000ms           alice  commits  billing/orders/b0/3   value=17 sent
-"""

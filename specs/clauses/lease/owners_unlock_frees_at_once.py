@@ -65,15 +65,3 @@ def explain(found: NotFreed) -> str:
         f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {unlock.client_id}, who was "
         f"granted it at {at(grant)}, had begun to give it back, and was told so"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     alice  unlocks  billing/orders/b0/3   ok
-    20ms     bob    locks    billing/orders/b0/3   refused
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     alice  unlocks  billing/orders/b0/3   sent      # one way: it may never arrive
-    20ms     bob    locks    billing/orders/b0/3   refused
-"""

@@ -99,16 +99,3 @@ def explain(found: Changed) -> str:
         f"{lease.client_id}'s lease was {age} old and {'still alive' if granted else 'over'}: the refusal of "
         f"{refusal.client_id} at {at(refusal)} had changed it"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    50000ms  bob    locks    billing/orders/b0/3   refused
-    60001ms  bob    locks    billing/orders/b0/3   refused
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    50000ms  bob    locks    billing/orders/b0/3   refused
-    55000ms  alice  locks    billing/orders/b0/3   ok        # its owner has renewed it
-    60001ms  bob    locks    billing/orders/b0/3   refused
-"""

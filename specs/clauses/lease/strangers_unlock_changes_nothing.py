@@ -89,16 +89,3 @@ def explain(found: FreedByStranger) -> str:
         f"{second.client_id} was granted {second.lane} at {at(second)}, {ms(age)} after {grant.client_id} had been "
         f"granted it at {at(grant)}: the unlock that {unlock.client_id}, a stranger, sent at {at(unlock)} had freed it"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     bob    unlocks  billing/orders/b0/3   ok
-    20ms     carol  locks    billing/orders/b0/3   ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms      alice  locks    billing/orders/b0/3   ok
-    10ms     bob    unlocks  billing/orders/b0/3   ok
-    15ms     alice  unlocks  billing/orders/b0/3   ok
-    20ms     carol  locks    billing/orders/b0/3   ok
-"""

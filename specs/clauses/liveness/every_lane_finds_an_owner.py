@@ -93,22 +93,3 @@ def explain(found: Orphaned) -> str:
         f"message {read.message_id} at offset {read.queue_offset} is not finished, and all was healed and quiet by "
         f"{at(marker)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config closed_world=no
-    0ms         bob    joins  billing
-    0ms         alice  adds   billing/orders/b0/3   value=17
-    5ms         alice  drops  billing/orders/b0/3
-    90ms..99ms  drain  reads  orders/b0/3           value=18 detail=settled ok
-    95ms        drain  reads  orders/b0/3           offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config closed_world=no
-    0ms         bob    joins    billing
-    0ms         alice  adds     billing/orders/b0/3   value=17
-    5ms         alice  drops    billing/orders/b0/3
-    9ms..10ms   bob    leaves   billing               # nobody is left
-    90ms..99ms  drain  reads    orders/b0/3           value=18 detail=settled ok
-    95ms        drain  reads    orders/b0/3           offset=17 id=m17 ok
-"""

@@ -62,24 +62,3 @@ def explain(found: NeverFinished) -> str:
         f"although {who(add)}, who started at {found.start.value} at {at(add)}, has the lane, and all was healed and "
         f"quiet by {at(marker)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config closed_world=no
-    0ms         alice  adds   billing/orders/b0/3   value=17
-    90ms..99ms  drain  reads  orders/b0/3           value=18 detail=settled ok
-    95ms        drain  reads  orders/b0/3           offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config closed_world=no
-    0ms           alice  adds          billing/orders/b0/3   value=17
-    1ms..2ms      alice  delivers      billing/orders/b0/3   offset=17 id=m17 suspend
-    3ms..4ms      alice  dead-letters  billing/orders/b0/3   offset=17 ok                 # given up is finished
-    50ms..59ms    drain  reads         orders/b0/3           value=19 ok                  # not settled yet
-    55ms          drain  reads         orders/b0/3           offset=18 id=m18 ok
-    60ms..69ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 success
-    90ms..99ms    drain  reads         orders/b0/3           value=19 detail=settled ok
-    93ms          drain  reads         orders/b0/3           offset=16 id=m16 ok          # before its start
-    94ms          drain  reads         orders/b0/3           offset=17 id=m17 ok
-    95ms          drain  reads         orders/b0/3           offset=18 id=m18 ok
-"""

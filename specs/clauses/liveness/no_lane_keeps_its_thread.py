@@ -181,19 +181,3 @@ def explain(found: Starved) -> str:
         f"{who(pull)} had messages of {pull.lane} from {at(pull)} on, and no thread for them: its calls for "
         f"{first.lane} went on from {at(first)} to {at(later)}, {ms(later.started_us - first.started_us)}, in one turn"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms               alice  adds      billing/orders/b0/3   value=0
-    1ms..2ms          alice  pulls     billing/orders/b0/3   offset=0 value=32
-    10ms..19ms        alice  delivers  billing/orders/b0/4   offset=7 id=m7 success
-    62000ms..62009ms  alice  delivers  billing/orders/b0/4   offset=8 id=m8 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms               alice  adds      billing/orders/b0/3   value=0
-    1ms..2ms          alice  pulls     billing/orders/b0/3   offset=0 value=32
-    10ms..19ms        alice  delivers  billing/orders/b0/4   offset=7 id=m7 success
-    59000ms..89000ms  alice  delivers  billing/orders/b0/4   offset=8 id=m8 success   # one long call
-    89010ms..89011ms  alice  delivers  billing/orders/b0/3   offset=0 id=n0 success
-    99000ms..99009ms  alice  delivers  billing/orders/b0/4   offset=9 id=m9 success
-"""

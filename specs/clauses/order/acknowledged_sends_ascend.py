@@ -80,16 +80,3 @@ def explain(found: Overtook) -> str:
         f"{later.queue_offset} of {later.queue}, although message {earlier.message_id} (sent by {who(earlier)} at "
         f"{at(earlier)}) had been acknowledged with offset {earlier.queue_offset} before"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop   sends  orders/b0/3   offset=18 id=m1 ok
-    6ms..9ms    till   sends  orders/b0/3   offset=17 id=m2 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop   sends  orders/b0/3   offset=18 id=m1 ok
-    4ms..9ms    till   sends  orders/b0/3   offset=17 id=m2 ok   # they overlap
-    10ms..11ms  shop   sends  orders/b0/4   offset=3 id=m3 ok
-    12ms        b0     crashes  b0                               # and loses what was not flushed
-    13ms..14ms  shop   sends  orders/b0/3   offset=18 id=m4 ok
-"""

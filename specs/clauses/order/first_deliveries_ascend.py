@@ -95,18 +95,3 @@ def explain(found: WentBack) -> str:
         f"{who(second)} delivered offset {second.queue_offset} of {second.lane} for the first time at {at(second)}, "
         f"after offset {first.queue_offset}, which it had delivered at {at(first)} in the same incarnation"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual rollback
-    1010ms..1011ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success   # the ROLLBACK replays
-    1012ms..1013ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
-    1014ms      alice  drops     billing/orders/b0/3
-    2000ms      alice  adds      billing/orders/b0/3   inc=2 value=17
-    2001ms..2002ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 inc=2 success   # another incarnation
-"""

@@ -92,16 +92,3 @@ def explain(found: KeyOvertaken) -> str:
         f"{at(second)} (by {who(second)}), after number {first.key_seq}, which it had been given at {at(first)} "
         f"(by {who(first)})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 key_seq=5 success
-    6ms..9ms    bob    delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 key=k1 key_seq=5 success
-    10ms..11ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 key_seq=4 success   # given again
-    12ms..13ms  bob    delivers  billing/orders/b0/4   offset=9  id=m16 key=k1 key_seq=3 success   # another queue
-    14ms..15ms  bob    delivers  billing/orders/b0/3   offset=19 id=m15 key=k1 key_seq=2 success   # sent so
-"""

@@ -184,27 +184,3 @@ def explain(found: RedeliveredMore) -> str:
         f"finished it in a call of {at(done)} and dropped the lane in good order at {at(found.drop)}; all that may "
         f"come again is its last call, of offset {last.queue_offset}, but it had not reported that far"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-    10ms        alice  drops     billing/orders/b0/3
-    11ms        alice  unlocks   billing/orders/b0/3   sent
-    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-    9ms         alice  commits   billing/orders/b0/3   value=18 sent   # and it gets lost
-    10ms        alice  drops     billing/orders/b0/3
-    11ms        alice  unlocks   billing/orders/b0/3   sent
-    20ms        bob    adds      billing/orders/b0/3   value=17
-    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 success
-    26ms..29ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success
-    30ms        bob    crashes   -
-    60s         carol  adds      billing/orders/b0/3   value=17
-    60s..61s    carol  delivers  billing/orders/b0/3   offset=17 id=m17 success   # no clean handover
-"""

@@ -79,15 +79,3 @@ def explain(found: Strayed) -> str:
         f"offset {later.queue_offset} of {later.queue}, while message {earlier.message_id} of the same key, sent at "
         f"{at(earlier)} and acknowledged before, lies at offset {earlier.queue_offset} of {earlier.queue}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
-    6ms..9ms    shop  sends  orders/b0/1   offset=4  id=m2 key=k1 view='java-hash b0/0 b0/1' ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
-    4ms..9ms    shop  sends  orders/b0/0   offset=16 id=m2 key=k1 view='java-hash b0/0 b0/1' ok   # they overlap
-    10ms..11ms  shop  sends  orders/b0/2   offset=4  id=m3 key=k1 view='java-hash b0/0 b0/1 b0/2' ok   # one queue more
-    12ms..13ms  till  sends  orders/b0/1   offset=9  id=m4 key=k1 view='random b0/0 b0/1 b0/2' ok
-"""

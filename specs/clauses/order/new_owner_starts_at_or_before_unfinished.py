@@ -143,24 +143,3 @@ def explain(found: StartedBeyond) -> str:
         f"{who(first)} began {first.lane} at offset {first.queue_offset} at {at(first)}, although nobody of the group "
         f"had finished offset {found.offset} ({known}) and {stored.value} had been stored (seen at {at(stored)})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  fetches   billing/orders/b0/3   value=17 ok
-    2ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
-    20ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  fetches   billing/orders/b0/3   value=-1 refused
-    1ms         shop   sends     orders/b0/3           offset=20 id=m20 ok
-    2ms         alice  adds      billing/orders/b0/3   value=17
-    3ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
-    10ms        alice  crashes   -
-    20ms        bob    fetches   billing/orders/b0/3   value=-1 refused
-    21ms        bob    adds      billing/orders/b0/3   value=18
-    22ms..25ms  bob    delivers  billing/orders/b0/3   offset=18 id=m18 success   # nothing was stored
-    30ms        bob    crashes   -
-    40ms        b0     trims     orders/b0/3           value=25                   # 19 to 24 nobody ever had
-    50ms        carol  fetches   billing/orders/b0/3   value=19 ok
-    51ms..55ms  carol  delivers  billing/orders/b0/3   offset=25 id=m25 success
-"""

@@ -62,15 +62,3 @@ def explain(found: StartedAfterwards) -> str:
         f"{who(call)} started offset {call.queue_offset} of {call.lane} at {at(call)}, "
         f"{ms(call.started_us - drop.started_us)} after it had dropped the lane at {at(drop)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  drops     billing/orders/b0/3
-    2ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # runs on
-    1ms         alice  drops     billing/orders/b0/3
-    20ms        alice  adds      billing/orders/b0/3   inc=2 value=17
-    21ms..25ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 inc=2 success
-"""

@@ -106,16 +106,3 @@ def explain(found: BelowTheStart) -> str:
         f"{who(delivered)} delivered offset {delivered.queue_offset} of {delivered.lane} at {at(delivered)}, although "
         f"it had begun the lane at {start.value} (seen at {at(start)})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    2ms..9ms    alice  delivers  billing/orders/b0/3   offset=16 id=m16 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..2ms    alice  fetches   billing/orders/b0/3   inc=1 value=15 ok   # a lower one is stored by now
-    3ms..9ms    alice  delivers  billing/orders/b0/3   offset=15 id=m15 success
-    10ms..11ms  alice  pulls     billing/orders/b0/3   offset=16 value=4 refused   # the broker's end is lower
-    12ms..13ms  alice  delivers  billing/orders/b0/3   offset=4 id=n4 success
-"""

@@ -85,16 +85,3 @@ def explain(found: Hole) -> str:
         f"when {reading.queue} was read up to {reading.value} at {at(reading)}, nothing lay between offsets "
         f"{below.queue_offset} and {above.queue_offset}"
     )
-
-
-SHORTEST_VIOLATION = """
-    90ms..99ms  drain  reads  orders/b0/3   value=20 ok
-    91ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
-    92ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    10ms        drain  reads  orders/b0/3   offset=15 id=m15 ok   # no drain
-    90ms..99ms  drain  reads  orders/b0/3   value=20 ok
-    91ms        drain  reads  orders/b0/3   offset=18 id=m18 ok   # the older ones were removed
-    92ms        drain  reads  orders/b0/3   offset=19 id=m19 ok
-"""

@@ -187,20 +187,3 @@ def explain(found: OutOfTurn | HeldBack) -> str:
         f"{what}, although offset {before.queue_offset} of that key had ended {before.outcome} at "
         f"{(before.ended_us or 0) / 1_000_000:.3f} s and had to come again first"
     )
-
-
-SHORTEST_VIOLATION = """
-    config mode=key_ordered
-    0ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 key=k1 success
-    5ms..7ms    alice  delivers  billing/orders/b0/3   offset=19 id=m19 key=k1 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config mode=key_ordered max_reconsume_times=1
-    0ms..3ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 key=k1 rt=0 suspend
-    1ms..9ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 key=k2 rt=0 success   # another key
-    2ms..4ms    alice  delivers      billing/orders/b0/3   offset=20 id=m20 rt=0 suspend          # no key
-    3ms..4ms    alice  delivers      billing/orders/b0/3   offset=21 id=m21 rt=0 success
-    5ms..6ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 key=k1 rt=1 suspend
-    6ms..7ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 key=k1 rt=1 ok
-    8ms..9ms    alice  delivers      billing/orders/b0/3   offset=19 id=m19 key=k1 rt=0 success
-"""

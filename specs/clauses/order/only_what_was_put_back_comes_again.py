@@ -159,20 +159,3 @@ def explain(found: CameAgain) -> str:
         f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, although its call "
         f"of {at(done)} had ended {done.outcome} and nothing had put the message back"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms         alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms             alice  adds      billing/orders/b0/3   value=17
-    1ms..2ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-    3ms..4ms        alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual rollback
-    1010ms..1011ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success   # the ROLLBACK replays
-    1012ms..1013ms  alice  delivers  billing/orders/b0/3   offset=18 id=m18 mode=manual commit
-    1014ms          alice  drops     billing/orders/b0/3
-    2000ms          alice  adds      billing/orders/b0/3   inc=2 value=17
-    2001ms..2002ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 inc=2 success   # another incarnation
-"""

@@ -68,15 +68,3 @@ def explain(found: Disagreed) -> str:
         f"{who(second)} chose {second.queue} for key {second.sharding_key} at {at(second)}, {who(first)} had chosen "
         f"{first.queue} for it at {at(first)}, both by the same selector from the same queues ({second.view})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
-    6ms..9ms    till  sends  orders/b0/1   offset=4  id=m2 key=k1 view='java-hash b0/0 b0/1' ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop  sends  orders/b0/0   offset=17 id=m1 key=k1 view='java-hash b0/0 b0/1' ok
-    6ms..9ms    till  sends  orders/b0/1   offset=4  id=m2 key=k1 view='sip-hash b0/0 b0/1' ok   # another selector
-    10ms..11ms  till  sends  orders/b0/1   offset=5  id=m3 key=k2 view='java-hash b0/0 b0/1' ok
-    12ms..13ms  till  sends  orders/b0/2   offset=9  id=m4 key=k1 view='java-hash b0/0 b0/1 b0/2' ok
-"""

@@ -91,16 +91,3 @@ def explain(found: TwoMessages) -> str:
         f"offset {second.queue_offset} of {second.queue} is message {first.message_id} for {who(first)} "
         f"({first.kind}, {at(first)}) and message {second.message_id} for {who(second)} ({second.kind}, {at(second)})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-    6ms..9ms    dora   delivers  audit/orders/b0/3     offset=17 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop   sends     orders/b0/3           offset=17 id=m17 ok
-    6ms         b0     crashes   b0                    # m17 was not flushed
-    7ms..8ms    shop   sends     orders/b0/3           offset=17 id=m18 ok
-    9ms..10ms   alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # pulled before the crash
-    11ms        drain  reads     orders/b0/3           offset=17 id=m18 ok
-"""

@@ -145,15 +145,3 @@ def explain(found: Overtaken) -> str:
         f"{what}, although offset {owed.queue_offset} of the same incarnation had ended {owed.outcome} at "
         f"{(owed.ended_us or 0) / 1_000_000:.3f} s and had to come again first"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=0
-    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    6ms..7ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=0 ok
-    8ms..9ms    alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
-"""

@@ -90,17 +90,3 @@ def explain(found: LimitMissed) -> str:
         f"{who(after)} delivered offset {after.queue_offset} of {after.lane} once more at {at(after)}, after retry "
         f"{last.reconsume_times} had ended {last.outcome}; the limit is {limit} retries"
     )
-
-
-SHORTEST_VIOLATION = """
-    config max_reconsume_times=2
-    0ms..5ms       alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
-    6ms..9ms       alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=0
-    0ms..5ms       alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    6ms..9ms       alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 refused
-    1010ms..1011ms alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 suspend   # never skipped
-    1012ms..1013ms alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-"""

@@ -94,16 +94,3 @@ def explain(found: CountedOn) -> str:
         f"{first.reconsume_times}, for the first time since it added the lane at {at(found.add)}; that "
         f"{who(before)} had tried it before, as retry {before.reconsume_times}, does not count"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    10ms            bob    adds      billing/orders/b0/3   value=17
-    1010ms..1015ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=1 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=4 suspend
-    10ms            bob    adds      billing/orders/b0/3   value=17
-    1010ms..1015ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    2015ms..2020ms  bob    delivers  billing/orders/b0/3   offset=17 id=m17 rt=1 success   # bob's own count
-"""

@@ -64,19 +64,3 @@ def explain(found: StartedElsewhere) -> str:
         f"{lowest.queue_offset} to {found.highest.queue_offset} had ended {lowest.outcome} and had to come again from "
         f"its lowest offset"
     )
-
-
-SHORTEST_VIOLATION = """
-    config batch=2
-    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 call=1 suspend
-    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=18 id=m18 call=1 suspend
-    1005ms..1006ms alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config batch=2 max_reconsume_times=0
-    0ms..5ms       alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 call=1 suspend
-    0ms..5ms       alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 call=1 suspend
-    6ms..7ms       alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=0 ok
-    8ms..9ms       alice  dead-letters  billing/orders/b0/3   offset=18 id=m18 rt=0 refused
-    1009ms..1010ms alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=1 success   # 17 was given up
-"""

@@ -75,14 +75,3 @@ def explain(found: GivenUp) -> str:
         f"{who(letter)} gave up offset {letter.queue_offset} of {letter.lane} at {at(letter)}, after its delivery at "
         f"{at(last)}, although its retries have no limit (-1)"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=15 suspend
-    6ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=15
-    0ms..5ms    alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=15 suspend
-    6ms..9ms    alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 ok
-"""

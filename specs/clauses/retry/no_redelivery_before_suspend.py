@@ -90,14 +90,3 @@ def explain(found: TooEarly) -> str:
         f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, {ms(waited)} after "
         f"it had ended {before.outcome}; it had to wait {found.promised_ms} ms"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=1000 suspend
-    1004ms..1006ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=3 suspend
-    15ms..16ms     alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=90000 suspend   # 3 means 10
-    30016ms..30017ms alice delivers billing/orders/b0/3   offset=17 id=m17 success                 # 90000 means 30000
-"""

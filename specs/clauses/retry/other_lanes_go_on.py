@@ -324,20 +324,3 @@ def explain(found: HeldBack) -> str:
         f"{at(found.lock)}, but delivered it only at {at(late)}, {waited} later, while {busy.lane} {how} from "
         f"{at(busy)} on ({busy.outcome})"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms             alice  adds      billing/orders/b0/3   value=0
-    1ms..2ms        alice  locks     billing/orders/b0/3   ok
-    3ms..4ms        alice  delivers  billing/orders/b0/4   offset=7 id=m7 suspend=2000 suspend
-    5ms..6ms        alice  pulls     billing/orders/b0/3   offset=0 value=32
-    2005ms..2006ms  alice  delivers  billing/orders/b0/3   offset=0 id=m0 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config threads=1
-    0ms             alice  adds      billing/orders/b0/3   value=0
-    1ms..2ms        alice  locks     billing/orders/b0/3   ok
-    3ms..2004ms     alice  delivers  billing/orders/b0/4   offset=7 id=m7 success   # on its only thread
-    5ms..6ms        alice  pulls     billing/orders/b0/3   offset=0 value=32
-    2005ms..2006ms  alice  delivers  billing/orders/b0/3   offset=0 id=m0 success
-"""

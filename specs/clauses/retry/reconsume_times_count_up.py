@@ -78,17 +78,3 @@ def explain(found: Miscounted) -> str:
         f"{said} {again.reconsume_times}; the delivery before, at {at(before)}, was retry {before.reconsume_times} and "
         f"ended {before.outcome}, so {found.expected} is right"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    1005ms..1006ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms            alice  adds      billing/orders/b0/3   value=17
-    1ms..5ms       alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 suspend
-    1005ms..1006ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=1 suspend
-    1007ms         alice  drops     billing/orders/b0/3
-    2000ms         alice  adds      billing/orders/b0/3   value=17 inc=2
-    2001ms..2002ms alice  delivers  billing/orders/b0/3   offset=17 id=m17 rt=0 inc=2 success   # counted anew
-"""

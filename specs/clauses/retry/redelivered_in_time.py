@@ -213,18 +213,3 @@ def explain(found: TooLate) -> str:
         return f"{said}, but {who(seen)} delivered again only at {at(seen)}, {late} later; {lease}"
     what = "dropped the lane" if seen.kind is Kind.DROP else "asked for the lease"
     return f"{said}, but had not come again when {who(seen)} {what} at {at(seen)}; {lease}"
-
-
-SHORTEST_VIOLATION = """
-    0ms             alice  adds      billing/orders/b0/3   value=17
-    0ms..5ms        alice  locks     billing/orders/b0/3   ok
-    10ms..20ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=1000 suspend
-    2021ms..2022ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms             alice  adds      billing/orders/b0/3   value=17
-    0ms..5ms        alice  locks     billing/orders/b0/3   ok
-    10ms..20ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 suspend=30000 suspend
-    30020ms         alice  locks     billing/orders/b0/3   ok    # the lease had run out when the time was up
-    33033ms..34000ms alice delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""

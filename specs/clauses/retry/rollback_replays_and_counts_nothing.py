@@ -142,16 +142,3 @@ def explain(found: NotReplayed) -> str:
         f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}, although {said} had put offset "
         f"{taken.queue_offset} back, which was taken and not committed"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=16 id=m16 mode=manual success
-    6ms..9ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rollback
-    1010ms..1015ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms        alice  delivers  billing/orders/b0/3   offset=15 id=m15 mode=manual success
-    6ms..9ms        alice  delivers  billing/orders/b0/3   offset=16 id=m16 mode=manual commit
-    10ms..15ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rt=0 rollback
-    1016ms..1020ms  alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=manual rt=0 success   # 15 is committed
-"""

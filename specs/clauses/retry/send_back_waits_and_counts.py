@@ -141,19 +141,3 @@ def explain(found: TooSoon | Miscounted) -> str:
         f"{said}, {ms(copy.started_us - returned.started_us)} after {who(returned)} sent it back with level "
         f"{returned.delay_level}, which is {ms(found.wait_us)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config mode=concurrent
-    0ms..5ms        alice  sends-back  billing/orders/b0/3          offset=17 id=m17 rt=0 delay=3 ok
-    9000ms..9001ms  bob    delivers    billing/%RETRY%billing/b0/0  offset=0 id=m17 origin=m17 rt=1 attempt=1 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config mode=concurrent
-    0ms..5ms          alice  sends-back  billing/orders/b0/3          offset=17 id=m17 rt=0 delay=3 unknown
-    5005ms..5006ms    alice  delivers    billing/orders/b0/3          offset=17 id=m17 rt=1 attempt=2 suspend   # itself
-    5006ms..5009ms    alice  sends-back  billing/orders/b0/3          offset=17 id=m17 rt=0 delay=3 ok
-    10001ms..10002ms  bob    delivers    billing/%RETRY%billing/b0/0  offset=0 id=m17 origin=m17 rt=1 attempt=1 success
-    15007ms..15008ms  bob    delivers    billing/%RETRY%billing/b0/0  offset=1 id=m17 origin=m17 rt=1 attempt=1 success
-    15007ms..15008ms  carol  delivers    audit/%RETRY%audit/b0/0      offset=0 id=m17 origin=m17 rt=4 attempt=1 success
-"""

@@ -77,16 +77,3 @@ def explain(found: NotSuspended) -> str:
     if found.early:
         return f"{said}, but {who(new)} delivered it again at {at(new)} already"
     return f"{said}, but {who(new)} went on with offset {new.queue_offset} at {at(new)}"
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 threw
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config max_reconsume_times=1
-    0ms..5ms        alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=0 null
-    1005ms..1010ms  alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 threw
-    1011ms..1012ms  alice  dead-letters  billing/orders/b0/3   offset=17 id=m17 rt=1 ok      # it was given up
-    1013ms..1014ms  alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt=0 success
-"""

@@ -161,18 +161,3 @@ def explain(found: Lost) -> str:
     if read.queue_offset is None:
         return f"{said}, was not there when the queue was read up to {read.value} at {at(read)}"
     return f"{said}, is not there: at {at(read)} message {read.message_id} was read in its place"
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop   sends  orders/b0/3   offset=17 id=m17 ok
-    90ms..99ms  drain  reads  orders/b0/3   value=18 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop   sends  orders/b0/3   offset=17 id=m17 ok
-    6ms..9ms    shop   sends  orders/b0/3   id=m18 unknown           # never stored
-    10ms..91ms  shop   sends  orders/b0/3   offset=18 id=m19 ok      # answered while the queue was being read
-    90ms..99ms  drain  reads  orders/b0/3   value=18 ok
-    95ms        drain  reads  orders/b0/3   offset=17 id=m17 ok
-    96ms        b0     trims  orders/b0/3   value=19                 # an hour later, say
-    97ms..99ms  drain  reads  orders/b0/3   value=19 ok
-"""

@@ -77,23 +77,3 @@ def explain(found: Interrupted) -> str:
         f"{read.queue_offset} of {read.queue}, message {other.message_id} was read at {at(other)} and not the batch's "
         f"next one, {next_part.message_id}"
     )
-
-
-SHORTEST_VIOLATION = """
-    config closed_world=no
-    0ms..5ms  shop   sends  orders/b0/3   id=m1 value=0 offset=0 call=a ok
-    0ms..5ms  shop   sends  orders/b0/3   id=m2 value=1 call=a ok
-    90ms      drain  reads  orders/b0/3   offset=0 id=m1 ok
-    91ms      drain  reads  orders/b0/3   offset=1 id=m9 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms  shop   sends  orders/b0/3   id=m1 value=0 call=a attempt=1 unknown
-    0ms..5ms  shop   sends  orders/b0/3   id=m2 value=1 call=a attempt=1 unknown
-    6ms..9ms  shop   sends  orders/b0/3   id=m1 value=0 call=b attempt=2 offset=2 ok   # both tries were stored
-    6ms..9ms  shop   sends  orders/b0/3   id=m2 value=1 call=b attempt=2 ok
-    90ms      drain  reads  orders/b0/3   offset=0 id=m1 ok
-    91ms      drain  reads  orders/b0/3   offset=1 id=m2 ok
-    92ms      drain  reads  orders/b0/3   offset=2 id=m1 ok
-    93ms      drain  reads  orders/b0/3   offset=3 id=m2 ok
-    94ms      drain  reads  orders/b0/3   offset=4 id=m9 ok
-"""

@@ -84,15 +84,3 @@ def explain(found: Changed) -> str:
         f"message {sent.message_id}, sent by {who(sent)} at {at(sent)}, was seen by {who(seen)} at {at(seen)}, offset "
         f"{seen.queue_offset} of {seen.queue}, with another content: {other}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop   sends     orders/b0/3           offset=17 id=m17 body=1111 tags=red ok
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 body=1111 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop   sends     orders/b0/3                 offset=17 id=m17 body=1111 tags=red ok
-    6ms..9ms    alice  delivers  billing/orders/b0/3         offset=17 id=m17 success   # only its id is known
-    20ms        drain  reads     billing/%DLQ%billing/b0/0   offset=0 id=m17 body=2222 ok          # a copy
-    30ms        drain  reads     orders/b0/3                 offset=17 id=m17 body=1111 tags=red ok
-"""

@@ -115,16 +115,3 @@ def explain(found: SeenTooSoon) -> str:
         f"{who(seen)} {what} message {sent.message_id} at {at(seen)}, though {who(sent)} had sent it at {at(sent)} "
         f"with delay level {sent.delay_level}, which is {ms(found.wait_us)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms      shop   sends     orders/b0/3           id=m17 delay=2 ok   # level 2: five seconds
-    4999ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms      shop   sends     orders/b0/3           id=m17 delay=2 ok
-    5000ms        alice  delivers  billing/orders/b0/3   offset=17 id=m17 success   # not a moment too soon
-    6000ms..      shop   sends     orders/b0/3           id=m18 delay=2
-    6010ms        shop   sends     orders/b0/3           id=m18 unknown             # tried again, without a level
-    6020ms        alice  delivers  billing/orders/b0/3   offset=18 id=m18 success
-"""

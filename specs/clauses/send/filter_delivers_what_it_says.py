@@ -149,18 +149,3 @@ def explain(found: Unwanted | PassedOver) -> str:
         f"{at(behind)} and passed over message {sent.message_id} at offset {sent.queue_offset}, whose tag {sent.tags} "
         f"group {behind.group} subscribes to"
     )
-
-
-SHORTEST_VIOLATION = """
-    config subscription=red closed_world=no
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 body=1 tags=blue success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    config subscription=red||green
-    0ms..1ms    shop   sends     orders/b0/3                      offset=16 id=m16 body=1 tags=red ok
-    1ms..2ms    shop   sends     orders/b0/3                      offset=17 id=m17 body=1 tags=blue ok
-    2ms..3ms    shop   sends     orders/b0/3                      offset=18 id=m18 body=1 tags=green ok
-    5ms..6ms    alice  delivers  billing/orders/b0/3              offset=16 id=m16 body=1 tags=red success
-    7ms..8ms    alice  delivers  billing/orders/b0/3              offset=18 id=m18 body=1 tags=green success
-    9ms..9ms    alice  delivers  billing/%RETRY%billing/b0/0      offset=0 id=c1 origin=m17 body=1 tags=blue success
-"""

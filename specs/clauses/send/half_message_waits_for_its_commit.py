@@ -125,16 +125,3 @@ def explain(found: SeenUncommitted | AskedTooOften) -> str:
         f"{who(seen)} {what} message {half.message_id} at {at(seen)}, though {who(half)} had sent it as a half "
         f"message at {at(half)} and nobody had committed it"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms     shop   sends             orders/b0/3           id=m17 value=4 detail=half ok
-    9ms          alice  delivers          billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms     shop   sends             orders/b0/3           id=m17 value=4 detail=half ok
-    6ms          shop   ends-transaction  orders/b0/3           id=m17 value=12 sent   # may never arrive
-    30s          shop   is-asked          orders/b0/3           id=m17 attempt=1 ok
-    30s          shop   ends-transaction  orders/b0/3           id=m17 value=8 view=check sent
-    30005ms      alice  delivers          billing/orders/b0/3   offset=17 id=m17 success
-"""

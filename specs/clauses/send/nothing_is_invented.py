@@ -65,13 +65,3 @@ def explain(found: Invented) -> str:
         f"{who(seen)} {what} message {seen.message_id}{copied} at offset {seen.queue_offset} of {seen.queue} at "
         f"{at(seen)}, but nobody had sent it"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..       shop   sends     orders/b0/3                 id=m17   # never answered, but it may have happened
-    5ms..9ms    alice  delivers  billing/orders/b0/3         offset=17 id=m17 success
-    20ms        drain  reads     billing/%DLQ%billing/b0/0   offset=0 id=c1 origin=m17 ok   # a copy
-"""

@@ -91,19 +91,3 @@ def explain(found: SeenThoughRefused) -> str:
         f"{who(last)} sent message {last.message_id} and was refused {times} (code {last.code} at {at(last)}), but "
         f"{who(seen)} {what} it at offset {seen.queue_offset} of {seen.queue} at {at(seen)}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop   sends     orders/b0/3           id=m17 attempt=1 code=14 refused
-    6ms..9ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..5ms    shop   sends     orders/b0/3           id=m17 attempt=1 code=14 refused
-    6ms..9ms    shop   sends     orders/b0/2           id=m17 attempt=2 offset=8 ok        # the next try was stored
-    10ms..11ms  alice  delivers  billing/orders/b0/2   offset=8 id=m17 success
-    12ms..15ms  shop   sends     orders/b0/3           id=m18 attempt=1 code=14 refused
-    16ms..      shop   sends     orders/b0/2           id=m18 attempt=2                    # not answered: may be stored
-    20ms..21ms  alice  delivers  billing/orders/b0/2   offset=9 id=m18 success
-    22ms..23ms  shop   sends     orders/b0/3           id=m19 code=10 refused              # stored, not flushed in time
-    24ms..25ms  alice  delivers  billing/orders/b0/3   offset=17 id=m19 success
-"""

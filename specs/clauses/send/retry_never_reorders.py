@@ -116,17 +116,3 @@ def explain(found: StoredBehind) -> str:
         f"{at(first)}, and attempt {stored.attempt} of {who(stored)} stored it at offset {stored.queue_offset} of "
         f"{stored.queue} at {at(stored)}, behind number {later.key_seq} at offset {later.queue_offset}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..5ms    shop  sends  orders/b0/3   id=m1 key=k1 key_seq=1 attempt=1 code=14 refused
-    6ms..9ms    shop  sends  orders/b0/3   id=m2 key=k1 key_seq=2 attempt=1 offset=7 ok
-    10ms..15ms  shop  sends  orders/b0/3   id=m1 key=k1 key_seq=1 attempt=2 offset=8 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..3s     shop  sends  orders/b0/3   id=m1 key=k1 key_seq=1 attempt=1 unknown       # may lie at offset 6
-    3s..4s      shop  sends  orders/b0/3   id=m2 key=k1 key_seq=2 attempt=1 offset=7 ok
-    5s..6s      shop  sends  orders/b0/3   id=m1 key=k1 key_seq=1 attempt=2 offset=8 ok   # its second copy, then
-    7s..8s      shop  sends  orders/b0/3   id=m3 key=k1 key_seq=3 attempt=1 code=14 refused
-    8s..9s      shop  sends  orders/b0/3   id=m3 key=k1 key_seq=3 attempt=2 offset=9 ok   # before the next one
-"""

@@ -68,15 +68,3 @@ def explain(found: TriedAgain) -> str:
         f"{who(again)} sent message {again.message_id} of key {again.sharding_key} again at {at(again)} (attempt "
         f"{again.attempt}), after its send at {at(first)} had ended {first.outcome}"
     )
-
-
-SHORTEST_VIOLATION = """
-    0ms..3000ms     shop  sends  orders/b0/3   id=m17 key=k1 attempt=1 unknown
-    3001ms..3005ms  shop  sends  orders/b0/3   id=m17 key=k1 attempt=2 offset=17 ok
-"""
-ALLOWED_THOUGH_IT_LOOKS_WRONG = """
-    0ms..3000ms     shop  sends  orders/b0/3   id=m17 attempt=1 unknown          # without a key: any queue will do
-    3001ms..3005ms  shop  sends  orders/b0/2   id=m17 attempt=2 offset=4 ok
-    3006ms..6006ms  shop  sends  orders/b0/3   id=m18 key=k1 attempt=1 unknown
-    6007ms..6009ms  shop  sends  orders/b0/3   id=m19 key=k1 attempt=1 offset=17 ok   # the next message
-"""
