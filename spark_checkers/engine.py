@@ -43,6 +43,7 @@ from spark_checkers.sieve import Sieve
 from spark_checkers.twin import ALWAYS, Twin, judge_rows, levels_of, needed
 from specs.clauses.base import Clause, Finding
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.certainty import recorded
 from specs.errors import HistoryError, SpecError
 from specs.history.columns import NAMES
 from specs.history.row import Row
@@ -50,7 +51,7 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import History, check_parquet, rows_of_table, rows_to_table
 from specs.profiles import Profile
 from specs.verdicts.examine import find_violations, witness
-from specs.verdicts.tally import Examination, Tally
+from specs.verdicts.tally import Examination, Found, Tally
 from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import Key, Kind
 
@@ -111,31 +112,39 @@ def _told(error: Exception) -> Exception:
 
 
 @dataclass
-class Sum:
-    """What was found of one clause."""
+class Named:
+    """What was found of one name."""
 
-    opportunities: int = 0
     violations: int = 0
     possible: int = 0
     best: Place | None = None
 
+    def take(self, run: str, seqs: tuple[int, ...], certain: bool) -> None:
+        self.merge(Named(int(certain), int(not certain), (not certain, run, seqs[-1], seqs)))
+
+    def merge(self, other: Named) -> None:
+        self.violations += other.violations
+        self.possible += other.possible
+        if other.best is not None and (self.best is None or other.best < self.best):
+            self.best = other.best
+
+
+@dataclass
+class Sum:
+    """What was found of one clause, by the public names of findings."""
+
+    opportunities: int = 0
+    found: dict[str, Named] = field(default_factory=dict)
+
     def take(self, findings: Findings) -> None:
         self.opportunities += sum(findings.opportunities.values())
-        for run, seqs, certain in findings.violations:
-            self.violations += certain
-            self.possible += not certain
-            self._offer((not certain, run, seqs[-1], seqs))
+        for run, seqs, certain, name in findings.violations:
+            self.found.setdefault(name, Named()).take(run, seqs, certain)
 
     def merge(self, other: Sum) -> None:
         self.opportunities += other.opportunities
-        self.violations += other.violations
-        self.possible += other.possible
-        if other.best is not None:
-            self._offer(other.best)
-
-    def _offer(self, place: Place) -> None:
-        if self.best is None or place < self.best:
-            self.best = place
+        for name, part in other.found.items():
+            self.found.setdefault(name, Named()).merge(part)
 
 
 @dataclass
@@ -247,7 +256,7 @@ class _Examiner:
         self._queues(seen)
         self._others(seen)
         self._apart(seen)
-        tallies = {clause.id: self._tally(clause) for clause in all_clauses()}
+        tallies = {clause.id: self._tally(clause, seen) for clause in all_clauses()}
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
     # ---- queues
@@ -356,9 +365,8 @@ class _Examiner:
         for row in found.toLocalIterator():
             each = Sum(opportunities=int(row["opportunities"]))
             if row["seqs"] is not None:
-                seqs = tuple(row["seqs"])
-                each.violations, each.possible = int(row["certain"]), int(not row["certain"])
-                each.best = (not row["certain"], row["run"], seqs[-1], seqs)
+                part = each.found.setdefault(row["finding"], Named())
+                part.take(row["run"], tuple(row["seqs"]), bool(row["certain"]))
             self.sums.setdefault(row["clause"], Sum()).merge(each)
 
     def _sends(self, kept: Sequence[Path]) -> list[Path]:
@@ -377,16 +385,24 @@ class _Examiner:
 
     # ---- witnesses
 
-    def _tally(self, clause: Clause) -> Tally:
+    def _tally(self, clause: Clause, seen: Facts) -> Tally:
         if clause.unmet(self.history.info) is not None:
             return Tally()  # the sieve does not ask about premises
-        found = self.sums.get(clause.id, Sum())
-        tally = Tally(found.opportunities, found.violations, found.possible)
-        if found.best is not None:
-            possible, run, _last, seqs = found.best
-            rows = fetch(self.paths, run, seqs)
-            tally.witness, tally.explanation = witness_of(clause, rows, self.history.info, certain=not possible)
-            tally.witness_certain = not possible
+        known = recorded(self.history.info)
+        told = seen.kinds if known is None else known
+        if missing := clause.missing(told):
+            return Tally(missing=tuple(sorted(missing)))
+        total = self.sums.get(clause.id, Sum())
+        tally = Tally(total.opportunities)
+        for name, part in sorted(total.found.items()):
+            found = tally.found[name] = Found(part.violations, part.possible)
+            if part.best is not None:
+                possible, run, _last, seqs = part.best
+                rows = fetch(self.paths, run, seqs)
+                found.witness, found.explanation = witness_of(clause, rows, self.history.info, certain=not possible)
+                found.certain = not possible
+        if known is None and tally.violations:
+            tally.assumed = tuple(sorted(clause.excuses - told))
         return tally
 
 

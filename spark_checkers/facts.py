@@ -53,6 +53,7 @@ _LOOKED_AT = (
     "attempt",
     "sharding_key",
     "key_seq",
+    "broker_epoch",
 )
 _WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 
@@ -78,6 +79,8 @@ class Report:
     key_place: list[Hashes] = field(default_factory=list)  # pairs: (key of a group, queue)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
+    epochs: dict[tuple[str, str, int], int] = field(default_factory=dict)  # run, broker, epoch: the first seq
+    seen: set[tuple[str, str | None, str]] = field(default_factory=set)  # run, group and kind of a row that there is
 
 
 @dataclass(frozen=True)
@@ -85,13 +88,14 @@ class Facts:
     """What is known of a history after the first look.
 
     few: whole rows of dead letters and of what was read of them. cross_keys: hashes of the (run, group, topic,
-    sharding key) that were delivered from more than one queue.
+    sharding key) that were delivered from more than one queue. kinds: those of which there are rows.
     """
 
     run_facts: RunFacts
     runs: Runs
     few: pa.Table
     cross_keys: Hashes
+    kinds: frozenset[Kind]
 
 
 def look(session: Any, paths: Sequence[Path], info: RunInfo, at_least: int) -> Facts:
@@ -169,6 +173,7 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
         if few.any():
             whole = reader.read_row_group(number, columns=list(NAMES), use_threads=False)
             report.few.append(whole.filter(pa.array(few)))
+        _look_at_epochs(report, table)
         _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
         _look_at_keys(report, table.filter(pa.array(_among(codes, kinds, {Kind.DELIVER}))))
     report.few = [pa.concat_tables(report.few)] if report.few else []
@@ -176,6 +181,25 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
     if report.key_place:
         report.key_place = [np.unique(np.concatenate(report.key_place), axis=0)]
     return report
+
+
+def _look_at_epochs(report: Report, table: pa.Table) -> None:
+    """When each broker first named an epoch, and which kinds of rows there are of which group."""
+    plain = pa.table(
+        {name: _plain_text(table.column(name)) for name in ("run", "broker", "group", "kind")}
+        | {name: table.column(name) for name in ("broker_epoch", "seq_begin")}
+    )
+    named = plain.filter(pc.and_(plain.column("broker_epoch").is_valid(), plain.column("broker").is_valid()))
+    firsts = named.group_by(["run", "broker", "broker_epoch"]).aggregate([("seq_begin", "min")])
+    for row in firsts.to_pylist():
+        key = (row["run"], row["broker"], row["broker_epoch"])
+        report.epochs[key] = min(row["seq_begin_min"], report.epochs.get(key, row["seq_begin_min"]))
+    kinds = plain.group_by(["run", "group", "kind"]).aggregate([])
+    report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds.to_pylist())
+
+
+def _plain_text(column: Any) -> Any:
+    return column.cast(pa.string())
 
 
 def _all_known(table: pa.Table, kinds: Sequence[str]) -> None:
@@ -342,10 +366,36 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
         joined = row.kind is Kind.JOIN and row.view is not None
         if joined and row.group and subscriptions.setdefault(row.group, row.view or "") != row.view:
             facts.subscriptions_differ.append(row.group)
-    runs = {info.run: RunContext.of(info, (row for row in context if row.run == info.run))}
-    for name in sorted({row.run for row in context} - {info.run}):
-        runs[name] = RunContext.of(info, (row for row in context if row.run == name))
-    return Facts(facts, AnyRun(info, runs), _requests(few), _cross_keys(reports))
+    runs = {
+        name: RunContext.of(
+            info, (row for row in context if row.run == name), _epochs_of(reports, name), _seen_of(reports, name)
+        )
+        for name in sorted({info.run, *(run for report in reports for run, _, _ in report.seen)})
+    }
+    kinds = frozenset(Kind(kind) for report in reports for _run, _group, kind in report.seen)
+    return Facts(facts, AnyRun(info, runs), _requests(few), _cross_keys(reports), kinds)
+
+
+def _epochs_of(reports: Sequence[Report], run: str) -> dict[str, list[tuple[int, int]]]:
+    """By broker: (seq of the first row that names it, epoch)."""
+    firsts: dict[tuple[str, int], int] = {}
+    for report in reports:
+        for (name, broker, epoch), seq in report.epochs.items():
+            if name == run:
+                firsts[(broker, epoch)] = min(seq, firsts.get((broker, epoch), seq))
+    found: dict[str, list[tuple[int, int]]] = {}
+    for (broker, epoch), seq in firsts.items():
+        found.setdefault(broker, []).append((seq, epoch))
+    return found
+
+
+def _seen_of(reports: Sequence[Report], run: str) -> dict[str | None, frozenset[Kind]]:
+    found: dict[str | None, set[Kind]] = {None: set()}
+    for report in reports:
+        for name, group, kind in report.seen:
+            if name == run:
+                found.setdefault(group, set()).add(Kind(kind))
+    return {group: frozenset(kinds) for group, kinds in found.items()}
 
 
 class AnyRun(Mapping[str, RunContext]):

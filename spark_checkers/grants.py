@@ -171,7 +171,7 @@ class LastGrantLane(Machine):
         """Counts it, and finds the evidence where the request was not answered as wanted: granted, or not."""
         self.stakes += 1
         if (op.outcome is Outcome.OK) != wanted:
-            self.found(*evidence, op, certain=self.one_clock)
+            self.found(*evidence, op)
 
 
 class LeaseEndLane(LastGrantLane):

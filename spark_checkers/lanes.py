@@ -58,6 +58,7 @@ class Op(NamedTuple):
     ended: int
     value: int
     corrected: bool
+    epoch: int
 
 
 OP_COLUMNS = (
@@ -264,6 +265,7 @@ class Digest:
             rows.ended[where].tolist(),
             rows.value[where].tolist(),
             rows.corrected[where].tolist(),
+            rows.number("broker_epoch")[where].tolist(),
         ]
         return [Op(*each) for each in zip(*columns, strict=True)]
 
@@ -311,7 +313,7 @@ class Digest:
 class LaneItems:
     """One lane: what happens in it, and what is known of its run."""
 
-    __slots__ = ("asides", "broker", "context", "digest", "items", "place", "topic")
+    __slots__ = ("asides", "broker", "context", "digest", "group", "items", "place", "topic")
 
     def __init__(self, digest: Digest, place: int, items: list[tuple[int, Any]]) -> None:
         rows = digest.rows
@@ -321,6 +323,8 @@ class LaneItems:
         self.context: RunContext = rows.context_of(place)
         broker = int(rows.text("broker")[place])
         self.broker = rows.words("broker")[broker] if broker != NO_TEXT else ""
+        group = int(rows.group[place])
+        self.group = rows.words("group")[group] if group != NO_TEXT else ""
         topic = int(rows.text("topic")[place])
         self.topic = rows.words("topic")[topic] if topic != NO_TEXT else ""
         self.asides: list[Op] = []
@@ -361,24 +365,20 @@ class Machine:
     def finish(self) -> None:
         """The lane's rows are over."""
 
-    def found(self, *ops: Op | None, certain: bool = True) -> None:
-        self.findings.violation([op.place for op in ops if op is not None], certain=certain)
-
-    @property
-    def one_clock(self) -> bool:
-        return self.context.info.clock_bound_us == 0
+    def found(self, *ops: Op | None, certain: bool = True, name: str | None = None) -> None:
+        self.findings.violation([op.place for op in ops if op is not None], certain=certain, name=name)
 
     def broker_died_since(self, op: Op) -> bool:
-        """Did the lane's broker crash after the operation began?"""
-        return self.context.broker_died_between(self.broker, op.begin, self.now)
+        """Did the lane's broker die after the operation began, by a crash or by a later epoch?"""
+        return self.context.broker_died_since(self.broker, op.begin, op.epoch, self.now)
 
     def client_died_since(self, client: int, op: Op) -> bool:
         """Did the client crash after the operation began, whether or not it started again?"""
         return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
 
     def leaving(self, client: int) -> bool:
-        """Is the client shutting down?"""
-        return self.context.leaving_at(self.lane.name(client), self.now)
+        """Is the client shutting down its work in the lane's group?"""
+        return self.context.leaving_at(self.lane.name(client), self.lane.group, self.now)
 
     def paused_since(self, client: int, at_us: int) -> bool:
         """Was the client paused at any time from `at_us` on?"""

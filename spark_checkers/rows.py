@@ -7,6 +7,7 @@ that never ended is NEVER.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
+from specs.clauses.base import changed_nothing
+from specs.clauses.catalogue import get
+from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Level, Outcome, Queue
+from specs.vocabulary import Key, Kind, Level, Outcome, Queue
 
 if TYPE_CHECKING:
     from spark_checkers.lanes import Digest
@@ -62,35 +66,55 @@ class RunContext:
     info: RunInfo
     broker_died: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq of each crash
     client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(default_factory=dict)  # CRASH, LEAVE or JOIN
+    work: Mapping[str, Sequence[tuple[int, str | None, Row]]] = field(default_factory=dict)  # LEAVE, JOIN, ADD: group
     paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     clock_stepped: int = NEVER  # seq of the first step of a wall clock
     frames_twice: int = NEVER  # seq of the first fault of a link that made two frames of one
     broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
     broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
-    left: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when a shutdown began, in µs
     lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
     joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
     resets: Mapping[Any, int] = field(default_factory=dict)  # by lane: seq of the first time somebody moved its offset
     unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # each crash: safe until, in µs
     trims: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept from then on
+    epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
+    seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
+    marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
 
     @classmethod
-    def of(cls, info: RunInfo, rows: Iterable[Row]) -> RunContext:
-        """From the run's rows of the context kinds (others are passed over), by seq_begin."""
+    def of(
+        cls,
+        info: RunInfo,
+        rows: Iterable[Row],
+        epochs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+        seen: Mapping[str | None, frozenset[Kind]] | None = None,
+    ) -> RunContext:
+        """From the run's rows of the context kinds (others are passed over), by seq_begin.
+
+        epochs: of each broker, the seq of the first row that names an epoch, in that order. seen: the kinds that the
+        history holds, by group; used only where nobody says what it records.
+        """
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
         paused: dict[str, list[tuple[int, int]]] = {}
         broker_paused: dict[str, list[tuple[int, int]]] = {}
         deaths: dict[str, list[tuple[int, int]]] = {}
         joined: dict[str, list[tuple[int, str]]] = {}
-        left: dict[str, list[tuple[int, int]]] = {}
         lanes: dict[str, dict[Any, int]] = {}
         resets: dict[Any, int] = {}
         stands: dict[str, list[tuple[int, int]]] = {}
         unflushed: dict[str, list[tuple[int, int]]] = {}
         trims: dict[Queue, list[tuple[int, int]]] = {}
+        work: dict[str, list[tuple[int, str | None, Row]]] = {}
+        marks: list[Mark] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
+            if changed_nothing(row):
+                continue
+            if info.clock_bound_us and row.kind in OF_THE_RUN:
+                marks.extend(marks_of(row))
+            if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
+                work.setdefault(row.client_id, []).append((row.seq_begin, row.group, row))
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
                 died.setdefault(row.broker, []).append(row.seq_begin)
                 deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
@@ -102,8 +126,6 @@ class RunContext:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
                 if row.kind is Kind.JOIN and row.group:
                     joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
-                if row.kind is Kind.LEAVE:
-                    left.setdefault(row.client_id, []).append((row.seq_begin, row.started_us))
             elif row.kind is Kind.PAUSE and row.broker and row.client_id in (None, row.broker):
                 until = NEVER if row.ended_us is None else row.ended_us
                 broker_paused.setdefault(row.broker, []).append((row.seq_begin, until))
@@ -127,17 +149,20 @@ class RunContext:
             info,
             died,
             state,
+            work,
             paused,
             stepped,
             twice,
             broker_paused,
             deaths,
-            left,
             first,
             joined,
             resets,
             unflushed,
             trims,
+            {broker: _rising(named) for broker, named in (epochs or {}).items()},
+            seen if recorded(info) is None else None,
+            sorted(marks, key=lambda mark: mark[0]),
         )
 
     def kept_from(self, queue: Queue, now: int) -> int:
@@ -154,9 +179,33 @@ class RunContext:
         return 2 * bisect_right(self.lanes.get(client, ()), now) <= self.info.config.threads
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
-        """Did the broker crash at a seq in (after, until]?"""
+        """Did the broker die at a seq in (after, until]: by a crash, or by a row that names a new epoch of it?"""
         seqs = self.broker_died.get(broker, ())
-        return bisect_right(seqs, until) > bisect_right(seqs, after)
+        if bisect_right(seqs, until) > bisect_right(seqs, after):
+            return True
+        return any(after < seq <= until for seq in self.epoch_deaths(broker))
+
+    def epoch_deaths(self, broker: str) -> list[int]:
+        """The seqs of the first rows of each later epoch, where no crash row has told of the broker's death before."""
+        crashes, named = self.broker_died.get(broker, ()), self.epochs.get(broker, ())
+        return [
+            seq
+            for (since, _), (seq, _) in itertools.pairwise(named)
+            if bisect_right(crashes, seq) == bisect_right(crashes, since)
+        ]
+
+    def broker_died_since(self, broker: str, after: int, epoch: int, until: int) -> bool:
+        """Likewise, since an operation that began at `after` and that names this epoch (NONE: none)."""
+        if epoch == NONE:
+            return self.broker_died_between(broker, after, until)
+        seqs = self.broker_died.get(broker, ())
+        if bisect_right(seqs, until) > bisect_right(seqs, after):
+            return True
+        return any(later > epoch for seq, later in self.epochs.get(broker, ()) if seq <= until)
+
+    def deaths_of(self, broker: str) -> list[int]:
+        """The seqs by which the broker has died, each time: of crashes, and of rows that name a new epoch."""
+        return sorted({*self.broker_died.get(broker, ()), *self.epoch_deaths(broker)})
 
     def client_died_between(self, client: str, after: int, until: int) -> bool:
         """Did the client crash at a seq in (after, until]? A new start in between does not undo it."""
@@ -184,15 +233,25 @@ class RunContext:
                     return seq
         return None
 
-    def leaving_at(self, client: str, now: int) -> bool:
-        """Has the client begun to shut down, and not joined again?"""
-        return self._state(client, now, Kind.LEAVE, Kind.JOIN) is Kind.LEAVE
+    def leave_at(self, client: str, group: str, now: int) -> Row | None:
+        """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew there."""
+        for seq, where, row in reversed(self.work.get(client, ())):
+            if seq > now:
+                continue
+            if row.kind is Kind.LEAVE and where in (group, None):
+                return row
+            if row.kind is not Kind.LEAVE and (where == group or (where is None and row.kind is Kind.JOIN)):
+                return None
+        return None
 
-    def left_us(self, client: str, now: int) -> int:
+    def leaving_at(self, client: str, group: str, now: int) -> bool:
+        """Has the client begun to shut down its work in the group, and not begun anew there?"""
+        return self.leave_at(client, group, now) is not None
+
+    def left_us(self, client: str, group: str, now: int) -> int:
         """When the shutdown began that the client is in, in µs; NEVER when it is in none."""
-        if not self.leaving_at(client, now):
-            return NEVER
-        return next(at for seq, at in reversed(self.left[client]) if seq <= now)
+        row = self.leave_at(client, group, now)
+        return NEVER if row is None else row.started_us
 
     def paused_since(self, client: str, at_us: int, now: int) -> bool:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
@@ -214,6 +273,15 @@ def _before(at_us: int, running_us: int, stands: Sequence[tuple[int, int]]) -> i
     return at_us - running_us
 
 
+def _rising(named: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those of (seq, epoch) whose epoch is later than all before."""
+    rising: list[tuple[int, int]] = []
+    for seq, epoch in sorted(named):
+        if not rising or epoch > rising[-1][1]:
+            rising.append((seq, epoch))
+    return rising
+
+
 def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bool:
     for seq, until in reversed(pauses):
         if seq <= now:
@@ -223,6 +291,8 @@ def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bo
 
 Runs = Mapping[str, RunContext]
 """By the run's name."""
+_PLAIN = RunContext(RunInfo(""))
+_CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
 
 
@@ -230,7 +300,7 @@ class Rows:
     """Columns of rows, sorted by key and seq_begin. Derived columns are made when asked for, once."""
 
     def __init__(self, table: pa.Table, runs: Runs) -> None:
-        self.table = table
+        self.table = table = without_refused(table)
         self.runs = runs
         self.size = int(table.num_rows)
         self._numbers: dict[str, Ints] = {}
@@ -261,6 +331,11 @@ class Rows:
             return self.words(name).index(word)
         except ValueError:
             return NO_TEXT - 1
+
+    def name_of(self, name: str, position: int) -> str:
+        """The text of one row; empty where there is none."""
+        code = int(self.text(name)[position])
+        return self.words(name)[code] if code != NO_TEXT else ""
 
     def _text(self, name: str) -> tuple[Ints, list[str]]:
         found = self._codes.get(name)
@@ -352,8 +427,9 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, incarnation); rows of a lane without an incarnation share one."""
-        return self._numbered(self.lane, self.text("incarnation"))
+        """Number of (lane, client, incarnation), for who numbers them per client; rows of a lane without one share one."""
+        named = self.text("incarnation") != NO_TEXT
+        return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
 
     def _numbered(self, *columns: Ints) -> Ints:
         return dense(*columns)[0] if self.size else np.zeros(0, np.int64)
@@ -396,11 +472,6 @@ class Rows:
         per_run = [getattr(self._context(run).info.config, name) for run in self.words("run")]
         return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
 
-    def certain(self, where: Ints) -> Mask:
-        """Are the clocks of the row's run one clock?"""
-        per_run = [self._context(run).info.clock_bound_us == 0 for run in self.words("run")]
-        return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
-
     def closed_world(self, where: Ints) -> Mask:
         """Does the row's run hold every producer and consumer?"""
         per_run = [self._context(run).info.closed_world for run in self.words("run")]
@@ -418,13 +489,8 @@ class Rows:
 
     def queue_of(self, position: int) -> Queue:
         """The name of one row's queue."""
-        topic, broker = int(self.text("topic")[position]), int(self.text("broker")[position])
         number = int(self.number("queue_id")[position])
-        return Queue(
-            self.words("topic")[topic] if topic != NO_TEXT else "",
-            self.words("broker")[broker] if broker != NO_TEXT else "",
-            number,
-        )
+        return Queue(self.name_of("topic", position), self.name_of("broker", position), number)
 
     def config_of(self, position: int) -> Config:
         """The configuration of one row's run."""
@@ -455,37 +521,111 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 
 class Findings:
-    """What one clause found in some rows: how often it was at stake, and each violation's evidence."""
+    """What one clause found in some rows: how often it was at stake, and each violation's evidence.
 
-    __slots__ = ("_at_stake", "_found", "clause", "rows")
+    The rules for all clauses (`specs.clauses.certainty`) are applied here: rows of a group of which the history lacks
+    what the clause needs count for nothing, and a violation is certain only where nothing unrecorded, nobody unseen
+    and no clock may explain it.
+    """
+
+    __slots__ = ("_at_stake", "_clause", "_found", "_judged", "clause", "rows")
 
     def __init__(self, rows: Rows, clause: str) -> None:
         self.rows = rows
         self.clause = clause
+        self._clause = get(clause)
         self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
-        self._found: list[tuple[int, tuple[int, ...], bool]] = []
+        self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
+        self._judged: Mask | None = None
+        if any(rows.runs.get(run, _PLAIN).seen is not None for run in (rows.words("run") if rows.size else ())):
+            by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
+            self._judged = np.asarray([self._has_needs(place, by_group) for place in range(rows.size)], np.bool_)
+
+    def _has_needs(self, place: int, by_group: bool) -> bool:
+        seen = self.rows.context_of(place).seen
+        if seen is None:
+            return True
+        everything: frozenset[Kind] = frozenset().union(*seen.values())
+        if self._clause.missing(everything):
+            return False
+        group = int(self.rows.group[place])
+        if not by_group or group == NO_TEXT:
+            return True
+        mine = seen.get(self.rows.words("group")[group], frozenset())
+        return not self._clause.missing(mine | seen.get(None, frozenset()))
 
     def at_stake(self, where: Ints, times: Ints | None = None) -> None:
         """The clause was at stake at each of these positions (times: how often at each)."""
+        if len(where) and self._judged is not None:
+            times = None if times is None else times[self._judged[where]]
+            where = where[self._judged[where]]
         if len(where):
             counts = np.bincount(self.rows.run[where], weights=times, minlength=len(self._at_stake))
             self._at_stake += counts.astype(np.int64)
 
     def at_stake_times(self, place: int, times: int) -> None:
         """The clause was at stake that often in the run of the row at this position."""
-        self._at_stake[self.rows.run[place]] += times
+        if self._judged is None or self._judged[place]:
+            self._at_stake[self.rows.run[place]] += times
 
-    def violated(self, *evidence: Ints, certain: Mask | None = None) -> None:
+    def violated(self, *evidence: Ints, certain: Mask | None = None, name: str | None = None) -> None:
         """One violation per index of these equally long arrays of positions. NOWHERE: no such evidence."""
         for index in range(len(evidence[0])):
             where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
-            self.violation(where, certain=True if certain is None else bool(certain[index]))
+            self.violation(where, certain=True if certain is None else bool(certain[index]), name=name)
 
-    def violation(self, where: Iterable[int], *, certain: bool = True, also: Iterable[int] = ()) -> None:
-        """One violation, shown by the rows at these positions. also: seq_begin of rows of the context."""
+    def violation(
+        self, where: Iterable[int], *, certain: bool = True, also: Iterable[int] = (), name: str | None = None
+    ) -> None:
+        """One violation, shown by the rows at these positions. also: seq_begin of rows of the context.
+
+        name: the finding's public name; the clause's only one by default.
+        """
         places = sorted(set(where))
         seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
-        self._found.append((int(self.rows.run[places[0]]), seqs, certain))
+        if self._judged is not None and not self._stands_on_needs(places):
+            return
+        certain = certain and self._stands(places)
+        self._found.append(
+            (int(self.rows.run[places[0]]), seqs, tuple(places), certain, name or self._clause.findings[0])
+        )
+
+    def _stands_on_needs(self, places: Sequence[int]) -> bool:
+        """Does the history hold what the clause needs of the group that the evidence is about?"""
+        by_seq = sorted(places, key=lambda place: -int(self.rows.begin[place]))
+        of_group = next((place for place in by_seq if self.rows.group[place] != NO_TEXT), by_seq[0])
+        return self._has_needs(of_group, by_group=True)
+
+    def _stands(self, places: Sequence[int]) -> bool:
+        """Is the violation certain, but for the clocks?"""
+        info = self.rows.context_of(places[0]).info
+        broker = self.rows.text("broker")
+        epoch = self.rows.number("broker_epoch")
+        return self._clause.stands_in(
+            info, epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
+        )
+
+    def _is_quiet(self, places: Sequence[int]) -> bool:
+        """Do no clocks other than their own lie too close to the evidence?"""
+        rows, context = self.rows, self.rows.context_of(places[0])
+        bound_us = context.info.clock_bound_us
+        if not bound_us:
+            return True
+        evidence = self._marks(places)
+        near = [context.marks]
+        if self._clause.key in (Key.LANE, Key.QUEUE):
+            key = rows.lane if self._clause.key is Key.LANE else rows.queue
+            wanted = rows.are(*self._clause.kinds) & np.isin(key, key[list(places)])
+            near.append(sorted(self._marks(np.flatnonzero(wanted).tolist()), key=lambda mark: mark[0]))
+        return all(is_quiet(evidence, others, bound_us) for others in near)
+
+    def _marks(self, places: Sequence[int]) -> list[Mark]:
+        rows = self.rows
+        clocks, words = rows.text("clock"), [*rows.words("clock"), None]
+        began = [(int(rows.started[place]), words[clocks[place]]) for place in places]
+        return began + [
+            (int(rows.ended[place]), words[clocks[place]]) for place in places if rows.ended[place] != NEVER
+        ]
 
     @property
     def opportunities(self) -> dict[str, int]:
@@ -494,10 +634,27 @@ class Findings:
         }
 
     @property
-    def violations(self) -> list[tuple[str, tuple[int, ...], bool]]:
-        """(run, seq_begin of the evidence, certain)."""
+    def violations(self) -> list[tuple[str, tuple[int, ...], bool, str]]:
+        """(run, seq_begin of the evidence, certain, the finding's name)."""
         words = self.rows.words("run") if self.rows.size else []
-        return [(words[run], seqs, certain) for run, seqs, certain in self._found]
+        return [
+            (words[run], seqs, certain and self._is_quiet(places), name)
+            for run, seqs, places, certain, name in self._found
+        ]
+
+
+def without_refused(table: pa.Table) -> pa.Table:
+    """The rows without those that no clause is shown: see `specs.clauses.base.changed_nothing`."""
+    if "outcome" not in table.column_names:
+        return table
+    kinds, words = coded(table.column("kind"))
+    wanted = [word in _CHANGE_NOTHING_REFUSED for word in words]
+    if not any(wanted):
+        return table
+    gone = np.asarray([*wanted, False], np.bool_)[kinds]
+    outcomes, ends = coded(table.column("outcome"))
+    gone &= np.asarray([*(end == Outcome.REFUSED.value for end in ends), False], np.bool_)[outcomes]
+    return table.filter(pa.array(~gone)) if gone.any() else table
 
 
 def keep(table: pa.Table, name: str, words: Iterable[str]) -> pa.Table:

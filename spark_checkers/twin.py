@@ -20,19 +20,35 @@ from specs.vocabulary import Key
 
 Kernel = Callable[[Rows, Findings], None]
 
-FINDINGS = "run string, clause string, seqs array<bigint>, certain boolean, opportunities bigint"
-"""A violation has seqs (of its evidence, ascending) and certain; a tally has opportunities and no seqs."""
+FINDINGS = "run string, clause string, finding string, seqs array<bigint>, certain boolean, opportunities bigint"
+"""A violation has a finding's name, seqs (of its evidence, ascending) and certain; a tally only opportunities."""
 FINDINGS_ARROW = pa.schema(
     [
         ("run", pa.string()),
         ("clause", pa.string()),
+        ("finding", pa.string()),
         ("seqs", pa.list_(pa.int64())),
         ("certain", pa.bool_()),
         ("opportunities", pa.int64()),
     ]
 )
-ALWAYS = ("run", "seq_begin", "seq_end", "kind", "level", "group", "topic", "broker", "queue_id")
-"""Columns that every kernel may use."""
+ALWAYS = (
+    "run",
+    "seq_begin",
+    "seq_end",
+    "started_us",
+    "ended_us",
+    "clock",
+    "kind",
+    "level",
+    "outcome",
+    "group",
+    "topic",
+    "broker",
+    "broker_epoch",
+    "queue_id",
+)
+"""Columns that every kernel may use, and that the rules for all clauses do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +108,8 @@ def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
     """Findings as Arrow rows of `FINDINGS`."""
     rows: list[tuple[Any, ...]] = []
     for each in findings:
-        rows.extend((run, each.clause, None, None, number) for run, number in each.opportunities.items() if number)
-        rows.extend((run, each.clause, list(seqs), certain, 0) for run, seqs, certain in each.violations)
+        rows.extend((run, each.clause, None, None, None, n) for run, n in each.opportunities.items() if n)
+        rows.extend((run, each.clause, name, list(seqs), certain, 0) for run, seqs, certain, name in each.violations)
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in FINDINGS_ARROW]
     return pa.RecordBatch.from_arrays(
         [pa.array(list(column), field.type) for column, field in zip(columns, FINDINGS_ARROW, strict=True)],

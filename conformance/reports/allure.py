@@ -43,6 +43,7 @@ _STATUS: dict[ClauseVerdict, str] = {
     ClauseVerdict.POSSIBLE: Status.BROKEN,
     ClauseVerdict.NOT_EXERCISED: Status.SKIPPED,
     ClauseVerdict.NOT_CLAIMED: Status.SKIPPED,
+    ClauseVerdict.NOT_RECORDED: Status.SKIPPED,
     ClauseVerdict.ALLOWED: Status.SKIPPED,
 }
 _SUITE_OF_CHECKS = "the run itself"

@@ -16,7 +16,12 @@ from specs.history.row import Row
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_SKIPPED = {ClauseVerdict.NOT_CLAIMED, ClauseVerdict.NOT_EXERCISED, ClauseVerdict.ALLOWED}
+_SKIPPED = {
+    ClauseVerdict.NOT_CLAIMED,
+    ClauseVerdict.NOT_EXERCISED,
+    ClauseVerdict.NOT_RECORDED,
+    ClauseVerdict.ALLOWED,
+}
 
 
 def render(verdicts: Sequence[VerdictView], *, context: Sequence[Row] = ()) -> str:
@@ -59,9 +64,7 @@ def _case(suite: ElementTree.Element, verdict: VerdictView, name: str, group: st
     )
 
 
-def _add_clause(
-    suite: ElementTree.Element, verdict: VerdictView, clause: ClauseView, context: Sequence[Row]
-) -> None:
+def _add_clause(suite: ElementTree.Element, verdict: VerdictView, clause: ClauseView, context: Sequence[Row]) -> None:
     case = _case(suite, verdict, clause.name, clause.family)
     if verdict.verdict is RunVerdict.INADMISSIBLE:
         ElementTree.SubElement(case, "error", message="the run can't be trusted", type="inadmissible")

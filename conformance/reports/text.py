@@ -29,6 +29,7 @@ WORDS: dict[ClauseVerdict, str] = {
     ClauseVerdict.REFUTED: "REFUTED",
     ClauseVerdict.POSSIBLE: "possible",
     ClauseVerdict.NOT_EXERCISED: "not exercised",
+    ClauseVerdict.NOT_RECORDED: "not recorded",
     ClauseVerdict.NOT_CLAIMED: "not claimed",
     ClauseVerdict.ALLOWED: "allowed",
 }
@@ -37,6 +38,7 @@ COLOURS: dict[ClauseVerdict, str] = {
     ClauseVerdict.REFUTED: "bold red",
     ClauseVerdict.POSSIBLE: "yellow",
     ClauseVerdict.NOT_EXERCISED: "yellow",
+    ClauseVerdict.NOT_RECORDED: "dim",
     ClauseVerdict.NOT_CLAIMED: "dim",
     ClauseVerdict.ALLOWED: "cyan",
 }
@@ -80,8 +82,8 @@ def set_aside(verdict: VerdictView, width: int) -> list[Text]:
     for clause in verdict.clauses:
         if clause.hidden:
             reasons.setdefault(("refuted too", clause.reason), []).append(clause.id)
-        elif clause.verdict is ClauseVerdict.NOT_CLAIMED:
-            reasons.setdefault(("not claimed", clause.reason), []).append(clause.id)
+        elif clause.verdict in (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.NOT_RECORDED):
+            reasons.setdefault((WORDS[clause.verdict], clause.reason), []).append(clause.id)
         elif clause.verdict is ClauseVerdict.ALLOWED:
             reasons.setdefault(("allowed", clause.reason), []).append(clause.id)
         elif not _in_table(clause):
@@ -100,9 +102,9 @@ def parties_line(verdict: VerdictView) -> Text:
 
 
 def _in_table(clause: ClauseView) -> bool:
-    """What is set aside below: not claimed, never at stake, told by a more specific clause."""
+    """What is set aside below: not claimed, not recorded, never at stake, told by a more specific clause."""
     idle = clause.verdict is ClauseVerdict.NOT_EXERCISED and not clause.opportunities
-    return not (clause.hidden or idle or clause.verdict is ClauseVerdict.NOT_CLAIMED)
+    return not (clause.hidden or idle or clause.verdict in (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.NOT_RECORDED))
 
 
 def check_lines(checks: Sequence[CheckView]) -> list[Text]:
@@ -111,10 +113,7 @@ def check_lines(checks: Sequence[CheckView]) -> list[Text]:
     if not failed:
         done = sum(check.ok is True for check in checks)
         return [Text(f"checks of the run: {done} of {len(checks)} made, all passed", style="dim")] if checks else []
-    return [
-        Text.assemble(("check failed  ", "bold yellow"), _told(check))
-        for check in failed
-    ]
+    return [Text.assemble(("check failed  ", "bold yellow"), _told(check)) for check in failed]
 
 
 def coverage_lines(verdict: VerdictView) -> list[Text]:

@@ -114,9 +114,7 @@ def view(verdict: Verdict, *, folder: Path | None = None, events: int | None = N
     return parse(verdict.to_json(), where="the verdict", folder=folder, events=events)
 
 
-def parse(
-    data: Mapping[str, Any], *, where: str, folder: Path | None = None, events: int | None = None
-) -> VerdictView:
+def parse(data: Mapping[str, Any], *, where: str, folder: Path | None = None, events: int | None = None) -> VerdictView:
     """Read `inorder/verdict/v1`. Raises HistoryError (exit 64) for another version or a broken shape."""
     schema = data.get("schema")
     if schema != VERDICT_SCHEMA:

@@ -8,12 +8,14 @@ incarnation (or the grant) was watched from its start; so a slice of a history i
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from specs.clauses.certainty import recorded
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -53,16 +55,20 @@ class Premise:
     """A condition under which a clause is claimed. Checked, not assumed: `text` says how.
 
     holds: for a condition that a run meets or not from its begin to its end. Where it does not hold the clause is
-    not judged, and not claimed. None: the judge, or the context, watches for it event by event.
+    not judged, and not claimed. None: the judge, or the context, watches for it event by event. told_by: the kinds of
+    rows that tell that it failed.
     """
 
     name: str
     text: str
     holds: Callable[[RunInfo], bool] | None = field(default=None, repr=False, compare=False)
+    told_by: frozenset[Kind] = field(default=frozenset(), repr=False, compare=False)
 
 
 NO_WALL_CLOCK_STEP = Premise(
-    "no wall-clock step", "no wall clock of a party was stepped; after a recorded step lease clauses stop judging"
+    "no wall-clock step",
+    "no wall clock of a party was stepped; after a recorded step lease clauses stop judging",
+    told_by=frozenset({Kind.CLOCK_STEP}),
 )
 CLOSED_WORLD = Premise(
     "closed world",
@@ -79,11 +85,21 @@ BATCHES = Premise(
     "the consumer takes several messages per listener call (configuration)",
     lambda info: info.config.batch > 1,
 )
-BROKER_LIVES = Premise("the broker lives", "no crash of the broker between the grant and the event")
-NO_RESET = Premise("no reset", "no operator moved the offset; a reset row clears what is remembered")
+BROKER_LIVES = Premise(
+    "the broker lives",
+    "no crash of the broker between the grant and the event: neither a crash row nor a new epoch of it",
+    told_by=frozenset({Kind.CRASH}),
+)
+NO_RESET = Premise(
+    "no reset",
+    "no operator moved the offset; a reset row clears what is remembered, unless it was refused",
+    told_by=frozenset({Kind.RESET}),
+)
 NO_ROLLBACK = Premise("no rollback", "no ROLLBACK by this incarnation: it replays without counting")
 NO_FRAME_TWICE = Premise(
-    "no frame twice", "nothing on the way made two frames of one; a recorded fault `duplicate` silences the clause"
+    "no frame twice",
+    "nothing on the way made two frames of one; a recorded fault `duplicate` silences the clause",
+    told_by=frozenset({Kind.FAULT}),
 )
 DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
 ORDERLY = Premise(
@@ -132,9 +148,15 @@ DEALT_TO_THE_LAST = Premise(
     "(configuration)",
     lambda info: info.config.strategy not in ("CONFIG", "MACHINE_ROOM"),
 )
-NOT_PAUSED = Premise("not paused", "the client was not stopped in between; a recorded pause silences the clause")
+NOT_PAUSED = Premise(
+    "not paused",
+    "the client was not stopped in between; a recorded pause silences the clause",
+    told_by=frozenset({Kind.PAUSE}),
+)
 BROKER_NOT_PAUSED = Premise(
-    "broker not paused", "the broker was not stopped in between; a recorded pause silences the clause"
+    "broker not paused",
+    "the broker was not stopped in between; a recorded pause silences the clause",
+    told_by=frozenset({Kind.PAUSE}),
 )
 NO_FILTER = Premise(
     "no filter",
@@ -160,6 +182,7 @@ SETTLED = Premise(
 NOT_REMOVED = Premise(
     "not removed",
     "the broker did not say that it keeps the message no longer; below an announced minimum nothing is claimed",
+    told_by=frozenset({Kind.TRIM}),
 )
 NOTHING_TAKEN_BACK = Premise(
     "nothing taken back",
@@ -174,10 +197,16 @@ DRAINED = Premise("drained", "the queue was read to its end after everything els
 class Finding:
     """A violation: a subclass names its rows, and other facts, as fields.
 
-    certain: False when only the error bound between clocks leaves it open.
+    Its public name, by which a profile may allow it, is that of the subclass. certain: False when something that the
+    history can't tell leaves it open; what holds for all clauses (`specs.clauses.certainty`) is not the judge's to ask.
     """
 
     certain: bool = field(default=True, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """Its public name."""
+        return name_of(type(self))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -198,6 +227,11 @@ class Finding:
         return (rows[-1].run, rows[-1].seq_begin, tuple(row.seq_begin for row in rows)) if rows else ("", -1, ())
 
 
+def name_of(finding: type[Finding]) -> str:
+    """The public name of a kind of finding: `two-owners` of TwoOwners."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", finding.__name__.lstrip("_")).lower()
+
+
 @dataclass(slots=True)
 class Context:
     """What all judges may know of the run so far: deaths, departures, pauses, clock steps, frames that come twice,
@@ -209,7 +243,8 @@ class Context:
     info: RunInfo
     broker_died: dict[str, Row] = field(default_factory=dict)
     client_died: dict[str, Row] = field(default_factory=dict)
-    leaving: dict[str, Row] = field(default_factory=dict)
+    leaving: dict[tuple[str, str | None], Row] = field(default_factory=dict)  # by client, and group where it is named
+    epochs: dict[str, tuple[int, int]] = field(default_factory=dict)  # of a broker: the latest epoch, and since when
     paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
     broker_paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a broker
     broker_deaths: dict[str, list[Row]] = field(default_factory=dict)  # every crash of a broker
@@ -239,10 +274,10 @@ class Context:
                 self.client_died[row.client_id] = self.last_death[row.client_id] = row
                 self._gone(row.client_id)
             case Kind.LEAVE if row.client_id:
-                self.leaving[row.client_id] = row
-                self._gone(row.client_id)
+                self.leaving[(row.client_id, row.group)] = row
+                self._gone(row.client_id, row.group)
             case Kind.JOIN if row.client_id:
-                self.leaving.pop(row.client_id, None)
+                self._works(row)
                 self.client_died.pop(row.client_id, None)
                 if row.group:
                     self.members.setdefault(row.group, {})[row.client_id] = row
@@ -256,6 +291,7 @@ class Context:
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
                 self.frames_twice = row
             case Kind.ADD if row.client_id:
+                self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
             case Kind.RESET:
                 self.resets.add(row.lane)
@@ -276,9 +312,39 @@ class Context:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
         return 2 * len(self.lanes.get(client_id or "", ())) <= self.config.threads
 
-    def _gone(self, client_id: str) -> None:
-        for members in self.members.values():
-            members.pop(client_id, None)
+    def epoch(self, row: Row) -> None:
+        """A row that names the epoch of its broker: a new one is a death of the broker, somewhere before.
+
+        Unless a crash row has told of it already.
+        """
+        broker, epoch = row.broker or "", row.broker_epoch or 0
+        known, since = self.epochs.get(broker, (epoch, row.seq_begin))
+        if broker not in self.epochs or epoch > known:
+            self.epochs[broker] = (epoch, row.seq_begin)
+        if epoch > known:
+            crash = self.broker_died.get(broker)
+            if crash is None or crash.seq_begin <= since:
+                self.broker_died[broker] = row
+
+    def is_leaving(self, client_id: str | None, group: str | None) -> Row | None:
+        """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew."""
+        client = client_id or ""
+        return self.leaving.get((client, group)) or self.leaving.get((client, None))
+
+    def _works(self, row: Row) -> None:
+        """The client works in the row's group: whoever of its name was leaving that is gone."""
+        client = row.client_id or ""
+        self.leaving.pop((client, None), None)
+        if row.group is not None:
+            self.leaving.pop((client, row.group), None)
+        elif row.kind is Kind.JOIN:  # of a process, whatever its groups
+            for key in [key for key in self.leaving if key[0] == client]:
+                del self.leaving[key]
+
+    def _gone(self, client_id: str, group: str | None = None) -> None:
+        for name, members in self.members.items():
+            if group is None or name == group:
+                members.pop(client_id, None)
 
     def newest_member(self, group: str | None) -> Row | None:
         """The JOIN of the living member of the group that started last."""
@@ -286,9 +352,14 @@ class Context:
         return max(members.values(), key=lambda row: row.seq_begin, default=None)
 
     def broker_died_since(self, broker: str | None, row: Row) -> bool:
-        """Did the broker crash at or after the begin of `row`?"""
+        """Did the broker die after the begin of `row`: by a crash row, or by an epoch later than the row's?"""
+        epoch = row.broker_epoch if row.broker == broker else None
+        if epoch is not None and self.epochs.get(broker or "", (epoch, 0))[0] > epoch:
+            return True
         death = self.broker_died.get(broker or "")
-        return death is not None and death.seq_begin > row.seq_begin
+        if death is None or death.seq_begin <= row.seq_begin:
+            return False
+        return death.kind is Kind.CRASH or epoch is None
 
     def may_be_unflushed(self, row: Row) -> bool:
         """Did the broker crash so soon after it answered, that its disk may not have the message yet?
@@ -323,8 +394,10 @@ class Context:
 
     def forget(self) -> None:
         """Another run begins."""
-        for known in (self.broker_died, self.client_died, self.leaving, self.paused, self.last_death):
+        for known in (self.broker_died, self.client_died, self.paused, self.last_death):
             known.clear()
+        self.leaving.clear()
+        self.epochs.clear()
         self.broker_paused.clear()
         self.broker_deaths.clear()
         self.broker_pauses.clear()
@@ -432,7 +505,8 @@ class Clause(Promise):
     """A clause that a history decides, read from its module.
 
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
-    all of them.
+    all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
+    else did. findings: the public names of what it finds.
     """
 
     key: Key
@@ -441,10 +515,37 @@ class Clause(Promise):
     judge: Callable[[Context], Judge] = field(repr=False)
     explain: Callable[[Any], str] = field(repr=False)
     examples: tuple[Example, ...] = field(repr=False)
+    needs: frozenset[Kind]
+    absence: bool
+    findings: tuple[str, ...]
     needs_finish: bool = False
     wants: Callable[[Row], bool] | None = field(default=None, repr=False)
 
     BY_HISTORY: ClassVar[bool] = True
+
+    @property
+    def excuses(self) -> frozenset[Kind]:
+        """The kinds of rows that could excuse what looks like a violation."""
+        told = (premise.told_by for premise in self.premise)
+        return self.kinds.difference(self.needs).union(*told)
+
+    def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
+        """What it needs and does not have, of the kinds that are recorded."""
+        return self.needs - known
+
+    def stands(self, evidence: Sequence[Row], info: RunInfo) -> bool:
+        """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?"""
+        return self.stands_in(info, epochs=all(row.broker_epoch is not None for row in evidence if row.broker))
+
+    def stands_in(self, info: RunInfo, *, epochs: bool) -> bool:
+        """Likewise. epochs: every row of the evidence that names a broker names its epoch."""
+        if self.absence and not info.closed_world:
+            return False
+        known = recorded(info)
+        if known is None:
+            return True
+        unseen = self.excuses - known
+        return unseen <= {Kind.CRASH} if epochs else not unseen
 
     @property
     def shortest_violation(self) -> str:
@@ -572,6 +673,15 @@ class Intervals:
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         return list(zip(self._starts, self._stops, strict=True))
+
+
+def changed_nothing(row: Row) -> bool:
+    """Was it refused, and is it of a kind that no clause asks for its refusal? Nobody is shown such a row.
+
+    Whoever judges requests that may be refused (locks, commits, sends, dead letters) asks for the outcome. An operation
+    without an answer (`unknown`, or one way) may have happened, then or later.
+    """
+    return row.outcome is Outcome.REFUSED and row.kind in (Kind.RESET, Kind.TRIM)
 
 
 def ended_before(earlier: Row, later: Row) -> bool:

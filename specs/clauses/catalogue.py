@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import specs.clauses as package
-from specs.clauses.base import REQUEST_LEVELS, Clause, Judge, Promise
+from specs.clauses.base import REQUEST_LEVELS, Clause, Finding, Judge, Promise, name_of
 from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
 
@@ -48,9 +48,17 @@ def _promise(module: ModuleType) -> Promise:
         judge=judge,
         explain=module.explain,
         examples=read_transcript(Path(module.__file__ or "").with_suffix(".txt")),
+        needs=frozenset(module.NEEDS),
+        absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
+        findings=_findings(module),
         needs_finish=judge.finish is not Judge.finish,
         wants=getattr(module, "wants", None),
     )
+
+
+def _findings(module: ModuleType) -> tuple[str, ...]:
+    kinds = (each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Finding))
+    return tuple(dict.fromkeys(name_of(kind) for kind in kinds if kind is not Finding))
 
 
 def _place(clause: Promise) -> tuple[int, int]:

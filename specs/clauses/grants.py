@@ -178,11 +178,6 @@ class LastGrantJudge(Judge):
         super().__init__(context)
         self.last = LastGrant(context)
 
-    @property
-    def certain(self) -> bool:
-        """Are all clocks of the run one clock?"""
-        return self.context.info.clock_bound_us == 0
-
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
         """A lock request was answered, granted or refused, for a lane that was certainly free for the asker.
 

@@ -109,7 +109,7 @@ class SettledJudge(Judge):
         """Does the client of the incarnation still work on the lane, as far as anybody knows?"""
         if last.add is None or last.dropped is not None or self.has_died(last):
             return False
-        return last.add.client_id not in self.context.leaving
+        return self.context.is_leaving(last.add.client_id, last.add.group) is None
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
         """Is the clause about a lane of which this was the last incarnation, and perhaps not the only one?"""

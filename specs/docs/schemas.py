@@ -8,6 +8,7 @@ from typing import Any
 from specs.history.runinfo import RUN_SCHEMA
 from specs.plan.config import Config
 from specs.verdicts.schema import row_schema
+from specs.vocabulary import Kind, Level
 
 ROW_SCHEMA = "inorder/history-row/v1"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,7 +54,16 @@ def run_schema() -> dict[str, Any]:
                 "additionalProperties": {"type": "integer", "minimum": 0},
                 "description": "For each clock domain, how far it may be from the others.",
             },
-            "closed_world": {"type": "boolean", "description": "Does the history hold every producer and consumer?"},
+            "closed_world": {
+                "type": "boolean",
+                "description": "Does the history hold every producer and consumer, from first to last?",
+            },
+            "records": {
+                "type": ["object", "null"],
+                "propertyNames": {"enum": [level.value for level in Level]},
+                "additionalProperties": {"type": "array", "items": {"enum": [kind.value for kind in Kind]}},
+                "description": "By level, the kinds of rows that the recorder writes whenever they happen.",
+            },
             "config": config_schema(),
             "plan": {"type": ["object", "null"]},
             "replay": {**_TEXT_OR_NULL, "description": "The command that repeats the run."},

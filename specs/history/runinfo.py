@@ -10,6 +10,7 @@ from typing import Any
 
 from specs.errors import HistoryError
 from specs.plan.config import Config
+from specs.vocabulary import Kind, Level
 
 RUN_SCHEMA = "inorder/run/v1"
 
@@ -18,9 +19,11 @@ RUN_SCHEMA = "inorder/run/v1"
 class RunInfo:
     """A run. clock_bounds_us: per clock domain, how far it may be from the others (0: virtual, or one host).
 
-    closed_world: the history holds every producer and every consumer of its topics. parties: who implements
-    broker, client and producer. levels: at which levels it was recorded. settles: before it
-    drains, the harness heals every fault, starts again what died, and waits until nothing happens any more.
+    closed_world: the history holds every producer and every consumer of its topics, from their first row to their
+    last; a `run.json` that does not say so is of an open world. records: by level, the kinds of rows that the recorder
+    writes down whenever they happen; None where it does not say (see `specs.clauses.certainty`). parties: who
+    implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
+    harness heals every fault, starts again what died, and waits until nothing happens any more.
     """
 
     run: str
@@ -31,6 +34,7 @@ class RunInfo:
     levels: tuple[str, ...] = ("client",)
     clock_bounds_us: Mapping[str, int] = field(default_factory=dict)
     closed_world: bool = True
+    records: Mapping[str, tuple[str, ...]] | None = None
     config: Config = field(default_factory=Config)
     plan: Mapping[str, Any] | None = None
     replay: str | None = None
@@ -54,6 +58,7 @@ class RunInfo:
             "levels": list(self.levels),
             "clock_bounds_us": dict(self.clock_bounds_us),
             "closed_world": self.closed_world,
+            "records": None if self.records is None else {k: sorted(v) for k, v in sorted(self.records.items())},
             "config": self.config.to_json(),
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,
@@ -77,7 +82,8 @@ class RunInfo:
                 profile=data.get("profile"),
                 levels=tuple(data.get("levels", ("client",))),
                 clock_bounds_us={str(k): int(v) for k, v in data.get("clock_bounds_us", {}).items()},
-                closed_world=bool(data.get("closed_world", True)),
+                closed_world=bool(data.get("closed_world", False)),
+                records=_records(data.get("records"), where),
                 config=Config.from_json(data.get("config", {})),
                 plan=data.get("plan"),
                 replay=data.get("replay"),
@@ -87,6 +93,17 @@ class RunInfo:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HistoryError(f"{where} can't be read: {error}") from error
+
+
+def _records(data: Any, where: str) -> Mapping[str, tuple[str, ...]] | None:
+    if data is None:
+        return None
+    records = {str(level): tuple(str(kind) for kind in kinds) for level, kinds in data.items()}
+    for level, kinds in records.items():
+        unknown = [word for word in (level, *kinds) if word not in (set(Level) if word == level else set(Kind))]
+        if unknown:
+            raise HistoryError(f"{where}: records names the unknown word {unknown[0]!r}")
+    return records
 
 
 def write_runinfo(folder: Path, info: RunInfo) -> None:

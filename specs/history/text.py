@@ -9,7 +9,8 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number), mode, suspend, wall (ms). `closed_world=no` is a config word. `#` starts a comment.
+number), mode, suspend, wall (ms). Config words besides the configuration's own: `closed_world=no`, `records=` with
+kinds apart by commas, `clock_bound_us=`: then everybody who is named has a clock of their own. `#` starts a comment.
 The order of lines breaks ties of time.
 """
 
@@ -184,6 +185,12 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
             info = _configure(info, content.split()[1:], number)
             continue
         lines.append(_parse_line(number, content))
+    if info.clock_bound_us:
+        for line in lines:  # whoever is named has a clock of their own
+            line.fields.setdefault("clock", line.fields["process"])
+    levels = {line.fields.get("level", Level.CLIENT) for line in lines} - {Level.STORE}
+    if levels:
+        info = replace(info, levels=tuple(sorted(Level(level).value for level in levels)))
     return info, _number(run, lines)
 
 
@@ -195,6 +202,8 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
             raise HistoryError(f"line {number}: config words are name=value, not {word!r}")
         if name == "closed_world":
             info = replace(info, closed_world=value not in ("no", "false"))
+        elif name == "records":
+            info = replace(info, records={Level.CLIENT.value: tuple(value.split(","))})
         elif name == "clock_bound_us":
             info = replace(info, clock_bounds_us={"other": int(value)})
         else:
@@ -228,8 +237,7 @@ def _number(run: str, lines: Sequence[_Line]) -> list[Row]:
             op_id=ops[index],
             started_us=line.began_us,
             ended_us=line.ended_us,
-            clock="virtual",
-            **line.fields,
+            **{"clock": "virtual", **line.fields},
         )
         for index, line in enumerate(lines)
     ]

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from specs.clauses.base import Promise
+from specs.clauses.base import Clause, Promise
 from specs.clauses.catalogue import all_ids, catalogue
 from specs.errors import SpecError
 from specs.model.rules import RULES
@@ -49,11 +49,16 @@ AT_ODDS: tuple[tuple[str, str, object], ...] = (("DLQ-7", "dead_letter_waits_for
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One line of a profile. reason: why a deviation is allowed, or why the clause does not apply."""
+    """One line of a profile. reason: why a deviation is allowed, or why the clause does not apply.
+
+    findings: of an allowance, the public names of the findings that it is about; every other one of the clause stays
+    refuted. None named: all of them, which hides news (a user's own profile may; those of the project may not).
+    """
 
     status: Status
     source: str
     reason: str = ""
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,11 @@ class Profile:
     def config(self) -> Mapping[str, str]:
         """What it says of a plan's configuration."""
         return {"mode": self.mode, "message_model": self.message_model}
+
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """The clauses that it allows without naming the finding: whatever else breaks them is hidden too."""
+        return tuple(name for name, claim in self.claims.items() if claim.status == "allowed" and not claim.findings)
 
     def claim(self, clause_id: str) -> Claim:
         """A clause that the profile does not name is not applicable."""
@@ -201,12 +211,22 @@ def _family(name: str, prefix: str, line: Any) -> dict[str, Claim]:
     return {clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")}
 
 
+def _named(where: str, clause_id: str, claim: Claim) -> Claim:
+    """The line, if it names only what the clause finds."""
+    promise = next(promise for promise in catalogue() if promise.id == clause_id)
+    known = promise.findings if isinstance(promise, Clause) else ()
+    for finding in claim.findings:
+        if finding not in known:
+            raise SpecError(f"{where}: {clause_id} has no finding {finding}; it has {', '.join(known) or 'none'}")
+    return claim
+
+
 def _claim(name: str, clause_id: str, line: Any) -> Claim:
     if clause_id not in all_ids():
         close = difflib.get_close_matches(clause_id, sorted(all_ids()), n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `inorder list clauses` shows all"
         raise SpecError(f"profile {name} names the unknown clause {clause_id}{hint}")
-    return _line(f"profile {name}, {clause_id}", line)
+    return _named(f"profile {name}", clause_id, _line(f"profile {name}, {clause_id}", line))
 
 
 def _rule(name: str, rule: str, line: Any) -> Claim:
@@ -221,13 +241,18 @@ def _rule(name: str, rule: str, line: Any) -> Claim:
 def _line(where: str, line: Any) -> Claim:
     if not isinstance(line, dict) or line.get("status") not in _STATUSES:
         raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")
-    unknown = sorted(line.keys() - {"status", "source", "reason"})
+    unknown = sorted(line.keys() - {"status", "source", "reason", "findings"})
     if unknown:
-        raise SpecError(f"{where} has the unknown entry {unknown[0]}; known are status, source, reason")
+        raise SpecError(f"{where} has the unknown entry {unknown[0]}; known are status, source, reason, findings")
+    findings = line.get("findings", [])
+    if not isinstance(findings, list) or not all(isinstance(each, str) for each in findings):
+        raise SpecError(f"{where}: findings must be a list of names")
+    if findings and line["status"] != "allowed":
+        raise SpecError(f"{where}: findings are named by an allowance only")
     if not line.get("source"):
         raise SpecError(f"{where}: a line needs its source")
     if line["status"] != "claimed" and not line.get("reason"):
         raise SpecError(f"{where}: {line['status']} needs a reason")
     if line["status"] == "claimed" and line.get("reason"):
         raise SpecError(f"{where}: claimed and excused at once (a reason is for deviations)")
-    return Claim(line["status"], str(line["source"]), str(line.get("reason", "")))
+    return Claim(line["status"], str(line["source"]), str(line.get("reason", "")), tuple(findings))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from specs.clauses.base import (
     CONTEXT_KINDS,
@@ -14,59 +15,155 @@ from specs.clauses.base import (
     Finding,
     Judge,
     KeyValue,
+    changed_nothing,
     key_of,
 )
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.certainty import EVERYTHING, OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.verdicts.tally import Examination, RunFacts, Tally
-from specs.vocabulary import Kind, Level, Outcome
+from specs.verdicts.tally import Examination, Found, RunFacts, Tally
+from specs.vocabulary import Key, Kind, Level, Outcome
 
 _LEASE_PREMISE = "no wall-clock step"
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Findings of one name, in one group: how many, and the best of them."""
+
+    violations: int = 0
+    possible: int = 0
+    best: Finding | None = None
+
+    def take(self, finding: Finding) -> None:
+        if finding.certain:
+            self.violations += 1
+        else:
+            self.possible += 1
+        best = self.best
+        if best is None or (not finding.certain, finding.place) < (not best.certain, best.place):
+            self.best = finding
 
 
 class _Bench:
     """All judges of one clause."""
 
-    __slots__ = ("best", "clause", "context", "judges", "kept", "possible", "stops_at_clock_step", "violations")
+    __slots__ = ("clause", "context", "judges", "kept", "marks", "stops_at_clock_step", "sums", "waiting")
 
     def __init__(self, clause: Clause, context: Context) -> None:
         self.clause = clause
         self.context = context
-        self.judges: list[Judge] = []
-        self.violations = 0
-        self.possible = 0
-        self.best: Finding | None = None
+        self.judges: list[tuple[str | None, Judge]] = []  # with the group that it judges, if it judges one only
+        self.sums: dict[tuple[str | None, str], _Sum] = {}  # by the evidence's group and the finding's name
         self.kept: list[Finding] | None = None  # all findings, for who asks for them
+        # With several clocks a finding waits for what another clock may yet time close to its evidence.
+        self.waiting: list[Finding] | None = [] if context.info.clock_bound_us else None
+        self.marks: dict[KeyValue, list[Mark]] = {}
         self.stops_at_clock_step = any(premise.name == _LEASE_PREMISE for premise in clause.premise)
 
     @property
     def silenced(self) -> bool:
         return self.stops_at_clock_step and self.context.clock_stepped is not None
 
-    def new_judge(self) -> Judge:
+    def new_judge(self, key: KeyValue) -> Judge:
         judge = self.clause.judge(self.context)
-        self.judges.append(judge)
+        self.judges.append((str(key[1]) if self.clause.key in _OF_A_GROUP else None, judge))
         return judge
 
     def take(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            if self.kept is not None:
-                self.kept.append(finding)
-            if finding.certain:
-                self.violations += 1
+            if finding.certain and not self.clause.stands(finding.rows, self.context.info):
+                finding = replace(finding, certain=False)
+            if self.waiting is None:
+                self._count(finding)
             else:
-                self.possible += 1
-            best = self.best
-            if best is None or (not finding.certain, finding.place) < (not best.certain, best.place):
-                self.best = finding
+                self.waiting.append(finding)
 
-    def finish(self) -> None:
+    def _count(self, finding: Finding) -> None:
+        if self.kept is not None:
+            self.kept.append(finding)
+        self.sums.setdefault((_group_of(finding), finding.name), _Sum()).take(finding)
+
+    def finish(self, of_the_run: Sequence[Mark]) -> None:
+        """The history is over. of_the_run: when things happened that bear on every key, by their times."""
         if self.clause.needs_finish and not self.silenced:
-            for judge in self.judges:
+            for _group, judge in self.judges:
                 self.take(judge.finish())
+        for marks in self.marks.values():
+            marks.sort(key=_when)
+        waiting, self.waiting = self.waiting or (), None
+        for finding in waiting:
+            self._count(finding if self._is_quiet(finding, of_the_run) else replace(finding, certain=False))
+
+    def _is_quiet(self, finding: Finding, of_the_run: Sequence[Mark]) -> bool:
+        bound_us = self.context.info.clock_bound_us
+        evidence = [mark for row in finding.rows for mark in marks_of(row)]
+        keys = {key_of(self.clause.key)(row) for row in finding.rows}
+        near = [self.marks.get(key, ()) for key in keys if key is not None]
+        return all(is_quiet(evidence, others, bound_us) for others in (of_the_run, *near))
+
+    def mark(self, row: Row) -> None:
+        """Remember when the row's operation began and ended, if it is one that the judges of its key see."""
+        clause = self.clause
+        if clause.key in _OF_A_QUEUE and row.kind in clause.kinds and row.level in clause.levels:
+            key = key_of(clause.key)(row)
+            if key is not None:
+                self.marks.setdefault(key, []).extend(marks_of(row))
+
+    def tally(self, seen: Mapping[str | None, set[Kind]] | None) -> Tally:
+        """What was found. seen: the kinds that the history holds, by group, where nobody says what it records."""
+        clause = self.clause
+        everything = EVERYTHING if seen is None else frozenset().union(*seen.values())
+        missing = clause.missing(everything)
+        if missing:
+            self.kept = None if self.kept is None else []
+            return Tally(missing=tuple(sorted(missing)))
+        judged = {
+            group: seen is None or group is None or not clause.missing(frozenset(seen.get(group, set()) | seen[None]))
+            for group in {*(group for group, _ in self.judges), *(group for group, _ in self.sums)}
+        }
+        if self.kept is not None:
+            self.kept = [finding for finding in self.kept if judged[_group_of(finding)]]
+        tally = Tally(opportunities=sum(judge.opportunities for group, judge in self.judges if judged[group]))
+        merged: dict[str, _Sum] = {}
+        for (group, name), found in self.sums.items():
+            if judged[group]:
+                into = merged.setdefault(name, _Sum())
+                into.violations += found.violations
+                into.possible += found.possible
+                if found.best is not None and (into.best is None or _rank(found.best) < _rank(into.best)):
+                    into.best = found.best
+        for name, found in sorted(merged.items()):
+            told = tally.found[name] = Found(found.violations, found.possible)
+            if found.best is not None:
+                told.witness, told.explanation = witness(clause, found.best, self.context.info)
+                told.certain = found.best.certain
+        if seen is not None and tally.violations:
+            tally.assumed = tuple(sorted(clause.excuses - everything))
+        return tally
+
+    @property
+    def best(self) -> Finding | None:
+        """The first finding, a certain one before a possible one."""
+        return min((found.best for found in self.sums.values() if found.best is not None), key=_rank, default=None)
 
 
+def _group_of(finding: Finding) -> str | None:
+    """The group that the evidence is about, if any."""
+    return next((row.group for row in reversed(finding.rows) if row.group), None)
+
+
+def _rank(finding: Finding) -> tuple[Any, ...]:
+    return (not finding.certain, finding.place)
+
+
+def _when(mark: Mark) -> int:
+    return mark[0]
+
+
+_OF_A_GROUP = frozenset({Key.LANE, Key.GROUP, Key.GROUP_KEY})
+_OF_A_QUEUE = frozenset({Key.LANE, Key.QUEUE})
 _Wants = Callable[[Row], bool] | None
 _Seats = list[Judge | None]
 """The judges of one key, one seat for each clause of that kind of key."""
@@ -88,12 +185,21 @@ _Route = list[tuple[_Panel, list[tuple[int, _Bench, _Wants]]]]
 class Examiner:
     """Feeds rows, given by run and seq_begin, to the judges of the chosen clauses."""
 
-    def __init__(self, info: RunInfo, clauses: Sequence[Clause] | None = None) -> None:
+    def __init__(self, info: RunInfo, clauses: Sequence[Clause] | None = None, *, alone: bool = False) -> None:
+        """alone: the rows are evidence, of which nobody expects that it holds all that a clause needs."""
         self.info = info
         self.context = Context(info)
         chosen = all_clauses() if clauses is None else clauses
-        self.benches = [_Bench(clause, self.context) for clause in chosen if clause.unmet(info) is None]
-        self._unmet = [clause for clause in chosen if clause.unmet(info) is not None]
+        known = EVERYTHING if alone else recorded(info)
+        self._seen: dict[str | None, set[Kind]] | None = {None: set()} if known is None else None
+        met = [clause for clause in chosen if clause.unmet(info) is None]
+        missing = {clause.id: clause.missing(EVERYTHING if known is None else known) for clause in met}
+        self.benches = [_Bench(clause, self.context) for clause in met if not missing[clause.id]]
+        self._not_judged = {clause.id: Tally() for clause in chosen if clause.unmet(info) is not None}
+        self._not_judged.update((id_, Tally(missing=tuple(sorted(kinds)))) for id_, kinds in missing.items() if kinds)
+        self._order = [clause.id for clause in chosen]
+        self._of_the_run: list[Mark] = []
+        self._owner_of: dict[str, str] = {}  # of an incarnation's name: the client that had it first
         self.facts = RunFacts()
         self._panels = [
             _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
@@ -117,8 +223,21 @@ class Examiner:
             if waiting and waiting[0][0] < row.seq_begin:
                 self._end_until(row.seq_begin)
             self._check(row)
+            if changed_nothing(row):
+                continue
+            if row.incarnation is not None and row.client_id is not None:
+                # Who numbers them for each client means another one by the same name.
+                owner = self._owner_of.setdefault(row.incarnation, row.client_id)
+                if owner != row.client_id:
+                    row = row._replace(incarnation=f"{row.incarnation} of {row.client_id}")
+            if self._seen is not None:
+                self._seen.setdefault(row.group, set()).add(row.kind)
+            if row.broker_epoch is not None:
+                self.context.epoch(row)
             if row.kind in CONTEXT_KINDS:
                 self.context.begins(row)
+            if self.info.clock_bound_us:
+                self._mark(row)
             self._begin(row)
             if row.seq_end is not None:
                 if row.seq_end == row.seq_begin:
@@ -128,30 +247,27 @@ class Examiner:
 
     def result(self, why_cut: Sequence[str] = ()) -> Examination:
         """End the history and sum up. May be called once."""
-        self._end_until(None)
-        tallies: dict[str, Tally] = {}
-        for bench in self.benches:
-            bench.finish()
-            tally = Tally(
-                opportunities=sum(judge.opportunities for judge in bench.judges),
-                violations=bench.violations,
-                possible=bench.possible,
-            )
-            if bench.best is not None:
-                tally.witness, tally.explanation = witness(bench.clause, bench.best, self.info)
-                tally.witness_certain = bench.best.certain
-            tallies[bench.clause.id] = tally
-        tallies.update((clause.id, Tally()) for clause in self._unmet)
-        return Examination(tallies, self.facts, list(why_cut))
+        self._finish()
+        tallies = dict(self._not_judged)
+        tallies.update((bench.clause.id, bench.tally(self._seen)) for bench in self.benches)
+        return Examination({id_: tallies[id_] for id_ in self._order}, self.facts, list(why_cut))
 
     def first_finding(self) -> Finding | None:
         """End the history; the first violation of the first clause, a certain one before a possible one."""
+        self._finish()
+        return self.benches[0].best if self.benches else None  # else the run does not meet a premise of the clause
+
+    def _finish(self) -> None:
         self._end_until(None)
-        if not self.benches:
-            return None  # the run does not meet a premise of the clause
-        bench = self.benches[0]
-        bench.finish()
-        return bench.best
+        self._of_the_run.sort(key=_when)
+        for bench in self.benches:
+            bench.finish(self._of_the_run)
+
+    def _mark(self, row: Row) -> None:
+        if row.kind in OF_THE_RUN:
+            self._of_the_run.extend(marks_of(row))
+        for bench in self.benches:
+            bench.mark(row)
 
     def _begin_run(self, run: str) -> None:
         """Runs of one file are judged one after the other; nothing of one is known in the next."""
@@ -161,6 +277,7 @@ class Examiner:
         self._run, self._last_seq = run, 0
         self._last_us.clear()
         self._sent.clear()
+        self._owner_of.clear()
 
     def _end_until(self, seq: int | None) -> None:
         waiting = self._open
@@ -184,7 +301,7 @@ class Examiner:
                     continue
                 judge = seats[index]
                 if judge is None:
-                    judge = seats[index] = bench.new_judge()
+                    judge = seats[index] = bench.new_judge(key)
                 found = judge.begins(row)
                 if found:
                     bench.take(found)
@@ -206,7 +323,7 @@ class Examiner:
                     continue
                 judge = seats[index]
                 if judge is None:
-                    judge = seats[index] = bench.new_judge()
+                    judge = seats[index] = bench.new_judge(key)
                 found = judge.ends(row)
                 if found:
                     bench.take(found)
@@ -274,11 +391,11 @@ def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[
     """All findings of one clause, in the order in which they are made."""
     examiner = Examiner(info, (clause,))
     if not examiner.benches:
-        return []
-    found = examiner.benches[0].kept = []
+        return []  # it does not apply, or the history lacks what it needs
+    examiner.benches[0].kept = []
     examiner.feed(rows)
     examiner.result()
-    return found
+    return examiner.benches[0].kept or []
 
 
 def witness(clause: Clause, finding: Finding, info: RunInfo) -> tuple[tuple[Row, ...], str]:
@@ -299,7 +416,7 @@ def witness(clause: Clause, finding: Finding, info: RunInfo) -> tuple[tuple[Row,
 
 
 def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, *, certain: bool) -> Finding | None:
-    examiner = Examiner(info, (clause,))
+    examiner = Examiner(info, (clause,), alone=True)
     examiner.feed(rows)
     best = examiner.first_finding()
     return best if best is not None and best.certain >= certain else None

@@ -47,6 +47,7 @@ def verdict_schema() -> dict[str, Any]:
             "opportunities": _COUNT,
             "floor": _COUNT,
             "violations": _COUNT,
+            "findings": _TEXTS,
             "witness": {"type": "array", "items": {"$ref": "#/$defs/row"}, "maxItems": 10},
             "explanation": _TEXT,
             "reason": _TEXT,

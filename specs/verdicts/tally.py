@@ -9,28 +9,85 @@ from specs.history.row import Row
 
 
 @dataclass(slots=True)
-class Tally:
-    """One clause: how often it was at stake, how often broken, and the first violation.
+class Found:
+    """What was found of one kind: how often, and the first of it.
 
-    witness: the smallest evidence, by seq_begin. place orders witnesses of merged tallies.
+    witness: the smallest evidence, by seq_begin. certain: is the witness a violation for certain?
     """
 
-    opportunities: int = 0
     violations: int = 0
     possible: int = 0
     witness: tuple[Row, ...] = ()
     explanation: str = ""
-    witness_certain: bool = False
+    certain: bool = False
 
-    def merge(self, other: Tally) -> None:
-        """Add another run's tally; a certain witness is kept before a possible one, the first before later ones."""
-        self.opportunities += other.opportunities
+    def merge(self, other: Found) -> None:
+        """Add another's; a certain witness is kept before a possible one, the first before later ones."""
         self.violations += other.violations
         self.possible += other.possible
-        better = other.witness_certain and not self.witness_certain
-        if other.witness and (not self.witness or better):
-            self.witness, self.explanation = other.witness, other.explanation
-            self.witness_certain = other.witness_certain
+        if other.witness and (not self.witness or (other.certain and not self.certain)):
+            self.witness, self.explanation, self.certain = other.witness, other.explanation, other.certain
+
+
+@dataclass(slots=True)
+class Tally:
+    """One clause: how often it was at stake, and what was found, by the public names of findings.
+
+    missing: the kinds of rows that it needs and that the history does not record; then it was not judged. assumed: the
+    kinds of rows that could have excused a finding and of which the history does not say whether it would tell.
+    """
+
+    opportunities: int = 0
+    found: dict[str, Found] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    def total(self, without: Iterable[str] = ()) -> Found:
+        """All that was found, but for findings of these names."""
+        left_out = set(without)
+        first = _in_order(found for name, found in self.found.items() if name not in left_out)
+        return _sum(first)
+
+    @property
+    def violations(self) -> int:
+        return sum(found.violations for found in self.found.values())
+
+    @property
+    def possible(self) -> int:
+        return sum(found.possible for found in self.found.values())
+
+    @property
+    def witness(self) -> tuple[Row, ...]:
+        return self.total().witness
+
+    @property
+    def explanation(self) -> str:
+        return self.total().explanation
+
+    @property
+    def witness_certain(self) -> bool:
+        return self.total().certain
+
+    def merge(self, other: Tally) -> None:
+        """Add another run's tally. A clause that one of the runs could judge was judged."""
+        both = bool(self.missing and other.missing)
+        self.missing = tuple(sorted({*self.missing, *other.missing})) if both else ()
+        self.assumed = tuple(sorted({*self.assumed, *other.assumed}))
+        self.opportunities += other.opportunities
+        for name, found in other.found.items():
+            self.found.setdefault(name, Found()).merge(found)
+
+
+def _in_order(found: Iterable[Found]) -> list[Found]:
+    """By their witnesses: certain ones first, then as they happened."""
+    return sorted(found, key=lambda each: (not each.certain, [(row.run, row.seq_begin) for row in each.witness[-1:]]))
+
+
+def _sum(found: Iterable[Found]) -> Found:
+    total = Found()
+    for each in found:
+        total.merge(each)
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.certainty import recorded
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -29,6 +30,7 @@ class ClauseVerdict(StrEnum):
     REFUTED = "refuted"
     POSSIBLE = "possible"
     NOT_EXERCISED = "not_exercised"
+    NOT_RECORDED = "not_recorded"
     NOT_CLAIMED = "not_claimed"
     ALLOWED = "allowed"
 
@@ -65,6 +67,7 @@ class Judged:
     explanation: str = ""
     reason: str = ""
     hides: tuple[str, ...] = ()  # general clauses with the same witness
+    findings: tuple[str, ...] = ()  # the public names of what was found
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,6 +80,7 @@ class Judged:
             "opportunities": self.opportunities,
             "floor": self.floor,
             "violations": self.violations,
+            "findings": list(self.findings),
             "witness": [row_to_json(row) for row in self.witness],
             "explanation": self.explanation,
             "reason": self.reason,
@@ -179,6 +183,8 @@ def judge_clause(
     """
     names = implementations(clause.party, info)
     claim = profile.claim(clause.id)
+    allowed = (claim.findings or tuple(tally.found)) if claim.status == "allowed" else ()
+    left = tally.total(without=allowed)
     reason = ""
     if claim.status == "not_applicable":
         verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
@@ -188,11 +194,16 @@ def judge_clause(
         verdict, reason = ClauseVerdict.NOT_CLAIMED, out_of_reach
     elif not ours_too and is_own_code_on_foreign_target(names, info):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
-    elif tally.violations:
-        allowed = claim.status == "allowed"
-        verdict, reason = (ClauseVerdict.ALLOWED, claim.reason) if allowed else (ClauseVerdict.REFUTED, "")
-    elif tally.possible:
-        verdict, reason = ClauseVerdict.POSSIBLE, "only the bound between clocks leaves the violation open"
+    elif tally.missing:
+        verdict, reason = ClauseVerdict.NOT_RECORDED, f"the history does not tell {_kinds(tally.missing)}"
+    elif left.violations:
+        verdict = ClauseVerdict.REFUTED
+        reason = f"assuming that it would tell {_kinds(tally.assumed)}" if tally.assumed else ""
+    elif left.possible:
+        verdict, reason = ClauseVerdict.POSSIBLE, why_possible(clause, info)
+    elif tally.violations or tally.possible:
+        verdict, reason = ClauseVerdict.ALLOWED, claim.reason
+        left = tally.total()
     elif unseen is not None:
         verdict, reason = ClauseVerdict.NOT_EXERCISED, unseen
     elif tally.opportunities < floor:
@@ -209,11 +220,28 @@ def judge_clause(
         implementations=names,
         opportunities=tally.opportunities,
         floor=floor,
-        violations=tally.violations + tally.possible,
-        witness=tally.witness,
-        explanation=tally.explanation,
+        violations=left.violations + left.possible,
+        witness=left.witness,
+        explanation=left.explanation,
         reason=reason,
+        findings=tuple(tally.found),
     )
+
+
+def _kinds(kinds: Sequence[str]) -> str:
+    return ", ".join(kind.replace("_", " ") for kind in kinds)
+
+
+def why_possible(clause: Clause, info: RunInfo) -> str:
+    """What leaves a violation of the clause open."""
+    if clause.absence and not info.closed_world:
+        return "somebody who is not recorded may have done what explains it"
+    known = recorded(info)
+    if known is not None and (unseen := clause.excuses - known):
+        return f"what is not recorded may explain it: {_kinds(sorted(unseen))}"
+    if info.clock_bound_us:
+        return "only the bound between clocks leaves the violation open"
+    return "what the history tells leaves it open"
 
 
 def checks(

@@ -8,13 +8,15 @@ from spark_checkers.keyed import judge_in_memory
 from spark_checkers.rows import RunContext
 from spark_checkers.twin import Twin
 from specs.clauses.base import CONTEXT_KINDS, Clause
+from specs.clauses.certainty import recorded
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.verdicts.examine import Examiner
+from specs.vocabulary import Kind
 
-Found = tuple[int, list[tuple[tuple[int, ...], bool]]]
-"""(opportunities, violations as (seq_begin of the evidence, certain), sorted)."""
+Found = tuple[int, list[tuple[tuple[int, ...], bool, str]]]
+"""(opportunities, violations as (seq_begin of the evidence, certain, name), sorted)."""
 
 
 def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> dict[str, Found]:
@@ -28,21 +30,33 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
     for bench in examiner.benches:
         found[bench.clause.id] = (
             tallies[bench.clause.id].opportunities,
-            sorted((tuple(row.seq_begin for row in each.rows), each.certain) for each in bench.kept or ()),
+            sorted((tuple(row.seq_begin for row in each.rows), each.certain, each.name) for each in bench.kept or ()),
         )
     return found
 
 
 def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
-    return RunContext.of(info, [row for row in rows if row.kind in CONTEXT_KINDS])
+    epochs: dict[str, dict[int, int]] = {}
+    seen: dict[str | None, frozenset[Kind]] = {None: frozenset()}
+    for row in rows:
+        seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
+        if row.broker_epoch is not None:
+            epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
+    named = {broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()}
+    return RunContext.of(info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen)
 
 
 def by_twins(rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19) -> dict[str, Found]:
     """What the twins find, in this process. least: of how many rows, at least, whole keys are judged together."""
     found: dict[str, Found] = {twin.id: (0, []) for twin in twins}
-    chosen = [twin for twin in twins if twin.clause.unmet(info) is None]
+    known = recorded(info)
+    chosen = [
+        twin
+        for twin in twins
+        if twin.clause.unmet(info) is None and not (known is not None and twin.clause.missing(known))
+    ]
     for each in judge_in_memory(rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least):
         times, violations = found[each.clause]
-        violations.extend((seqs, certain) for _run, seqs, certain in each.violations)
+        violations.extend((seqs, certain, name) for _run, seqs, certain, name in each.violations)
         found[each.clause] = (times + sum(each.opportunities.values()), violations)
     return {clause: (times, sorted(violations)) for clause, (times, violations) in found.items()}

@@ -43,7 +43,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
             adds.setdefault((lane, client), row)
             last = written.get(who)
             if last is not None and value != NONE and value != rows.value[last]:
-                findings.violation([last, row])
+                findings.violation([last, row], name="began-elsewhere")
         elif (lane, client) in adds:
             findings.violation([adds[lane, client], row])
     findings.at_stake(np.asarray(staked, np.int64))

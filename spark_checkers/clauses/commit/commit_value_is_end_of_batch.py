@@ -194,7 +194,7 @@ class Lane(Machine):
                 continue
             mine.late = True
             mine.owed.clear()
-            self.found(mine.add, finished, op)
+            self.found(mine.add, finished, op, name="not-in-time")
 
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if op.value == NONE:

@@ -39,7 +39,7 @@ class Lane(Machine):
         elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and len(self.clients) > 1:
             self.stakes += 1
             if client.others is not None and client.unlock is not None and not self.broker_died_since(client.lock):
-                self.found(client.lock, client.unlock, client.others, op, certain=self.one_clock)
+                self.found(client.lock, client.unlock, client.others, op)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:

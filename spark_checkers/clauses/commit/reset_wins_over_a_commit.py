@@ -73,13 +73,13 @@ class Lane(Machine):
             if reset.begin < pull.end < op.begin
             and pull.value == reset.value
             and self.dropped.get(op.incarnation, NEVER) > pull.end
-            and not self.context.leaving_at(self.lane.name(pull.client), pull.end)
+            and not self.context.leaving_at(self.lane.name(pull.client), self.lane.group, pull.end)
         ]
         if pulls:
             self.stakes += 1
             pull = max(pulls, key=lambda each: each.end)
             if op.value != pull.value:
-                self.found(reset, pull, op)
+                self.found(reset, pull, op, name="committed-the-old")
 
     def _until(self, op: Op, bound: int) -> int:
         return max(op.ended if op.ended < NEVER else 0, op.started + bound)

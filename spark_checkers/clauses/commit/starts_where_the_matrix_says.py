@@ -104,7 +104,7 @@ class Lane(Machine):
             return
         self.stakes += 1
         if told is None or op.offset != wanted:
-            self.found(add, lookup, op)
+            self.found(add, lookup, op, name="start-moved")
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.FETCH_OFFSET or self.first is None or answered_offset(op) not in (-1, 0):
@@ -115,7 +115,7 @@ class Lane(Machine):
         if rows.started[first] >= op.started - YOUNG_US and self._lives(first) and not self._kept_from():
             self.stakes += 1
             if op.outcome is Outcome.REFUSED:
-                self.findings.violation([first, op.place])
+                self.findings.violation([first, op.place], name="not-young")
 
 
 _KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)

@@ -50,7 +50,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
     late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS
-    findings.violated(sent[late], reads[late], certain=rows.certain(reads[late]))
+    findings.violated(sent[late], reads[late])
 
 
 TWIN = Twin("DLQ-7", ("message_id", "origin_id", "outcome", "started_us", "ended_us", "wall_us"), kernel)

@@ -85,8 +85,7 @@ class Run:
             del self.orphans[lane]
             if (lane, op.client) not in self.workers:
                 self.stakes += 1
-                certain = self.context.info.clock_bound_us == 0
-                self.findings.violation([own.place, crash.place, share.place, op.place], certain=certain)
+                self.findings.violation([own.place, crash.place, share.place, op.place])
 
     def ends(self, op: Op) -> None:
         answered = True

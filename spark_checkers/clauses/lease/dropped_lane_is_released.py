@@ -62,7 +62,7 @@ class Lane(Machine):
             drop = self._awaited(op)
             self.stakes += drop is not None
             if drop is not None and not granted and self._overdue(drop, op):
-                self.found(self.lock, drop, op, certain=self.one_clock)
+                self.found(self.lock, drop, op)
         if granted:
             self.lock = op
 

@@ -40,7 +40,7 @@ class Lane(Machine):
         cut = last.outcome is Outcome.CUT and last.incarnation != NO_TEXT and last.incarnation == op.incarnation
         if ended_before(last, op) and not cut:
             return
-        left_us = self.context.left_us(self.lane.name(op.client), self.now)
+        left_us = self.context.left_us(self.lane.name(op.client), self.lane.group, self.now)
         waited = op.started - left_us >= self.wait_us
         if not waited and not self.client_died_since(op.client, last):
             self.found(last, op)

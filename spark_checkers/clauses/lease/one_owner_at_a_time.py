@@ -28,7 +28,7 @@ class Lane(Machine):
         for grant in self.grants.contested_by(op):
             self.stakes += 1
             if op.outcome is Outcome.OK:
-                self.found(grant, op, certain=self.one_clock)
+                self.found(grant, op)
                 self.grants.over(grant)
         self.grants.lock_ends(op)
 

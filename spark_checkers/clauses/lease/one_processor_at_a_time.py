@@ -91,7 +91,7 @@ class Lane(Machine):
                 continue
             if own is not None and self.broker_died_since(own):
                 continue
-            self.found(lock, running, op, certain=self.one_clock)
+            self.found(lock, running, op)
         self.stakes += others
 
     def ends(self, op: Op) -> None:

@@ -36,7 +36,7 @@ class Lane(Machine):
             if unlock is not None and unlock.begin < op.begin:
                 self.stakes += 1
                 if granted:
-                    self.found(grant, unlock, op, certain=self.one_clock)
+                    self.found(grant, unlock, op)
             if granted:
                 self.grants.over(grant)
         if granted:

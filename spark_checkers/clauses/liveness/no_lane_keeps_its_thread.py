@@ -75,9 +75,10 @@ class Group:
 
     def _in_line(self, each: Waiting, place: int, now: int) -> bool:
         rows, context = self.rows, self.context
-        code = int(rows.client[place])
-        client = rows.words("client_id")[code] if code != NO_TEXT else ""
-        if context.leaving_at(client, now) or context.client_died_between(client, int(rows.begin[each.add]), now):
+        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+        if context.leaving_at(client, group, now):
+            return False
+        if context.client_died_between(client, int(rows.begin[each.add]), now):
             return False
         if context.paused_since(client, int(rows.ended[each.pull]), now):
             return False

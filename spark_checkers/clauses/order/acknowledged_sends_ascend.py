@@ -29,7 +29,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     name = rows.words("broker")[broker] if broker >= 0 else ""
     context = rows.context_of(int(by_end[0]))
     offset, end = rows.offset[by_end], rows.end[by_end]
-    if context.broker_died.get(name):
+    if context.deaths_of(name):
         highest = _through_crashes(rows, by_end, name, context)
     else:
         raised = np.ones(len(by_end), np.bool_)
@@ -38,7 +38,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     ended = np.searchsorted(end, rows.begin[by_end], side="left")  # how many, before each begins
     later = np.flatnonzero(ended)
     earlier = highest[ended[later] - 1]
-    if context.broker_died.get(name):
+    if context.deaths_of(name):
         begin = rows.begin[by_end]
         alive = [
             not context.broker_died_between(name, int(begin[one]), int(end[two]))
@@ -49,7 +49,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     wrong = offset[later] <= offset[earlier]
     if wrong.any():
         one, two = by_end[earlier[wrong]], by_end[later[wrong]]
-        findings.violated(one, two, certain=rows.certain(two))
+        findings.violated(one, two)
 
 
 def _through_crashes(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:

@@ -111,7 +111,7 @@ class Lane(Machine):
             old = left.work
             done = self._done_with(old, op.offset)
             if done is not None and old.last is not None and op.offset < old.last.offset:
-                self.found(old.add, done, old.last, left.drop, left.unlock, op, certain=self.one_clock)
+                self.found(old.add, done, old.last, left.drop, left.unlock, op)
         if not work.frozen and (work.last is None or work.last.op != op.op):
             work.last = op
 

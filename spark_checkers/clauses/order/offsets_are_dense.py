@@ -31,7 +31,7 @@ def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
     begin, end = rows.begin[marker], rows.end[marker]
     overlaps = (rows.begin[markers] <= end) & (rows.end[markers] >= begin)
     broker = rows.text("broker")[marker]
-    died = rows.context_of(marker).broker_died.get(rows.words("broker")[broker] if broker >= 0 else "", ())
+    died = rows.context_of(marker).deaths_of(rows.words("broker")[broker] if broker >= 0 else "")
     return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
 
 

@@ -82,7 +82,7 @@ class Lane(Machine):
         self.stakes += 1
         if last is None:
             if work.add is not None and later is not None and later.offset > op.offset:
-                self.found(work.add, later, op)
+                self.found(work.add, later, op, name="held-back")
             return
         first, before = last.rows[0], last.rows[-1]
         if not ended_before(before, op):

@@ -51,13 +51,13 @@ def _broker(rows: Rows, place: int) -> str:
 
 
 def _deaths(rows: Rows, place: int) -> bool:
-    return bool(rows.context_of(place).broker_died.get(_broker(rows, place)))
+    return bool(rows.context_of(place).deaths_of(_broker(rows, place)))
 
 
 def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) -> None:
     """where: of one queue, in the order of their times."""
     context, broker = rows.context_of(int(where[0])), _broker(rows, int(where[0]))
-    deaths = np.asarray(context.broker_died[broker])
+    deaths = np.asarray(context.deaths_of(broker))
     added = _added(rows, int(rows.queue[where[0]]))
     delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")
     known: dict[int, int] = {}

@@ -273,7 +273,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
 def _is_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
     """Is the client alive all the time, with threads for all its lanes?"""
     context, client, now = rows.context_of(late), _client(rows, late), int(rows.begin[late])
-    gone = context.leaving_at(client, now) or context.client_died_between(client, int(rows.begin[add]), now)
+    leaving = context.leaving_at(client, rows.name_of("group", late), now)
+    gone = leaving or context.client_died_between(client, int(rows.begin[add]), now)
     return not gone and not context.paused_since(client, ready_us, now) and context.has_threads(client, now)
 
 

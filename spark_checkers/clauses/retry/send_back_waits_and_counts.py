@@ -46,9 +46,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
             findings.at_stake(np.asarray([row]))
             known = due.get((message, counter - 1))
             if known is None:
-                findings.violation([last[message], row])
+                findings.violation([last[message], row], name="miscounted")
             elif rows.started[row] < known[0] - MS:
-                findings.violation([known[1], row], certain=bool(rows.certain(np.asarray([row]))[0]))
+                findings.violation([known[1], row])
 
 
 def _of_its_group(rows: Rows, row: int) -> bool:

@@ -73,7 +73,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
                 found.append((at, row))
     findings.at_stake(np.asarray(at_stake, np.int64))
     evidence = np.asarray(found, np.int64).reshape(-1, 2)
-    findings.violated(evidence[:, 0], evidence[:, 1], certain=rows.certain(evidence[:, 1]))
+    findings.violated(evidence[:, 0], evidence[:, 1])
 
 
 TWIN = Twin("SND-7", ("message_id", "origin_id", "outcome", "delay_level", "started_us", "ended_us"), kernel)

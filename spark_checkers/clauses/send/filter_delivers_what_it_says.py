@@ -88,7 +88,7 @@ def _judge(rows: Rows, findings: Findings, before: int, sends: Ints, behind: int
         if rows.end[sent] < rows.begin[behind]:
             died = rows.context_of(behind).broker_died_between(name, int(rows.begin[sent]), int(rows.begin[behind]))
             if not died:
-                findings.violation([before, sent, behind])
+                findings.violation([before, sent, behind], name="passed-over")
             return
 
 

@@ -43,7 +43,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)
     attempt = rows.number("attempt")[asked]
-    findings.violated(asked[(attempt != NONE) & (attempt > rows.config("transaction_check_max", asked))])
+    findings.violated(
+        asked[(attempt != NONE) & (attempt > rows.config("transaction_check_max", asked))], name="asked-too-often"
+    )
 
 
 TWIN = Twin("SND-6", ("message_id", "origin_id", "outcome", "detail", "value", "attempt"), kernel)

@@ -24,9 +24,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where = positions(sends)
     if not refused.any():
         return
-    key, count = dense(
-        rows.run[where], rows.client[where], rows.text("topic")[where], rows.text("sharding_key")[where]
-    )
+    key, count = dense(rows.run[where], rows.client[where], rows.text("topic")[where], rows.text("sharding_key")[where])
     touched = np.zeros(count, np.bool_)
     touched[key[refused[where]]] = True
     where, key = where[touched[key]], key[touched[key]]

@@ -26,6 +26,7 @@ KEY = Key.GROUP
 PREMISE = (CLUSTERING, DEALT_TO_THE_LAST)
 SOURCES = ("docs/sources.md#assignment",)
 KINDS = frozenset({Kind.ASSIGN})
+NEEDS = frozenset({Kind.ASSIGN})
 
 MEMBERS_MAX = 9
 

@@ -24,6 +24,7 @@ KEY = Key.GROUP
 PREMISE = (CLUSTERING, DEALT)
 SOURCES = ("docs/sources.md#assignment",)
 KINDS = frozenset({Kind.ASSIGN})
+NEEDS = frozenset({Kind.ASSIGN})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ KEY = Key.GROUP
 PREMISE = (CLUSTERING,)
 SOURCES = ("docs/sources.md#assignment",)
 KINDS = frozenset({Kind.ASSIGN})
+NEEDS = frozenset({Kind.ASSIGN})
 
 
 @dataclass(frozen=True, slots=True)

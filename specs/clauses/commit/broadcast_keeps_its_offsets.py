@@ -25,6 +25,7 @@ KEY = Key.LANE
 PREMISE = (BROADCASTING, NO_RESET, Premise("the file is kept", "nobody takes the client's offset file away"))
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET})
+NEEDS = frozenset({Kind.ADD})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 
 CORRECTED = "corrected"
 

@@ -59,6 +59,7 @@ KINDS = frozenset(
         Kind.RESET,
     }
 )
+NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 CORRECTED = "corrected"
 
 

@@ -22,6 +22,7 @@ KEY = Key.LANE
 PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET})
+NEEDS = frozenset({Kind.COMMIT})
 
 CORRECTED = "corrected"
 

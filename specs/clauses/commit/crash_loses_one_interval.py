@@ -30,6 +30,8 @@ KEY = Key.LANE
 PREMISE = (NO_RESET, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
+NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
+CONCLUDES_FROM_ABSENCE = True
 
 REMEMBERED_MAX = 4_096
 

@@ -26,6 +26,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET})
+NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
 
 CORRECTED = "corrected"
 

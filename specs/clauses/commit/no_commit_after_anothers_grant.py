@@ -36,6 +36,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
+NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,7 @@ class LaneJudge(Judge):
         other, unlock = client.others_lock, client.unlock
         if other is None or unlock is None or self.context.broker_died_since(row.broker, client.lock):
             return NOTHING
-        certain = self.context.info.clock_bound_us == 0
-        return (CommittedAfterwards(client.lock, unlock, other, row, certain=certain),)
+        return (CommittedAfterwards(client.lock, unlock, other, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK or row.outcome is not Outcome.OK or row.client_id is None:

@@ -37,6 +37,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
+NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 REFINES = ("CMT-1", "CMT-2")
 
 

@@ -55,6 +55,7 @@ RESETS_ARE_THE_BROKERS = Premise(
 PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, RESETS_ARE_THE_BROKERS)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
+NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 
 REMEMBERED_MAX = 64
 """Of commits, and of resets: older ones are forgotten."""
@@ -146,7 +147,7 @@ class LaneJudge(Judge):
 
     def _told(self, reset: Row, pull: Row) -> None:
         mine = pull.incarnation
-        if mine is None or mine in self.dropped or pull.client_id in self.context.leaving:
+        if mine is None or mine in self.dropped or self.context.is_leaving(pull.client_id, pull.group):
             return
         if pull.value is not None and pull.value == reset.value:
             self.moved[mine] = pull

@@ -26,6 +26,7 @@ KEY = Key.QUEUE
 PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.SEND_BACK}
+NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1",)
 
 
@@ -41,5 +42,6 @@ class QueueJudge(general.QueueJudge):
         return super().ends(row)
 
 
+Passed = general.Passed
 judge = QueueJudge
 explain = general.explain

@@ -67,6 +67,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#start-matrix",)
 KINDS = frozenset({Kind.SEND, Kind.FETCH_OFFSET, Kind.ADD, Kind.PULL, Kind.RESET})
+NEEDS = frozenset({Kind.ADD})
 
 YOUNG_US = 60_000 * MS
 HALF_AN_HOUR_US = 30 * 60_000 * MS

@@ -48,6 +48,8 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER})
+NEEDS = frozenset({Kind.DEAD_LETTER})
+CONCLUDES_FROM_ABSENCE = True
 
 
 def wants(row: Row) -> bool:

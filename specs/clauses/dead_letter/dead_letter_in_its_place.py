@@ -24,6 +24,7 @@ KEY = Key.MESSAGE
 PREMISE = (ORDERLY, CLOSED_WORLD)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND_BACK, Kind.READ})
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 
 
 def wants(row: Row) -> bool:

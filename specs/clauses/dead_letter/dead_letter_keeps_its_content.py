@@ -23,6 +23,7 @@ KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""

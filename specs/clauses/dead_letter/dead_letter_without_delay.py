@@ -34,6 +34,7 @@ KEY = Key.MESSAGE
 PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 
 
 def wants(row: Row) -> bool:
@@ -75,7 +76,7 @@ class MessageJudge(Judge):
         self.opportunities += 1
         if row.wall_us <= sent.ended_wall_us + self.config.dead_letter_bound_ms * MS:
             return NOTHING
-        return (StoredLate(sent, row, certain=self.context.info.clock_bound_us == 0),)
+        return (StoredLate(sent, row),)
 
 
 judge = MessageJudge

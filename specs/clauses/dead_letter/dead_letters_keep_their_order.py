@@ -26,6 +26,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 
 
 def wants(row: Row) -> bool:

@@ -43,6 +43,7 @@ KEY = Key.GROUP
 PREMISE = (ORDERLY, DRAINED, BATCH_OF_ONE, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER, Kind.ADD})
+NEEDS = frozenset({Kind.READ})
 
 
 def wants(row: Row) -> bool:

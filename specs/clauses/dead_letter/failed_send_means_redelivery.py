@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.history.row import Row
-from specs.vocabulary import Key, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-6"
 TITLE = "a failed dead letter means redelivery"
@@ -24,6 +24,7 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 REFINES = ("ORD-3",)
 KINDS = CALL_KINDS
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

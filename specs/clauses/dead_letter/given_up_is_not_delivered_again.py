@@ -34,6 +34,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE, BATCH_OF_ONE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

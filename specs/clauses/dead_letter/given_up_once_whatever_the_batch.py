@@ -42,6 +42,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE, BATCHES, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DEAD_LETTER})
 
 
 def wants(row: Row) -> bool:

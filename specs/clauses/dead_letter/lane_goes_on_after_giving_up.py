@@ -55,6 +55,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.ADD, Kind.DROP, Kind.RESET})
+NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 
 THREAD_MS = 60_000
 """So long a lane may keep its thread before others have their turn."""
@@ -156,7 +157,7 @@ class LaneJudge(Judge):
             or (renewed or lock).started_us + lease_us < until_us
             or until_us > (add or last).started_us + THREAD_MS * MS
             or context.paused_since(client, last.started_us)
-            or (client or "") in context.leaving
+            or context.is_leaving(client, row.group)
         ):
             return NOTHING
         self.opportunities += 1

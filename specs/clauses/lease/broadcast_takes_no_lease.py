@@ -22,6 +22,7 @@ KEY = Key.LANE
 PREMISE = (BROADCASTING,)
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.LOCK})
+NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD})
+NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ KINDS = frozenset(
         Kind.PAUSE,
     }
 )
+NEEDS = frozenset({Kind.ASSIGN, Kind.LOCK})
+CONCLUDES_FROM_ABSENCE = True
 
 DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
 
@@ -141,8 +143,7 @@ class RunJudge(Judge):
             del self.orphans[lane]
             if row.client_id not in self.adders.get(lane, ()):
                 self.opportunities += 1
-                certain = self.context.info.clock_bound_us == 0
-                found.append(NotTakenOver(grant, crash, assignment, row, str(lane), certain=certain))
+                found.append(NotTakenOver(grant, crash, assignment, row, str(lane)))
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:

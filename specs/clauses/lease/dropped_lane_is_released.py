@@ -39,6 +39,8 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, BROKER_LIVES, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER})
+NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
+CONCLUDES_FROM_ABSENCE = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class LaneJudge(Judge):
         elif refuses(row) and self.lock is not None and (drop := self._awaited(row)) is not None:
             self.opportunities += 1
             if self._is_overdue(drop, row):
-                return (NotReleased(self.lock, drop, row, certain=self.context.info.clock_bound_us == 0),)
+                return (NotReleased(self.lock, drop, row),)
         return NOTHING
 
     def _awaited(self, row: Row) -> Row | None:

@@ -36,6 +36,8 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK})
+CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4")
 
 EDGE_MS = 10
@@ -63,13 +65,13 @@ class LaneJudge(LeaseEndJudge):
         if row.started_us - (lease.ended_us or 0) < self.edge_us:
             return NOTHING
         self.opportunities += 1
-        return (WrongEnd(lease, row, certain=self.certain),) if row.outcome is Outcome.OK else NOTHING
+        return (WrongEnd(lease, row),) if row.outcome is Outcome.OK else NOTHING
 
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
         if why is not Free.EXPIRED:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (WrongEnd(grant, row, certain=self.certain),)
+        return NOTHING if row.outcome is Outcome.OK else (WrongEnd(grant, row),)
 
 
 judge = LaneJudge

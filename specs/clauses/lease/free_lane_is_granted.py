@@ -32,6 +32,8 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK})
+CONCLUDES_FROM_ABSENCE = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class LaneJudge(LastGrantJudge):
         self.opportunities += 1
         if row.outcome is Outcome.OK:
             return NOTHING
-        return (Refused(grant, self.last.unlock if why is Free.RELEASED else None, row, certain=self.certain),)
+        return (Refused(grant, self.last.unlock if why is Free.RELEASED else None, row),)
 
 
 judge = LaneJudge

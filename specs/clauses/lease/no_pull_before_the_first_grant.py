@@ -25,6 +25,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY,)
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.PULL})
+NEEDS = frozenset({Kind.ADD, Kind.LOCK, Kind.PULL})
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER})
+NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class LaneJudge(Judge):
         was_cut = last.outcome is Outcome.CUT and last.incarnation is not None and last.incarnation == row.incarnation
         if ended_before(last, row) and not was_cut:
             return NOTHING
-        leave = self.context.leaving.get(client)
+        leave = self.context.is_leaving(client, row.group)
         if leave is not None and row.started_us - leave.started_us >= self.wait_us:
             return NOTHING
         if self.context.client_died_since(client, last):

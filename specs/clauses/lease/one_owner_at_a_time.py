@@ -25,6 +25,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class LaneJudge(Judge):
         for grant in self.grants.contested_by(row):
             self.opportunities += 1
             if row.outcome is Outcome.OK:
-                found.append(TwoOwners(grant, row, certain=self.context.info.clock_bound_us == 0))
+                found.append(TwoOwners(grant, row))
                 self.grants.ends(grant)
         self.grants.lock_ends(row)
         return found

@@ -43,6 +43,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER})
+NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,10 @@ class LaneJudge(Judge):
             if lock is None or ended_before(running, row) or row.started_us - lock.started_us > self.limit_us:
                 continue
             context = self.context
-            if name in context.leaving or context.client_died_since(name, running):
+            if context.is_leaving(name, row.group) or context.client_died_since(name, running):
                 continue
             if not context.broker_died_since(row.broker, lock):
-                found.append(TwoProcessors(lock, running, row, certain=context.info.clock_bound_us == 0))
+                found.append(TwoProcessors(lock, running, row))
         if others:
             self.opportunities += 1
         return found

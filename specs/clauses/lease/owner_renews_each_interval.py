@@ -42,6 +42,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind.COMMIT})
+NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class LaneJudge(Judge):
         if last is not None and last.incarnation == row.incarnation:
             is_late = row.started_us - last.started_us > self.bound_us
             if is_late or row.kind is Kind.LOCK:
-                if client in self.context.leaving or self.context.paused_since(client, last.started_us):
+                if self.context.is_leaving(client, row.group) or self.context.paused_since(client, last.started_us):
                     self.last.pop(client)
                 else:
                     self.opportunities += 1

@@ -32,6 +32,8 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-4",)
 
 
@@ -52,7 +54,7 @@ class LaneJudge(LastGrantJudge):
         if why is not Free.RELEASED or unlock is None:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (NotFreed(grant, unlock, row, certain=self.certain),)
+        return NOTHING if row.outcome is Outcome.OK else (NotFreed(grant, unlock, row),)
 
 
 judge = LaneJudge

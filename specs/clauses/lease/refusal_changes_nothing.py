@@ -34,6 +34,8 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK})
+CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4", "LSE-14")
 
 
@@ -67,7 +69,7 @@ class LaneJudge(LeaseEndJudge):
         if refusal is None:
             return NOTHING
         self.opportunities += 1
-        return (Changed(lease, refusal, row, certain=self.certain),) if row.outcome is Outcome.OK else NOTHING
+        return (Changed(lease, refusal, row),) if row.outcome is Outcome.OK else NOTHING
 
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
         refusal = self._refused_since(grant, row)
@@ -76,7 +78,7 @@ class LaneJudge(LeaseEndJudge):
         if row.started_us - (refusal.ended_us or 0) >= self.last.limit_us:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row, certain=self.certain),)
+        return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row),)
 
     def asked(self, row: Row) -> Iterable[Finding]:
         found = super().asked(row)

@@ -33,6 +33,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1",)
 
 
@@ -70,7 +71,7 @@ class LaneJudge(Judge):
             if unlock is not None and unlock.seq_begin < row.seq_begin:
                 self.opportunities += 1
                 if row.outcome is Outcome.OK:
-                    found.append(FreedByStranger(grant, unlock, row, certain=self.context.info.clock_bound_us == 0))
+                    found.append(FreedByStranger(grant, unlock, row))
             if row.outcome is Outcome.OK:
                 self.grants.ends(grant)
         if row.outcome is Outcome.OK:

@@ -46,6 +46,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#membership", "docs/sources.md#client-leases")
 KINDS = SETTLED_KINDS
+NEEDS = frozenset({Kind.DELIVER, Kind.READ})
 
 __all__ = ["wants"]
 
@@ -77,7 +78,8 @@ class QueueJudge(SettledJudge):
         end = last.dropped
         if end is None and add is not None:
             client = add.client_id or ""
-            end = self.context.last_death.get(client) if self.has_died(last) else self.context.leaving.get(client)
+            leave = self.context.is_leaving(client, add.group)
+            end = self.context.last_death.get(client) if self.has_died(last) else leave
         if add is not None and start is not None and end is not None and join is not None:
             yield Orphaned(add, start, end, join, read, marker)
 

@@ -15,7 +15,7 @@ from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, NOTHING_TAKEN_BAC
 from specs.clauses.progress import Incarnation
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.history.row import Row
-from specs.vocabulary import Key, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "LIV-1"
 TITLE = "every message ends finished"
@@ -25,6 +25,7 @@ KEY = Key.QUEUE
 PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
+NEEDS = frozenset({Kind.DELIVER, Kind.READ})
 
 __all__ = ["wants"]
 

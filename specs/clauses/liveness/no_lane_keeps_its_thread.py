@@ -45,6 +45,7 @@ KEY = Key.GROUP
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class GroupJudge(Judge):
         """Has the lane been in line all the time?"""
         pull, granted, context = each.pull, each.granted, self.context
         since_us = row.started_us if pull is None else pull.ended_us or pull.started_us
-        if row.client_id in context.leaving or context.client_died_since(row.client_id, each.add):
+        if context.is_leaving(row.client_id, row.group) or context.client_died_since(row.client_id, each.add):
             return False
         if context.paused_since(row.client_id, since_us):
             return False

@@ -26,6 +26,7 @@ KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.SEND})
 
 
 def wants(row: Row) -> bool:
@@ -67,7 +68,7 @@ class QueueJudge(Judge):
         self.opportunities += 1
         if offset > (earlier.queue_offset or 0):
             return NOTHING
-        return (Overtook(earlier, row, certain=self.context.info.clock_bound_us == 0),)
+        return (Overtook(earlier, row),)
 
 
 judge = QueueJudge

@@ -23,6 +23,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ KEY = Key.GROUP_KEY
 PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
+NEEDS = frozenset({Kind.DELIVER})
+CONCLUDES_FROM_ABSENCE = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,7 @@ class LaneJudge(Judge):
         done, last, add = old.finished.get(offset), old.last, old.add
         if done is None or last is None or add is None or offset >= (last.queue_offset or 0):
             return NOTHING
-        certain = self.context.info.clock_bound_us == 0
-        return (RedeliveredMore(add, done, last, left.drop, left.unlock, row, certain=certain),)
+        return (RedeliveredMore(add, done, last, left.drop, left.unlock, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset

@@ -26,6 +26,7 @@ KEY = Key.PRODUCER_KEY
 PREMISE = (SAME_QUEUES, BROKER_LIVES)
 SOURCES = ("docs/sources.md#send", "docs/sources.md#selector")
 KINDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.SEND})
 
 
 def wants(row: Row) -> bool:

@@ -22,6 +22,7 @@ KEY = Key.LANE
 PREMISE = ()
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.DROP})
+NEEDS = frozenset({Kind.DELIVER, Kind.DROP})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#store",)
 KINDS = frozenset({Kind.READ})
+NEEDS = frozenset({Kind.READ})
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ KEY = Key.LANE
 PREMISE = (KEY_ORDERED, NO_RESET)
 SOURCES = ("docs/sources.md#key-order",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

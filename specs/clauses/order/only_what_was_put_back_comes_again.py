@@ -41,6 +41,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 
 REMEMBERED = 1000
 """Offsets. RocketMQ's `pullThresholdForQueue`: how many messages of one lane a client holds."""

@@ -26,6 +26,7 @@ KEY = Key.TOPIC_KEY
 PREMISE = (SAME_QUEUES,)
 SOURCES = ("docs/sources.md#selector",)
 KINDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.SEND})
 VECTORS = "key_to_queue.json"
 
 

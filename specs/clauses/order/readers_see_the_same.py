@@ -25,6 +25,7 @@ KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#store",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ, Kind.ADD})
+NEEDS = frozenset({Kind.DELIVER})
 
 
 def wants(row: Row) -> bool:

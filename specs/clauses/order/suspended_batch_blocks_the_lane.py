@@ -37,6 +37,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, BATCH_OF_ONE, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = COUNTING_KINDS
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

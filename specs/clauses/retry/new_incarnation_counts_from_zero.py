@@ -24,6 +24,7 @@ PREMISE = (IN_PLACE, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("RTY-3",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

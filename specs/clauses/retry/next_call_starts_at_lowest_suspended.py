@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
 
 ID = "RTY-4"
 TITLE = "the next call starts at the lowest suspended offset"
@@ -24,6 +24,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = CALL_KINDS
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

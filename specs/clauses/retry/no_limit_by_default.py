@@ -28,6 +28,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, Premise("no limit", "the limit of retries is -1, the default (configuration)", _has_no_limit))
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
+NEEDS = frozenset({Kind.DELIVER})
 
 
 @dataclass(frozen=True, slots=True)

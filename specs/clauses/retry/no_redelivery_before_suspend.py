@@ -23,6 +23,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER})
 
 SUSPEND_MS_MIN = 10
 SUSPEND_MS_MAX = 30_000

@@ -64,6 +64,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ class GroupJudge(Judge):
             return NOTHING
         if (
             self.lost.get((client, _place(late)), -1) > lock.seq_begin
-            or client in context.leaving
+            or context.is_leaving(client, found.pull.group)
             or context.client_died_since(client, found.add)
             or context.paused_since(client, found.ready_us)
             or not context.has_threads(client)

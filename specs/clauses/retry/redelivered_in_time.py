@@ -50,6 +50,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class LaneJudge(Judge):
         if (
             lock.started_us + self.config.client_lease_ms * MS < until_us
             or context.paused_since(client, suspended.started_us)
-            or (client or "") in context.leaving
+            or context.is_leaving(client, row.group)
             or context.client_died_since(client, suspended)
             or not context.has_threads(client)
         ):

@@ -41,6 +41,7 @@ KEY = Key.MESSAGE
 PREMISE = (CONCURRENT, CLOSED_WORLD, NO_WALL_CLOCK_STEP)
 SOURCES = ("docs/sources.md#send-back", "docs/sources.md#delay", "docs/sources.md#concurrent-loop")
 KINDS = frozenset({Kind.SEND_BACK, Kind.DELIVER})
+NEEDS = frozenset({Kind.DELIVER, Kind.SEND_BACK})
 
 _UNIT_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
@@ -116,14 +117,13 @@ class MessageJudge(Judge):
         if times is None:
             return NOTHING
         self.opportunities += 1
-        one_clock = self.context.info.clock_bound_us == 0
         known = group.due.get(times - 1)
         if known is None:
             return (Miscounted(last, row),)
         due_us, returned, wait_us = known
         if row.started_us >= due_us - MS:
             return NOTHING
-        return (TooSoon(returned, row, wait_us, certain=one_clock),)
+        return (TooSoon(returned, row, wait_us),)
 
 
 judge = MessageJudge

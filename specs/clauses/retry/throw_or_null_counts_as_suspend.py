@@ -14,7 +14,7 @@ from specs.clauses.base import MS, NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
 from specs.history.row import Row
-from specs.vocabulary import Key, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "RTY-7"
 TITLE = "a throw or a null counts as SUSPEND"
@@ -25,6 +25,7 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
 KINDS = CALL_KINDS
+NEEDS = frozenset({Kind.DELIVER})
 
 NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})
 

@@ -43,6 +43,7 @@ KEY = Key.QUEUE
 PREMISE = (DRAINED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
 KINDS = frozenset({Kind.SEND, Kind.READ})
+NEEDS = frozenset({Kind.READ, Kind.SEND})
 
 STORED_WEAKLY = frozenset({10, 11, 12})
 """FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT: stored, but not as safely as was asked for."""

@@ -24,6 +24,7 @@ KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.READ})
+NEEDS = frozenset({Kind.READ, Kind.SEND})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 
 def wants(row: Row) -> bool:

@@ -39,6 +39,7 @@ KEY = Key.MESSAGE
 PREMISE = (NO_WALL_CLOCK_STEP,)
 SOURCES = ("docs/sources.md#delay",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 _DURATION = re.compile(r"(\d+)([smhd])")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -102,7 +103,7 @@ class MessageJudge(Judge):
         self.opportunities += 1
         if seen_us > sent.started_us + wait_us - MS:
             return NOTHING
-        return (SeenTooSoon(sent, row, wait_us, certain=self.context.info.clock_bound_us == 0),)
+        return (SeenTooSoon(sent, row, wait_us),)
 
 
 judge = MessageJudge

@@ -39,6 +39,7 @@ KEY = Key.QUEUE
 PREMISE = (FILTERED, NO_RESET, BROKER_LIVES)
 SOURCES = ("docs/sources.md#filters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.ADD, Kind.RESET})
+NEEDS = frozenset({Kind.DELIVER})
 
 STORED_WEAKLY = frozenset({10, 11, 12})
 

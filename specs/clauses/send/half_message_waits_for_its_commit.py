@@ -38,6 +38,7 @@ KEY = Key.MESSAGE
 PREMISE = (CLOSED_WORLD, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#transactions",)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 COMMIT = 8
 """What END_TRANSACTION says for a commit."""

@@ -22,6 +22,7 @@ KEY = Key.MESSAGE
 PREMISE = (CLOSED_WORLD,)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 
 @dataclass(frozen=True, slots=True)

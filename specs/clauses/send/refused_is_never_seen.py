@@ -24,6 +24,7 @@ KEY = Key.MESSAGE
 PREMISE = (NO_FRAME_TWICE,)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.SEND})
 
 NOT_CERTAIN = frozenset({0, 1, 10, 11, 12})
 """Answer codes after which a message lies in its queue, or may lie there."""

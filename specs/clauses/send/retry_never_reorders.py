@@ -38,6 +38,7 @@ PREMISE = (SENT_IN_TURN, NO_FRAME_TWICE, BROKER_LIVES)
 SOURCES = ("docs/sources.md#send",)
 REFINES = ("SND-4",)
 KINDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.SEND})
 
 NOT_CERTAIN = frozenset({0, 1, 10, 11, 12})
 TRIES_MAX = 8

@@ -23,6 +23,7 @@ KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.SEND})
 
 
 def wants(row: Row) -> bool:

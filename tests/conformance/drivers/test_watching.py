@@ -129,4 +129,3 @@ def test_a_request_belongs_to_the_work_that_its_client_has_begun() -> None:
     assert [row.incarnation for row in found if row.kind is Kind.COMMIT] == [first, None, None]
     assert [row.value for row in found if row.kind is Kind.ADD] == [17, None]
     assert found[-1].incarnation is None  # the process that had begun the work is dead
-

@@ -138,9 +138,7 @@ def requests(draw: st.DrawFn) -> bytes:
     changed |= draw(st.dictionaries(words, words, max_size=2))
     body = draw(st.one_of(st.just(body), st.binary(max_size=50), st.sampled_from(BODIES)))
     code_sent, flag = draw(st.just(int(code)) | codes), draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
-    return encode_frame(
-        Command(code_sent, changed, body, 7, flag, draw(st.none() | words), binary=draw(st.booleans()))
-    )
+    return encode_frame(Command(code_sent, changed, body, 7, flag, draw(st.none() | words), binary=draw(st.booleans())))
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])

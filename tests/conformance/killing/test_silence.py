@@ -39,9 +39,7 @@ def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("profile", ["reference", "reference-concurrent"])
-def test_where_brokers_remove_what_is_old_nothing_is_called_lost(
-    monkeypatch: pytest.MonkeyPatch, profile: str
-) -> None:
+def test_where_brokers_remove_what_is_old_nothing_is_called_lost(monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
     """The same plans with a time to keep that they outlast: what was removed on purpose is held against nobody."""
     removals: list[int] = []
 

@@ -65,9 +65,7 @@ KILLS = {
         "offsets-written-once",
         "reset-overwritten-by-a-commit",
     ),
-    "message_log": (
-        "refused-though-stored",
-    ),
+    "message_log": ("refused-though-stored",),
 }
 """Which mutant of the broker is found by which machine."""
 BY_NAME = {machine.NAME: machine for machine in MACHINES}

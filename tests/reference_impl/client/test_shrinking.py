@@ -49,9 +49,7 @@ async def _shrink() -> None:
         inbox = Inbox()
         async with (
             Producer(cluster.namesrv) as new,
-            OrderlyConsumer(
-                cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK
-            ),
+            OrderlyConsumer(cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK),
         ):
             assert await send_round(new) == {0, 1}
             await wait_until(lambda: len(inbox.got) == len(sent))
@@ -73,9 +71,7 @@ async def _close_for_writing() -> None:
         inbox = Inbox()
         async with (
             Producer(cluster.namesrv, create_topics=False) as after,
-            OrderlyConsumer(
-                cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK
-            ),
+            OrderlyConsumer(cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK),
         ):
             await inbox.has(1)
             with pytest.raises(NotReachable):

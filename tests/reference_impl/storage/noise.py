@@ -25,7 +25,7 @@ from tests.reference_impl.storage.runs import SYNC, Run, log_of
 
 TINY = StoreOptions(segment_bytes=512, queue_file_bytes=60)
 NUMBERS = (0, 1, -1, 7, 8, 127, 255, 511, 512, 2**15, 2**31 - 1, -(2**31), BLANK_MAGIC, -626843481, -626843477)
-WORDS = (b"{", b"}", b"[" * 2_000, b'":', b"1e999", b"NaN", b"null", b"9" * 5_000, b'{0:1}', b"\xff\xfe", b'"\\ud800"')
+WORDS = (b"{", b"}", b"[" * 2_000, b'":', b"1e999", b"NaN", b"null", b"9" * 5_000, b"{0:1}", b"\xff\xfe", b'"\\ud800"')
 
 
 def good_store(seed: int) -> SimulatedDisk:

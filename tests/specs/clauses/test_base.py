@@ -94,7 +94,8 @@ def test_the_context_knows_deaths_departures_and_pauses() -> None:
     )
     context = Context(RunInfo(run="r"))
     context.begins(leave)
-    assert "alice" in context.leaving
+    assert context.is_leaving("alice", "billing")
+    assert not context.is_leaving("alice", "audit")
     context.begins(crash)
     assert "alice" in context.client_died
     context.begins(join)

@@ -75,9 +75,7 @@ def told(wire: Any) -> list[tuple[Any, dict[Queue, int]]]:
     ("timestamp", "force", "first", "second"),
     [(0, False, 0, 0), (0, True, 0, 0), (-1, False, 1, 0), (-1, True, 2, 1)],
 )
-def test_4_9_leaves_resets_to_the_clients(
-    make_wire: Any, timestamp: int, force: bool, first: int, second: int
-) -> None:
+def test_4_9_leaves_resets_to_the_clients(make_wire: Any, timestamp: int, force: bool, first: int, second: int) -> None:
     """Every member is told of all queues, ahead only by force; nothing is stored, and no commit is held off."""
     wire = make_wire(dialect="4.9")
     wire.join("alice", "c1")

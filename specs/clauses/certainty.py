@@ -1,0 +1,85 @@
+"""What a history can tell: the rules, common to all clauses and both engines, about what a finding rests on.
+
+*Needs.* A clause names the kinds of rows without which nothing about it can be seen. Where the history does not record
+one of them the clause is not judged: it is *not recorded*.
+
+*Excuses.* Every other kind that a clause listens to, and every kind that would tell that one of its premises failed,
+could excuse what looks like a violation. Where a recorder declares that it does not record one of these, a finding is
+at most *possible*. A broker's epoch on every row of the evidence tells its deaths as a crash row would.
+
+*Absence.* A clause that concludes from somebody's absence (nobody else can hold the lease, nobody committed that
+value) is certain only where everybody is recorded. In an open world its findings are at most possible.
+
+*Clocks.* Rows of one clock are in the order that they say. A row of another clock is only where the bound between
+clocks allows: a finding is certain when no row of its key, and none about deaths, pauses and departures, that another
+clock timed, lies within the bound of a begin or an end in the evidence. Then no error of the clocks that the bound
+allows changes what came before what.
+
+What is recorded: what the recorder declares (`records` in run.json); of a history of level `tap` alone, what a tap
+sees; of a closed world, everything. Nothing is known of any other history: a kind of which it holds no row counts as
+not recorded where a clause needs it, and what could excuse is assumed not to have happened (the verdict says so).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.vocabulary import Kind, Level
+
+EVERYTHING = frozenset(Kind)
+SEEN_BY_A_TAP = frozenset(
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.SEND,
+        Kind.SEND_BACK,
+        Kind.DEAD_LETTER,
+        Kind.MEMBER,
+        Kind.ADD,
+        Kind.FAULT,
+        Kind.CLOCK_STEP,
+    }
+)
+"""What passes between a client and a broker, and what a proxy knows of itself and its machine's clock. Not a listener's
+calls, nor crashes and pauses of anybody, nor what an operator does elsewhere."""
+OF_THE_RUN = frozenset({Kind.CRASH, Kind.PAUSE, Kind.LEAVE, Kind.JOIN, Kind.CLOCK_STEP, Kind.FAULT, Kind.TRIM})
+"""Kinds of rows that bear on more than one key."""
+
+Mark = tuple[int, str | None]
+"""A begin or an end: when, in µs, and by which clock."""
+
+
+def recorded(info: RunInfo) -> frozenset[Kind] | None:
+    """The kinds that the history records, of whatever happened of them; None where nobody says."""
+    if info.records is not None:
+        return frozenset(Kind(kind) for kinds in info.records.values() for kind in kinds)
+    if set(info.levels) == {Level.TAP.value}:
+        return SEEN_BY_A_TAP
+    return EVERYTHING if info.closed_world else None
+
+
+def marks_of(row: Row) -> tuple[Mark, ...]:
+    """When the operation began and ended."""
+    began = (row.started_us, row.clock)
+    return (began,) if row.ended_us is None else (began, (row.ended_us, row.clock))
+
+
+def is_quiet(evidence: Iterable[Mark], others: Sequence[Mark], bound_us: int) -> bool:
+    """Does no mark of another clock, of the evidence or of these others (ascending), lie within the bound of it?"""
+    mine = list(evidence)
+    for at_us, clock in mine:
+        if any(other != clock and abs(us - at_us) <= bound_us for us, other in mine):
+            return False
+        for index in range(bisect_left(others, at_us - bound_us, key=lambda mark: mark[0]), len(others)):
+            us, other = others[index]
+            if us > at_us + bound_us:
+                break
+            if other != clock:
+                return False
+    return True
