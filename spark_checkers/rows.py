@@ -598,11 +598,12 @@ class Findings:
 
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""
-        info = self.rows.context_of(places[0]).info
-        broker = self.rows.text("broker")
-        epoch = self.rows.number("broker_epoch")
+        rows = self.rows
+        broker, epoch, calls = rows.text("broker"), rows.number("broker_epoch"), rows.are(Kind.DELIVER)
         return self._clause.stands_in(
-            info, epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
+            rows.context_of(places[0]).info,
+            epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT),
+            ended=all(rows.end[place] != NEVER for place in places if calls[place]),
         )
 
     def _is_quiet(self, places: Sequence[int]) -> bool:

@@ -535,11 +535,15 @@ class Clause(Promise):
 
     def stands(self, evidence: Sequence[Row], info: RunInfo) -> bool:
         """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?"""
-        return self.stands_in(info, epochs=all(row.broker_epoch is not None for row in evidence if row.broker))
+        return self.stands_in(
+            info,
+            epochs=all(row.broker_epoch is not None for row in evidence if row.broker),
+            ended=all(row.seq_end is not None for row in evidence if row.kind is Kind.DELIVER),
+        )
 
-    def stands_in(self, info: RunInfo, *, epochs: bool) -> bool:
-        """Likewise. epochs: every row of the evidence that names a broker names its epoch."""
-        if self.absence and not info.closed_world:
+    def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool) -> bool:
+        """Likewise. epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended."""
+        if not info.closed_world and (self.absence or not ended):
             return False
         known = recorded(info)
         if known is None:

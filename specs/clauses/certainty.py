@@ -10,6 +10,9 @@ at most *possible*. A broker's epoch on every row of the evidence tells its deat
 *Absence.* A clause that concludes from somebody's absence (nobody else can hold the lease, nobody committed that
 value) is certain only where everybody is recorded. In an open world its findings are at most possible.
 
+*Ends.* In an open world a listener's call of which the end is not in the history may have ended, nobody saw when: what
+rests on its running still is at most possible.
+
 *Clocks.* Rows of one clock are in the order that they say. A row of another clock is only where the bound between
 clocks allows: a finding is certain when no row of its key, and none about deaths, pauses and departures, that another
 clock timed, lies within the bound of a begin or an end in the evidence. Then no error of the clocks that the bound

@@ -1,0 +1,364 @@
+"""The laws that hold for every clause: what may be done to a history without a verdict turning against somebody.
+
+A law changes a history so that what is true of it is known. Of a *valid* history (the correct reference's, of plans
+that the machine draws) something is taken away, made unknown, or timed by clocks that differ: nothing may be refuted
+for certain. To a *broken* one (a planted defect, or a transcript's) rows are added that have nothing to do with it, or
+everything is renamed and shifted: it stays broken, by the same clause. And where what a clause needs is removed, it is
+never at stake.
+
+`python -m conformance.killing.laws --plans 300` prints the table, clause × law: in how many histories the clause was
+at stake, and how often the law was broken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+from rich import box
+from rich.table import Table
+
+from conformance.cli.people import console
+from conformance.machines.cluster import Collector, Run
+from conformance.runner import run_machine
+from specs import profiles
+from specs.clauses.base import Clause
+from specs.clauses.catalogue import all_clauses
+from specs.clauses.certainty import EVERYTHING
+from specs.clauses.transcript import Expected
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+from specs.verdicts.examine import examine
+from specs.verdicts.tally import Examination
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+
+History = tuple[RunInfo, list[Row]]
+Judge = Callable[[Iterable[Row], RunInfo], Examination]
+
+BOUND_US = 5_000
+"""How far the clocks of the law about clocks may be apart."""
+ANSWERED = frozenset(
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.SEND,
+        Kind.DEAD_LETTER,
+        Kind.SEND_BACK,
+        Kind.DELIVER,
+        Kind.RESET,
+        Kind.READ,
+    }
+)
+_TOLD_BY_THE_ANSWER = {
+    Kind.SEND: ("queue_offset", "value"),
+    Kind.FETCH_OFFSET: ("value",),
+    Kind.PULL: ("value",),
+    Kind.READ: ("value",),
+}
+
+
+# ---------------------------------------------------------------- what is taken from a valid history
+
+
+def opened(info: RunInfo, kinds: Iterable[Kind] = EVERYTHING) -> RunInfo:
+    """The run as a recorder tells it who does not see everybody, and who records these kinds."""
+    return replace(info, closed_world=False, records={Level.CLIENT.value: tuple(sorted(kind.value for kind in kinds))})
+
+
+def without_a_party(history: History) -> Iterator[History]:
+    """Without all rows of one client, each in turn."""
+    info, rows = history
+    for client in sorted({row.client_id for row in rows if row.client_id}):
+        yield opened(info), [row for row in rows if client not in (row.client_id, row.process)]
+
+
+def without_a_kind(history: History) -> Iterator[History]:
+    """Without all rows of one kind, each in turn."""
+    info, rows = history
+    for kind in sorted({row.kind for row in rows}):
+        yield opened(info, EVERYTHING - {kind}), [row for row in rows if row.kind is not kind]
+
+
+def without_the_begin(history: History) -> Iterator[History]:
+    """What began after some moment."""
+    info, rows = history
+    for part in (8, 3, 2):
+        yield opened(info), rows[len(rows) // part :]
+
+
+def without_the_end(history: History) -> Iterator[History]:
+    """What had begun by some moment; what had not ended by then is open."""
+    info, rows = history
+    for part in (2, 3, 8):
+        left = rows[: len(rows) - len(rows) // part]
+        last = left[-1].seq_begin if left else 0
+        yield opened(info), [cut_open(row) if (row.seq_end or 0) > last else row for row in left]
+
+
+def unanswered(history: History) -> Iterator[History]:
+    """Some answers, and some ends of calls, that nobody has seen."""
+    info, rows = history
+    for number in range(2):
+        yield (
+            opened(info),
+            [cut_open(row) if row.kind in ANSWERED and _drawn(row, number) < 16 else row for row in rows],
+        )
+
+
+def _drawn(row: Row, number: int) -> int:
+    """A number below 256 that the row and this number decide alone."""
+    return hashlib.blake2b(f"{row.run} {row.op_id} {number}".encode(), digest_size=1).digest()[0]
+
+
+def cut_open(row: Row) -> Row:
+    """The row as if its end had not been seen: without what only the answer tells."""
+    if row.seq_end is None:
+        return row
+    told: dict[str, Any] = dict.fromkeys(_TOLD_BY_THE_ANSWER.get(row.kind, ()))
+    if row.kind is Kind.READ and row.queue_offset is not None:
+        return row  # a message that was read: there is nothing without its answer
+    return row._replace(seq_end=None, ended_us=None, outcome=Outcome.UNKNOWN, code=None, lease_until_us=None, **told)
+
+
+def other_clocks(history: History) -> Iterator[History]:
+    """Everybody has a clock of their own, and no two are further apart than the bound."""
+    info, rows = history
+    names = sorted({row.process or "" for row in rows})
+    for number in range(2):
+        off = {name: hashlib.blake2b(f"{info.run} {name} {number}".encode(), digest_size=2).digest() for name in names}
+        moved = {name: int.from_bytes(drawn, "big") % (BOUND_US + 1) for name, drawn in off.items()}
+        timed = [
+            row._replace(
+                started_us=row.started_us + moved[row.process or ""],
+                ended_us=None if row.ended_us is None else row.ended_us + moved[row.process or ""],
+                clock=row.process or "",
+            )
+            for row in rows
+        ]
+        yield replace(info, clock_bounds_us=dict.fromkeys(names, BOUND_US)), put_in_order(timed)
+
+
+def put_in_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows with new places: by their times, and where these are equal in the order that they had."""
+    marks: list[tuple[int, int, int, int]] = []
+    for index, row in enumerate(rows):
+        marks.append((row.started_us, row.seq_begin, 0, index))
+        if row.seq_end is not None and row.seq_end != row.seq_begin:
+            marks.append((row.ended_us or row.started_us, row.seq_end, 1, index))
+    begins: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for seq, (_us, _seq, phase, index) in enumerate(sorted(marks), start=1):
+        (ends if phase else begins)[index] = seq
+    placed = [
+        row._replace(seq_begin=begins[index], seq_end=ends.get(index, None if row.seq_end is None else begins[index]))
+        for index, row in enumerate(rows)
+    ]
+    return sorted(placed, key=lambda row: row.seq_begin)
+
+
+# ---------------------------------------------------------------- what is done to a broken one
+
+
+def with_others(history: History) -> Iterator[History]:
+    """Beside the same again, of other clients, groups, topics and brokers."""
+    info, rows = history
+    others = renamed((info, rows), "x")[1]
+    last = max((row.seq_end or row.seq_begin for row in rows), default=0)
+    ops = max((row.op_id for row in rows), default=0)
+    moved = [
+        row._replace(
+            seq_begin=row.seq_begin + last,
+            seq_end=None if row.seq_end is None else row.seq_end + last,
+            op_id=row.op_id + ops,
+        )
+        for row in others
+    ]
+    merged = heapq.merge(rows, moved, key=lambda row: (row.started_us, row.seq_begin))
+    yield info, put_in_order(list(merged))
+
+
+def renamed_and_shifted(history: History) -> Iterator[History]:
+    """With other names everywhere, in the same order, and an hour later by every clock."""
+    yield renamed(history, "n", 3_600_000_000)
+
+
+_NAMED = ("process", "client_id", "incarnation", "group", "topic", "broker", "message_id", "origin_id", "sharding_key")
+
+
+def renamed(history: History, prefix: str, later_us: int = 0) -> History:
+    """Every name with a prefix, wherever it stands, so that their order stays; every clock that much later."""
+    info, rows = history
+    names = {str(value) for row in rows for value in (getattr(row, column) for column in _NAMED) if value}
+    names |= {name.removeprefix(mark) for name in names for mark in (RETRY_PREFIX, DLQ_PREFIX)}
+
+    def named(text: str | None) -> str | None:
+        if not text:
+            return text
+        for mark in (RETRY_PREFIX, DLQ_PREFIX):
+            if text.startswith(mark):
+                return mark + prefix + text.removeprefix(mark)
+        return prefix + text
+
+    def words(text: str | None) -> str | None:
+        """Text in which names stand between blanks, and queues as broker/number."""
+        if not text:
+            return text
+        return " ".join(
+            prefix + word if word in names or word.partition("/")[0] in names else word for word in text.split(" ")
+        )
+
+    def row_of(row: Row) -> Row:
+        values: dict[str, Any] = {column: named(getattr(row, column)) for column in _NAMED}
+        return row._replace(
+            **values,
+            view=words(row.view),
+            detail=words(row.detail),
+            started_us=row.started_us + later_us,
+            ended_us=None if row.ended_us is None else row.ended_us + later_us,
+            wall_us=None if row.wall_us is None else row.wall_us + later_us,
+            lease_until_us=None if row.lease_until_us is None else row.lease_until_us + later_us,
+        )
+
+    return info, [row_of(row) for row in rows]
+
+
+def without_what_it_needs(history: History, clause: Clause) -> Iterator[History]:
+    """Without each kind of row that the clause needs, in an open world whose recorder says nothing, or says so."""
+    info, rows = history
+    for kind in sorted(clause.needs):
+        left = [row for row in rows if row.kind is not kind]
+        yield replace(info, closed_world=False, records=None), left
+        yield opened(info, EVERYTHING - {kind}), left
+
+
+TAKEN_AWAY: Mapping[str, Callable[[History], Iterator[History]]] = {
+    "a party missing": without_a_party,
+    "a kind missing": without_a_kind,
+    "the begin missing": without_the_begin,
+    "the end missing": without_the_end,
+    "answers unknown": unanswered,
+    "other clocks": other_clocks,
+}
+"""Laws about valid histories: nothing is refuted for certain."""
+LEFT_BROKEN: Mapping[str, Callable[[History], Iterator[History]]] = {
+    "others added": with_others,
+    "renamed and shifted": renamed_and_shifted,
+}
+"""Laws about broken histories: they stay broken, by the same clause."""
+NEEDS = "needs removed"
+LAWS = (*TAKEN_AWAY, *LEFT_BROKEN, NEEDS)
+
+
+# ---------------------------------------------------------------- counting
+
+
+@dataclass(slots=True)
+class Count:
+    """Of one clause and one law. histories: in which the clause was at stake; broken: the law was, in so many."""
+
+    histories: int = 0
+    broken: int = 0
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What came of the laws: clause × law, and the first reasons why one was broken."""
+
+    counts: dict[tuple[str, str], Count] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, clause: str, law: str, broken: str | None, at_stake: bool = True) -> None:
+        count = self.counts.setdefault((clause, law), Count())
+        count.histories += at_stake
+        if broken is not None:
+            count.broken += 1
+            self.reasons.append(f"{law}: {clause}: {broken}")
+
+
+def hear_valid(history: History, hearing: Hearing, judge: Judge = examine, laws: Iterable[str] = TAKEN_AWAY) -> None:
+    """Hold the laws about valid histories, and that about needs, to one."""
+    info, rows = history
+    before = judge(rows, info)
+    at_stake = {clause: tally.opportunities > 0 for clause, tally in before.tallies.items()}
+    against = {clause for clause, tally in before.tallies.items() if tally.violations}
+    for law in laws:
+        said: dict[str, str] = {}
+        for changed in TAKEN_AWAY[law](history):
+            for clause, tally in judge(changed[1], changed[0]).tallies.items():
+                if tally.violations and clause not in against:
+                    said.setdefault(clause, f"{info.run}: {tally.explanation}")
+        for clause, was in at_stake.items():
+            hearing.add(clause, law, said.get(clause), was)
+    for asked in (clause for clause in all_clauses() if at_stake[clause.id]):
+        left = [
+            times
+            for changed in without_what_it_needs(history, asked)
+            if (times := examine(changed[1], changed[0], (asked,)).tallies[asked.id].opportunities)
+        ]
+        hearing.add(asked.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
+
+
+def hear_broken(clause: str, history: History, hearing: Hearing, judge: Judge = examine) -> None:
+    """Hold the laws about broken histories to one that the clause refutes."""
+    for law, change in LEFT_BROKEN.items():
+        for changed in change(history):
+            tally = judge(changed[1], changed[0]).tallies[clause]
+            hearing.add(clause, law, None if tally.violations else f"{history[0].run}: no longer refuted")
+
+
+def broken_transcripts() -> Iterator[tuple[str, History]]:
+    """Every example of a transcript that its clause refutes for certain."""
+    for clause in all_clauses():
+        for example in clause.examples:
+            if example.expected is Expected.BROKEN:
+                yield clause.id, parse_history(example.text)
+
+
+def table(hearing: Hearing) -> Table:
+    """Clause × law: histories, and in how many of them the law was broken."""
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    drawn.add_column("clause")
+    for law in LAWS:
+        drawn.add_column(law, justify="right")
+    for clause in all_clauses():
+        cells = [hearing.counts.get((clause.id, law), Count()) for law in LAWS]
+        drawn.add_row(
+            clause.id, *(f"{cell.histories}" + (f" ({cell.broken} broken)" if cell.broken else "") for cell in cells)
+        )
+    return drawn
+
+
+@click.command()
+@click.option("--plans", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--profile", default="reference", show_default=True, help="How the groups of the plans consume.")
+@click.option("--law", "laws", multiple=True, type=click.Choice(list(TAKEN_AWAY)), help="Only these; repeatable.")
+def main(plans: int, seed: int, profile: str, laws: tuple[str, ...]) -> None:
+    """Hold the laws to drawn plans on the correct reference and to all transcripts; exit 1 when one is broken."""
+    hearing = Hearing()
+    asked = profiles.load(profile)
+
+    def take(run: Run) -> None:
+        hear_valid((run.info, run.rows), hearing, laws=laws or TAKEN_AWAY)
+
+    run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
+    if not laws:
+        for clause, history in broken_transcripts():
+            hear_broken(clause, history, hearing)
+    people = console()
+    people.print(table(hearing))
+    for reason in hearing.reasons[:40]:
+        people.print(reason)
+    raise SystemExit(1 if hearing.reasons else 0)
+
+
+if __name__ == "__main__":
+    main()
