@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
-from textwrap import dedent
 
 from specs.clauses.base import Clause, Promise
 from specs.clauses.catalogue import catalogue
+from specs.clauses.transcript import Expected
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
 from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
@@ -15,6 +15,7 @@ from specs.history.text import VERBS, parse_history
 from specs.model.rules import RULES
 from specs.profiles import Profile, load, names
 from specs.verdicts.examine import examine
+from specs.vocabulary import Kind
 
 GENERATED = "<!-- Written by `python -m specs.docs`; a test says when it is stale. -->\n"
 
@@ -91,6 +92,8 @@ def _clause_section(clause: Promise) -> str:
         *(f"Premise, {premise.name}: {premise.text}." for premise in clause.premise),
         f"Sources: {', '.join(_link(source) for source in clause.sources)}.",
     ]
+    if isinstance(clause, Clause):
+        facts += _rests_on(clause)
     if clause.refines:
         facts.append(f"A special case of {', '.join(clause.refines)}.")
     if clause.rules:
@@ -112,25 +115,39 @@ def _clause_section(clause: Promise) -> str:
     )
 
 
-def _examples(clause: Clause) -> list[str]:
-    info, rows = parse_history(clause.shortest_violation)
-    explanation = examine(rows, info, (clause,)).tallies[clause.id].explanation
-    return [
-        "Broken by:",
-        "",
-        "```",
-        dedent(clause.shortest_violation).strip("\n"),
-        "```",
-        "",
-        f"> {explanation}.",
-        "",
-        "Allowed, though it looks wrong:",
-        "",
-        "```",
-        dedent(clause.lookalike).strip("\n"),
-        "```",
-        "",
-    ]
+def _rests_on(clause: Clause) -> list[str]:
+    """What a history must hold for it, and what leaves a finding open ([soundness](soundness.md))."""
+    said = [f"Needs rows of: {_kinds(clause.needs)}."]
+    if clause.excuses:
+        said.append(f"Could be excused by rows of: {_kinds(clause.excuses)}.")
+    if clause.absence:
+        said.append("Concludes from what nobody else did: at most possible in an open world.")
+    said.append(f"Finds: {', '.join(f'`{name}`' for name in clause.findings)}.")
+    return said
+
+
+def _kinds(kinds: Iterable[Kind]) -> str:
+    return ", ".join(f"`{kind}`" for kind in sorted(kinds))
+
+
+_HEADS = {
+    Expected.BROKEN: "Broken",
+    Expected.POSSIBLE: "Possible, no more",
+    Expected.KEPT: "Allowed, though it looks wrong",
+    Expected.NOT_AT_STAKE: "Not at stake",
+    Expected.NOT_RECORDED: "Not recorded",
+}
+
+
+def _examples(clause: Clause) -> Iterator[str]:
+    """Its transcript; below the shortest violation, what is said of it."""
+    first = True
+    for example in clause.examples:
+        yield from (f"{_HEADS[example.expected]}: {example.why}", "", "```", example.text.strip("\n"), "```", "")
+        if first and example.expected is Expected.BROKEN:
+            info, rows = parse_history(example.text)
+            yield from (f"> {examine(rows, info, (clause,)).tallies[clause.id].explanation}.", "")
+            first = False
 
 
 def _link(source: str) -> str:
