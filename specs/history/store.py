@@ -148,7 +148,26 @@ def check_parquet(path: Path) -> int:
         value = found.value_type if pa.types.is_dictionary(found) else found
         if value not in _ARROW_TYPES[column.type]:
             raise HistoryError(f"{path} has {column.name} as {found}; it must be {column.type}")
+    for column in COLUMNS:
+        if column.required and (count := _nulls(path, reader, column.name)):
+            raise HistoryError(f"{path} holds {count} rows without {column.name}, which every row must have")
     return int(reader.metadata.num_rows)
+
+
+def _nulls(path: Path, reader: pq.ParquetFile, name: str) -> int:
+    """How many rows have no value in a column: from the footer, where the writer counted them there."""
+    index = reader.schema_arrow.get_field_index(name)
+    count = 0
+    for number in range(reader.metadata.num_row_groups):
+        statistics = reader.metadata.row_group(number).column(index).statistics
+        if statistics is not None and statistics.has_null_count:
+            count += statistics.null_count
+        else:
+            try:
+                count += reader.read_row_group(number, columns=[name]).column(0).null_count
+            except (pa.ArrowException, OSError) as error:
+                raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
+    return count
 
 
 _ARROW_TYPES = {"string": (pa.string(), pa.large_string()), "int64": (pa.int64(),)}
@@ -159,12 +178,14 @@ def _checked(data: Any) -> Row:
     """A row from JSON. Raises ValueError or KeyError for what is none."""
     if not isinstance(data, dict):
         raise ValueError("it is no object")
+    lacking = [column.name for column in COLUMNS if column.required and data.get(column.name) is None]
+    if lacking:  # before make_row, which has defaults for histories that are written by hand
+        raise ValueError(f"it lacks {', '.join(lacking)}")
     row = make_row(**data)
     for column, value in zip(COLUMNS, row, strict=True):
         if value is None:
-            if column.required:
-                raise ValueError(f"it lacks {column.name}")
-        elif not isinstance(value, _PYTHON_TYPES[column.type]) or isinstance(value, bool):
+            continue
+        if not isinstance(value, _PYTHON_TYPES[column.type]) or isinstance(value, bool):
             raise ValueError(f"{column.name} must be {column.type}, not {value!r}")
     return row
 

@@ -12,7 +12,7 @@ import pytest
 
 from specs.clauses.catalogue import all_clauses, get
 from specs.errors import HistoryError
-from specs.history.columns import COLUMNS, NAMES
+from specs.history.columns import COLUMNS, NAMES, Column
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import VERSION_KEY, arrow_schema, open_history, rows_to_table, write_history
@@ -294,7 +294,7 @@ WRONG = {
     unknown_column: "has the unknown columns mood",
     missing_column: "lacks the columns op_id",
     wrong_type: "has started_us as string; it must be int64",
-    missing_value: "a row without op_id",
+    missing_value: "rows without op_id",
     unknown_word: "the unknown word 'dance'",
     torn_line: "line 2 is no history row",
     line_of_bytes: "line 1 is no history row",
@@ -329,6 +329,34 @@ def test_wrong_input_is_one_sentence(spoil: Callable[[Path], None], tmp_path: Pa
         list(open_history(folder).rows())
     assert raised.value.exit_code == 64
     assert "\n" not in str(raised.value)
+
+
+REQUIRED = [column for column in COLUMNS if column.required]
+
+
+@pytest.mark.parametrize("column", REQUIRED, ids=lambda each: each.name)
+@pytest.mark.parametrize("as_null", [False, True], ids=["missing", "null"])
+def test_a_line_without_a_required_column_is_refused(column: Column, as_null: bool, tmp_path: Path) -> None:
+    """It is not guessed: a row without its outcome would be read as an unknown one, and turn a verdict."""
+    row = json.loads(_line(**{column.name: None}))
+    _json_lines(tmp_path, json.dumps(row if as_null else {k: v for k, v in row.items() if v is not None}).encode())
+    with pytest.raises(HistoryError, match=f"line 1 is no history row: it lacks {column.name}$"):
+        open_history(tmp_path)
+
+
+@pytest.mark.parametrize("column", REQUIRED, ids=lambda each: each.name)
+@pytest.mark.parametrize("counted", [True, False], ids=["footer", "no statistics"])
+def test_parquet_without_a_required_value_is_refused(column: Column, counted: bool, tmp_path: Path) -> None:
+    """When it is opened, so that no engine judges it, also where the footer counts no nulls."""
+    table = rows_to_table(ROWS)
+    index = NAMES.index(column.name)
+    field = table.schema.field(index).with_nullable(True)
+    values = pa.array([None, *table.column(index).to_pylist()[1:]], field.type)
+    write_history(tmp_path, INFO, ROWS)
+    path = tmp_path / "history" / "part-0.parquet"
+    pq.write_table(table.set_column(index, field, values), path, write_statistics=counted)
+    with pytest.raises(HistoryError, match=rf"part-0.parquet holds 1 rows without {column.name}, which every row"):
+        open_history(tmp_path)
 
 
 def test_the_arrow_schema_is_made_from_the_columns() -> None:
