@@ -3,23 +3,30 @@
 Rules:
 - the run happens between collection and the first test; the seed is in the header, before it;
 - a refuted or possible clause fails with the story of the failure; others that were not upheld are skipped;
-- with allure-pytest, tests carry the labels, description and attachments of our own Allure results;
+- with allure-pytest, tests carry the identity, labels, description and attachments of our own Allure results;
 - the exit code is that of `inorder conform` (0, 1, 2, 70), pytest's own are mapped: interrupted 130, internal 70,
   usage and nothing collected 64. With some tests deselected it is about the others: 1 if one of them was refuted,
-  2 if one could not tell or a check of the run failed, else 0.
+  2 if one could not tell or a check of the run failed, else 0;
+- it is never greener than pytest's own: once anything else failed (a user's test, a fixture, another plugin's
+  threshold), pytest's 1 stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import allure
+import allure_commons
 import pytest
+from allure_commons.model2 import TestResult
+from allure_pytest.utils import allure_full_name
 
+from conformance import again
 from conformance.cli import seam
 from conformance.cli.main import EXIT_INTERRUPTED
 from conformance.cli.options import LARGEST_SEED, draw_seed, folder_name
@@ -40,6 +47,34 @@ KEY = pytest.StashKey["Suite"]()
 _DETAILS_WIDTH = 100
 
 
+class NotKept(pytest.fail.Exception):
+    """A test of the suite fails because of the verdict, and not because something went wrong."""
+
+    def __init__(self, story: str) -> None:
+        super().__init__(story, pytrace=False)
+
+
+@dataclass(slots=True, eq=False)
+class Failures:
+    """A plugin that counts, of what pytest counts as failed, what failed because of the verdict."""
+
+    count: int = 0
+    _tests: set[str] = field(default_factory=set)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Remember the test: only here is the exception known."""
+        if call.excinfo is not None and isinstance(call.excinfo.value, NotKept):
+            self._tests.add(item.nodeid)
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count where pytest does: only here is it known that the failure stands."""
+        self.count += report.failed and report.when == "call" and report.nodeid in self._tests
+
+
 @dataclass(slots=True)
 class Suite:
     """The one run of a session and what its tests said."""
@@ -52,6 +87,7 @@ class Suite:
     context: tuple[Row, ...] = ()
     deselected: bool = False
     seen: set[str] = field(default_factory=set)
+    failures: Failures = field(default_factory=Failures)
 
     def run(self, watch: seam.Watch) -> None:
         """Judge the target."""
@@ -71,15 +107,14 @@ class Suite:
         self.seen.add(clause_id)
         self._decorate(clause)
         if self.judged.verdict is RunVerdict.INADMISSIBLE:
-            pytest.fail("the run can't be trusted: see the checks of the run", pytrace=False)
+            raise NotKept("the run can't be trusted: see the checks of the run")
         if clause.hidden:
             pytest.skip(clause.reason)
         match clause.verdict:
             case ClauseVerdict.UPHELD:
                 return
             case ClauseVerdict.REFUTED | ClauseVerdict.POSSIBLE:
-                story = text.failure(self.judged, clause, width=_DETAILS_WIDTH, context=self.context)
-                pytest.fail(story, pytrace=False)
+                raise NotKept(text.failure(self.judged, clause, width=_DETAILS_WIDTH, context=self.context))
             case other:
                 pytest.skip(f"{text.WORDS[other]}: {clause.reason}")
 
@@ -92,7 +127,7 @@ class Suite:
         allure.dynamic.title(f"{check.id} {check.title}")
         self._label("the run itself")
         if check.ok is False:
-            pytest.fail(f"{check.title}: {check.detail}", pytrace=False)
+            raise NotKept(f"{check.title}: {check.detail}")
         if check.ok is None:
             pytest.skip("nothing to check")
 
@@ -127,6 +162,29 @@ class Suite:
         return EXIT_UPHELD
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AllureIdentities:
+    """A plugin of pytest and of Allure: gives the results that allure-pytest writes the identity of our own ones.
+
+    allure-pytest makes one of the test's name and parameters, which are the same for every target.
+    """
+
+    suite: Suite
+    _tests: set[str] = field(default_factory=set)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """By what names allure-pytest knows the suite's tests: they depend on where it is installed."""
+        ours = [item for item in session.items if isinstance(item, pytest.Function) and _is_ours(item.module)]
+        self._tests.update(allure_full_name(item) for item in ours)
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_result(self, result: TestResult) -> None:
+        """Called before the result is written."""
+        if result.fullName in self._tests:
+            promise = ", ".join(parameter.value.strip("'") for parameter in result.parameters)
+            allure_results.identify(result, promise, self.suite.ready.target, self.suite.ready.profile.name)
+
+
 # ------------------------------------------------------------------------------------------------ hooks
 
 
@@ -144,12 +202,17 @@ def pytest_configure(config: pytest.Config) -> None:
     out = config.getoption("--inorder-out")
     with _sentences():
         ready = seam.prepare(target, config.getoption("--inorder-profile"))
-    config.stash[KEY] = Suite(
+    suite = config.stash[KEY] = Suite(
         ready=ready,
         seed=seed,
         examples=config.getoption("--inorder-examples"),
         out=Path(out) if out else folder_name(target, seed),
     )
+    config.pluginmanager.register(suite.failures)
+    identities = AllureIdentities(suite)
+    config.pluginmanager.register(identities)
+    allure_commons.plugin_manager.register(identities)
+    config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(identities))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -157,8 +220,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"inorder: {suite.ready.target} under {suite.ready.profile.name}, seed {suite.seed}, kept in {suite.out}"]
 
 
+def _is_ours(module: ModuleType) -> bool:
+    return module.__name__ == SUITE_MODULE
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.module.__name__ != SUITE_MODULE:
+    if not _is_ours(metafunc.module):
         return
     if "clause_id" in metafunc.fixturenames:
         names = {clause.id: f"{clause.id} {clause.title}" for clause in all_clauses()}
@@ -186,15 +253,17 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     """Map pytest's exit code onto ours, and leave Allure the environment of the run."""
     suite = session.config.stash[KEY]
     folder = session.config.getoption("allure_report_dir", None)
     if folder and suite.verdict is not None:
         allure_results.write_environment(suite.verdict, Path(folder))
-    match exitstatus:
-        case pytest.ExitCode.OK | pytest.ExitCode.TESTS_FAILED if not session.config.option.collectonly:
+    match session.exitstatus:  # another plugin may have made it worse than what the hook was called with
+        case pytest.ExitCode.OK if not session.config.option.collectonly:
             session.exitstatus = suite.exit_code()
+        case pytest.ExitCode.TESTS_FAILED if session.testsfailed == suite.failures.count:
+            session.exitstatus = suite.exit_code() or pytest.ExitCode.TESTS_FAILED
         case pytest.ExitCode.INTERRUPTED:
             session.exitstatus = EXIT_USAGE if session.testsfailed else EXIT_INTERRUPTED
         case pytest.ExitCode.INTERNAL_ERROR:
@@ -210,7 +279,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if suite.verdict is not None:
         terminalreporter.section("inorder")
         terminalreporter.write_line(text.closing(suite.verdict))
-        terminalreporter.write_line(f"replay: {suite.verdict.replay or f'inorder replay {suite.out}'}")
+        terminalreporter.write_line(f"replay: {suite.verdict.replay or again.command('replay', suite.out)}")
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,9 @@
 
 One result per clause and per check of the run. Suites and behaviours by family; the name is the clause's id and
 title; the statement is the description. Status: upheld is passed, refuted is failed, possible (and everything in a
-run that can't be trusted) is broken, the rest is skipped with its reason. `historyId` is the same for the same
-clause, target and profile, so that Allure shows a trend.
+run that can't be trusted) is broken, the rest is skipped with its reason. Who a result is (`identify`) is the same
+for the same clause, target and profile, so that Allure shows a trend, and another one for each other target and
+profile, so that two of them in one folder are two suites, and not a try and its retry.
 """
 
 from __future__ import annotations
@@ -112,6 +113,15 @@ def write_environment(verdict: VerdictView, folder: Path) -> None:
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def identify(result: TestResult, promise: str, target: str, profile: str) -> None:
+    """Say who a result is: this promise (a clause or a check of the run), of this target, under this profile.
+
+    All three names tell targets apart: Allure 2 goes by `historyId`, Allure 3 makes its own of the other two.
+    """
+    result.fullName = f"inorder.{promise} of {target} under {profile}"
+    result.historyId = result.testCaseId = hashlib.md5(result.fullName.encode(), usedforsecurity=False).hexdigest()
+
+
 def _write_clause(
     writer: AllureFileLogger, verdict: VerdictView, clause: ClauseView, moment: int, context: Sequence[Row]
 ) -> None:
@@ -143,18 +153,9 @@ def _write_check(writer: AllureFileLogger, verdict: VerdictView, check: CheckVie
 
 
 def _result(verdict: VerdictView, identity: str, name: str, suite: str, moment: int) -> TestResult:
-    test = f"inorder.{identity}"
-    history = hashlib.md5(f"{test}|{verdict.target}|{verdict.profile}".encode(), usedforsecurity=False).hexdigest()
-    result = TestResult(
-        uuid=str(uuid.uuid5(_NAMESPACE, f"{verdict.run}|{verdict.seed}|{history}")),
-        name=name,
-        fullName=test,
-        historyId=history,
-        testCaseId=hashlib.md5(test.encode(), usedforsecurity=False).hexdigest(),
-        stage="finished",
-        start=moment,
-        stop=moment,
-    )
+    result = TestResult(name=name, stage="finished", start=moment, stop=moment)
+    identify(result, identity, verdict.target, verdict.profile)
+    result.uuid = str(uuid.uuid5(_NAMESPACE, f"{verdict.run}|{verdict.seed}|{result.historyId}"))
     result.labels += [
         Label(name=LabelType.PARENT_SUITE, value=verdict.target),
         Label(name=LabelType.SUITE, value=suite),

@@ -12,8 +12,9 @@ import pytest
 from click.testing import Result
 
 from conformance.cli import seam
-from conformance.plugin import Suite
+from conformance.plugin import CHECKS, Suite
 from conformance.reports.view import open_run
+from specs.clauses.catalogue import all_clauses
 
 MUTANT = "mutant:renewal-does-not-refresh"
 
@@ -49,6 +50,93 @@ def test_a_refuted_clause_is_a_failed_test(tmp_path: Path, profile: str) -> None
     assert {label["value"] for label in refuted["labels"] if label["name"] == "suite"} == {"lease"}
     assert {"timeline", "witness", "replay command"} <= {each["name"] for each in refuted["attachments"]}
     assert "seed = 5" in (tmp_path / "results" / "environment.properties").read_text(encoding="utf-8")
+
+
+def test_a_failure_of_somebody_elses_stays_red(tmp_path: Path, profile: str) -> None:
+    """A user's own failing test beside a suite that upholds everything: pytest's 1, whatever the verdict says."""
+    mine = "def test_good(): assert 1 == 1\n\ndef test_bad(): assert 1 == 2\n"
+    (tmp_path / "test_mine.py").write_text(mine, encoding="utf-8")
+    arguments = ["--inorder-target", "reference", "--inorder-profile", profile, "--inorder-seed", "5"]
+    done = suite(tmp_path, "test_mine.py", *arguments, "--inorder-examples", "5", "--alluredir", "results")
+    assert "1 failed" in done.stdout
+    assert "UPHELD  reference" in done.stdout
+    assert done.returncode == 1, done.stdout
+
+
+def outcome(folder: Path, test: str, conftest: str = "") -> int:
+    """The exit code of a session with the plugin beside one test of the suite, whose verdict is `inconclusive`: 2."""
+    (folder / "test_mine.py").write_text(test, encoding="utf-8")
+    (folder / "conftest.py").write_text(STAND_IN + conftest, encoding="utf-8")
+    done = suite(folder, "test_mine.py", "--inorder-target", "reference", "--inorder-out", "run")
+    assert "not_exercised_at_all" in done.stdout, done.stdout + done.stderr
+    return done.returncode
+
+
+STAND_IN = """
+import pytest
+
+from conformance import plugin
+from conformance.reports.view import CheckView, VerdictView
+from specs.verdicts.verdict import RunVerdict
+
+
+class Ready:
+    target, on_the_wire = "reference", False
+
+    class profile:
+        name = "p"
+
+    def run(self, **_):
+        return VerdictView(
+            RunVerdict.INCONCLUSIVE, "reference", "p", 1, "run", None, {}, (), (),
+            (CheckView("MET-6", "exercised", False, "not_exercised_at_all"),),
+        )
+
+
+def pytest_collection_finish(session):
+    session.config.stash[plugin.KEY].ready = Ready()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "conftest", "code"),
+    [
+        ("def test_mine(): pass", "", 2),
+        ("def test_mine(): assert False", "", 1),
+        ("import pytest\n@pytest.fixture\ndef f(): 1 / 0\ndef test_mine(f): pass", "", 1),
+        (
+            "def test_mine(): pass",
+            "@pytest.fixture(autouse=True)\ndef bad(request):\n    yield\n    assert 'MET-6' not in request.node.name",
+            1,
+        ),
+        ("def test_mine(): pass", "def pytest_sessionfinish(session):\n    session.testsfailed += 1", 1),
+        ("def test_mine(): pass", "def pytest_sessionfinish(session):\n    session.exitstatus = 9", 9),
+        ("import pytest\n@pytest.mark.xfail\ndef test_mine(): assert False", "", 2),
+    ],
+    ids=["all good", "test", "fixture", "fixture of a check", "threshold", "code of another plugin", "xfail"],
+)
+def test_the_exit_code_is_never_greener_than_pytests(tmp_path: Path, test: str, conftest: str, code: int) -> None:
+    """The verdict's code stands only where nothing but the suite's own checks failed."""
+    assert outcome(tmp_path, test, conftest) == code
+
+
+def test_two_targets_in_one_folder_of_results_stay_two(tmp_path: Path, profile: str) -> None:
+    """A refuted run, then a good one of another target: every result has names of its own, and the first stays red."""
+    common = ["--inorder-profile", profile, "--inorder-seed", "5", "--alluredir", "results"]
+    first = suite(tmp_path, "--inorder-target", MUTANT, "--inorder-out", "a", *common)
+    second = suite(tmp_path, "--inorder-target", "reference", "--inorder-examples", "5", "--inorder-out", "b", *common)
+    assert (first.returncode, second.returncode) == (1, 0), first.stdout + second.stdout
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "results").glob("*-result.json")]
+    tests = len(all_clauses()) + len(CHECKS)
+    for name in ("historyId", "testCaseId", "fullName"):
+        assert len({result[name] for result in found}) == len(found) == 2 * tests, name
+    # Each of Allure's rows shows its newest result: the failed one of the mutant has a row of its own.
+    rows = {result["historyId"]: result["status"] for result in sorted(found, key=lambda each: each["start"])}
+    refuted = next(each for each in found if each["name"] == "LSE-1 one owner at a time" and each["status"] == "failed")
+    assert rows[refuted["historyId"]] == "failed"
+    cli = tmp_path / "a" / "allure-results"
+    ours = {json.loads(path.read_text(encoding="utf-8"))["historyId"] for path in cli.glob("*-result.json")}
+    assert ours <= rows.keys(), "the command line and pytest say the same of the same test"
 
 
 def test_a_run_that_could_not_tell_is_2(tmp_path: Path, profile: str) -> None:

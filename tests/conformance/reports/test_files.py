@@ -30,9 +30,9 @@ TWO_OWNERS = """
 
 
 def results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Allure's results by full name."""
+    """Allure's results by the promise that each is about, `inorder.LSE-1`: its full name goes on with target and so on."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*-result.json")]
-    return {result["fullName"]: result for result in found}
+    return {result["fullName"].partition(" of ")[0]: result for result in found}
 
 
 def labels(result: dict[str, Any]) -> dict[str, str]:
@@ -98,6 +98,19 @@ def test_allure_keeps_one_history_per_clause_and_target(refuted: VerdictView, tm
     second = results(allure.write(replace(refuted, seed=8), tmp_path / "b"))["inorder.LSE-1"]
     assert first["historyId"] == second["historyId"]
     assert first["uuid"] != second["uuid"]
+
+
+@pytest.mark.parametrize("other", [{"target": "reference"}, {"profile": "as-built"}], ids=str)
+def test_allure_tells_targets_and_profiles_apart(refuted: VerdictView, tmp_path: Path, other: dict[str, str]) -> None:
+    """In one folder, none of them is another's retry, whichever of the names a version of Allure goes by."""
+    from dataclasses import replace
+
+    allure.write(refuted, tmp_path)
+    allure.write(replace(refuted, **other), tmp_path)
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*-result.json")]
+    assert len(files) == 2 * len((*refuted.clauses, *refuted.met))
+    for name in ("uuid", "historyId", "testCaseId", "fullName"):
+        assert len({result[name] for result in files}) == len(files), name
 
 
 def test_allure_knows_the_environment(refuted: VerdictView, tmp_path: Path) -> None:
