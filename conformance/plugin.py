@@ -47,7 +47,7 @@ KEY = pytest.StashKey["Suite"]()
 _DETAILS_WIDTH = 100
 
 
-class NotKept(pytest.fail.Exception):
+class NotKept(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # pytest makes it at run time
     """A test of the suite fails because of the verdict, and not because something went wrong."""
 
     def __init__(self, story: str) -> None:
@@ -177,7 +177,7 @@ class AllureIdentities:
         ours = [item for item in session.items if isinstance(item, pytest.Function) and _is_ours(item.module)]
         self._tests.update(allure_full_name(item) for item in ours)
 
-    @allure_commons.hookimpl(tryfirst=True)
+    @allure_commons.hookimpl(tryfirst=True)  # type: ignore[untyped-decorator]  # Allure has no types
     def report_result(self, result: TestResult) -> None:
         """Called before the result is written."""
         if result.fullName in self._tests:

@@ -42,7 +42,7 @@ from spark_checkers.session import open_session, parallelism
 from spark_checkers.sieve import Sieve
 from spark_checkers.twin import ALWAYS, Twin, judge_rows, levels_of, needed
 from specs.clauses.base import Clause, Finding
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.certainty import recorded
 from specs.errors import HistoryError, SpecError
 from specs.history.columns import NAMES
@@ -69,7 +69,7 @@ Place = tuple[bool, str, int, tuple[int, ...]]
 def judge(history: History, profile: Profile, options: Mapping[str, Any] | None = None) -> Verdict:
     """Judge a stored history on Spark.
 
-    options: floor and require_exercised as for the Python engine; master, the Spark master (local by default);
+    options: floor, require_exercised and clauses as for the Python engine; master, the Spark master (local by default);
     memory, the driver's ("4g"); session, a SparkSession to use. Raises HistoryError for a history that can't be
     read, UsageError where there is no Java, TargetMisbehaved where Spark does not start.
     """
@@ -77,25 +77,31 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     for path in history.parquet:
         check_parquet(path)
     session = options.get("session") or open_session(options.get("master"), memory=options.get("memory") or "4g")
-    examination = examine(history, session)
+    chosen = select(options["clauses"]) if options.get("clauses") else None
+    examination = examine(history, session, chosen)
     return conclude(
         examination,
         history.info,
         profile,
         floor=int(options.get("floor", 1)),
         require_exercised=bool(options.get("require_exercised", False)),
+        clauses=chosen,
+        ours_too=chosen is not None,
         tool={"engine": "spark"},
     )
 
 
-def examine(history: History, session: Any) -> Examination:
-    """What a pass over the history finds, clause by clause."""
+def examine(history: History, session: Any, clauses: Sequence[Clause] | None = None) -> Examination:
+    """What a pass over the history finds, clause by clause.
+
+    clauses: whose tallies and witnesses are wanted, by default all; the passes judge all of them side by side.
+    """
     missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
     if missing:
         raise SpecError(f"no Spark twin for {', '.join(sorted(missing))}: judge with --engine python")
     scratch = Path(tempfile.mkdtemp(prefix="inorder-spark-"))
     try:
-        return _Examiner(history, session, scratch).examine()
+        return _Examiner(history, session, scratch).examine(all_clauses() if clauses is None else clauses)
     except Exception as error:
         raise _told(error) from error
     finally:
@@ -251,12 +257,12 @@ class _Examiner:
         pq.write_table(rows_to_table(self.history.loaded), path)
         return path
 
-    def examine(self) -> Examination:
+    def examine(self, clauses: Sequence[Clause]) -> Examination:
         seen = facts.look(self.session, self.paths, self.history.info, self.tasks)
         self._queues(seen)
         self._others(seen)
         self._apart(seen)
-        tallies = {clause.id: self._tally(clause, seen) for clause in all_clauses()}
+        tallies = {clause.id: self._tally(clause, seen) for clause in clauses}
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
     # ---- queues

@@ -1,4 +1,4 @@
-"""`inorder check HISTORY`: judge what was recorded, by whomever, whatever its size."""
+"""`inorder check HISTORY|FILE|-`: judge what was recorded, by whomever, whatever its size."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ import click
 from conformance.cli import seam
 from conformance.cli.options import format_option, print_verdict, profile_option
 from conformance.cli.people import tell
+from specs.history.files import STDIN, STDIN_NAME
 
 
 @click.command(name="check")
-@click.argument("history", type=click.Path(path_type=Path))
+@click.argument("history", metavar="HISTORY|FILE|-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--engine",
     metavar="NAME",
     help="python or spark, which give the same verdict. Default: spark from a million events on.",
 )
 @profile_option("What was promised, as `inorder list profiles`. Default: the profile that the history names.")
+@click.option(
+    "--clause",
+    "clauses",
+    multiple=True,
+    metavar="ID",
+    help="Judge this clause alone, whatever a profile says of it; repeatable. Only with --profile does that "
+    "profile's word count for what it allows.",
+)
 @click.option("--master", metavar="URL", help="Spark's master, for --engine spark.")
 @click.option(
     "--floor",
@@ -31,18 +40,30 @@ from conformance.cli.people import tell
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the verdict and its reports here.")
 @format_option()
 def command(
-    history: Path, engine: str | None, profile: str | None, master: str | None, floor: int, out: Path | None, form: str
+    history: Path,
+    engine: str | None,
+    profile: str | None,
+    clauses: tuple[str, ...],
+    master: str | None,
+    floor: int,
+    out: Path | None,
+    form: str,
 ) -> int:
-    """Judge the folder HISTORY.
+    """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
+
+    A FILE holds the text notation, JSON lines or one Parquet table; stdin one of the first two. What was promised is
+    said by --profile, by the history, or clause by clause with --clause.
 
     \b
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or no history,
     70 the suite failed or the history can't be trusted.
     """
-    engine = seam.engine_for(history) if engine is None else engine
-    tell(f"judging {history} with the engine {engine}")
-    verdict = seam.judge(history, engine_name=engine, profile=profile, master=master, floor=floor, out=out)
-    print_verdict(verdict, form)
+    question = seam.question(engine=engine, profile=profile, clauses=clauses, master=master, floor=floor)
+    opened = seam.open_source(history)
+    named = STDIN_NAME if str(history) == STDIN else str(history)
+    tell(f"judging {named} with the engine {question.engine_for(opened)}")
+    verdict = seam.judge(history, opened, question, out=out)
+    print_verdict(verdict, form, opened)
     if out is not None:
         tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
     return verdict.exit_code

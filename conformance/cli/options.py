@@ -15,6 +15,7 @@ from conformance.cli.people import console, width
 from conformance.reports import text
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
+from specs.history.store import History
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,13 +63,16 @@ def print_human(what: RenderableType) -> None:
     console().print(Group(what), crop=False)
 
 
-def print_verdict(verdict: VerdictView, form: str) -> None:
-    """A verdict on stdout: as `verdict.json` holds it, or as a table with the story of each failure."""
+def print_verdict(verdict: VerdictView, form: str, history: History | None = None) -> None:
+    """A verdict on stdout: as `verdict.json` holds it, or as a table with the story of each failure.
+
+    history: what was judged, where it does not lie in the verdict's folder.
+    """
     if form == JSON:
         check(verdict.raw, VERDICT_SCHEMA)
         print_json(verdict.raw)
         return
-    print_human(text.report(verdict, width=width(), context=context_of(verdict.folder, verdict)))
+    print_human(text.report(verdict, width=width(), context=context_of(history or verdict.folder, verdict)))
 
 
 def folder_name(target: str, seed: int) -> Path:

@@ -7,21 +7,26 @@ only one that tells them apart.
 
 from __future__ import annotations
 
+import difflib
 import shutil
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from conformance import again
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
 from conformance.targets.base import find, known_names
 from specs import profiles
+from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
 from specs.errors import InorderError, UsageError
+from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import read_runinfo
-from specs.history.store import History, open_history
-from specs.profiles import Profile
+from specs.history.store import History
+from specs.profiles import Claim, Profile
 from specs.verdicts.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -31,7 +36,8 @@ Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
 SPARK_FROM_EVENTS = 1_000_000
 ENGINES_GROUP = "inorder.engines"
-DEFAULT_PROFILE = "rocketmq-5-orderly"
+NO_PROFILE = "no profile"
+"""What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
 
 
 class Watch(Protocol):
@@ -80,7 +86,7 @@ class Conformance:
             return save(self._driven(seed, examples, floor, out, watch), out)
         result = self._simulated(seed, examples, floor, watch)
         result.save(out)
-        info = replace(result.verdict.info, replay=f"inorder replay {out}")
+        info = replace(result.verdict.info, replay=again.command("replay", out))
         return save(replace(result.verdict, info=info), out, events=result.events if not result.found else None)
 
     def _on_the_wire(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
@@ -153,13 +159,7 @@ def engine_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in entry_points(group=ENGINES_GROUP)))
 
 
-def engine_for(folder: Path) -> str:
-    """The engine that is quicker for a history: Spark needs some seconds to start, and is then twice as fast and
-    more. Raises HistoryError for what can't be opened."""
-    return "spark" if rows_in(open_history(folder)) >= SPARK_FROM_EVENTS else "python"
-
-
-def engine(name: str) -> Engine:
+def find_engine(name: str) -> Engine:
     """The engine of that name. Raises UsageError for an unknown one."""
     for entry in entry_points(group=ENGINES_GROUP):
         if entry.name == name:
@@ -171,24 +171,105 @@ def engine(name: str) -> Engine:
     raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 
 
-def judge(
-    folder: Path, *, engine_name: str, profile: str | None, master: str | None, floor: int, out: Path | None
-) -> VerdictView:
-    """Judge a history with an engine. out: where the verdict and its reports are kept; None: nowhere."""
-    from conformance.reports.view import view
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What `inorder check` is asked about a history; what does not exist has been refused.
 
-    judging = engine(engine_name)
-    history = open_history(folder)
-    chosen = profiles.load(profile or history.info.profile or DEFAULT_PROFILE)
-    options: dict[str, Any] = {"floor": floor}
-    if master is not None:
-        options["master"] = master
+    engine: None for the one that is quicker. profile: as the user named it, None for the history's own. clauses: the
+    only ones to judge, in catalogue order; none stands for all that the profile claims.
+    """
+
+    engine: str | None
+    profile: Profile | None
+    clauses: tuple[str, ...]
+    master: str | None
+    floor: int
+
+    def engine_for(self, history: History) -> str:
+        """Spark needs some seconds to start, and is then twice as fast and more."""
+        if self.engine is not None:
+            return self.engine
+        return "spark" if rows_in(history) >= SPARK_FROM_EVENTS else "python"
+
+    def profile_for(self, history: History, name: str) -> Profile:
+        """What is held against a history. Raises UsageError where nobody says what was promised."""
+        if self.clauses:
+            return self._asked_for()
+        if self.profile is not None:
+            return self.profile
+        if history.info.profile is None:
+            raise UsageError(
+                f"{name} names no profile, so nobody said what was promised: give --profile NAME (`inorder list "
+                f"profiles` shows them), or --clause ID for single clauses"
+            )
+        return profiles.load(history.info.profile)
+
+    def _asked_for(self) -> Profile:
+        """The clauses are claimed because somebody asks; a profile that she named as well may allow deviations."""
+        claims = dict.fromkeys(self.clauses, Claim("claimed", "--clause"))
+        if self.profile is None:
+            return Profile(NO_PROFILE, "the clauses that were asked for", claims)
+        own = {clause: self.profile.claim(clause) for clause in self.clauses}
+        claims.update((clause, claim) for clause, claim in own.items() if claim.status == "allowed")
+        return replace(self.profile, claims=claims)
+
+    def again(self, source: Path, engine_name: str, profile: Profile) -> str:
+        """The command that asks the same."""
+        named = () if self.clauses and self.profile is None else ("--profile", profile.name)
+        chosen = [word for clause in self.clauses for word in ("--clause", clause)]
+        return again.command("check", source, "--engine", engine_name, *named, *chosen)
+
+
+def question(
+    *, engine: str | None, profile: str | None, clauses: Sequence[str], master: str | None, floor: int
+) -> Question:
+    """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
+    if engine is not None:
+        find_engine(engine)
+    asked = {clause_of(text) for text in clauses}
+    return Question(
+        engine,
+        None if profile is None else profiles.load(profile),
+        tuple(clause.id for clause in all_clauses() if clause.id in asked),
+        master,
+        floor,
+    )
+
+
+def clause_of(text: str) -> str:
+    """The id of a clause that histories decide. Raises UsageError, with a near match, for anything else."""
+    wanted = text.strip().upper()
+    if wanted in by_id():
+        return wanted
+    if wanted in all_ids():
+        judged_by = " and ".join(next(clause for clause in catalogue() if clause.id == wanted).judged_by)
+        raise UsageError(f"{wanted} is judged by {judged_by}: no history shows whether it was kept")
+    close = difflib.get_close_matches(wanted, [clause.id for clause in all_clauses()], n=1)
+    hint = f"did you mean {close[0]}?" if close else "`inorder list clauses` shows all"
+    raise UsageError(f"there is no clause {text}; {hint}")
+
+
+def open_source(source: Path) -> History:
+    """A history's folder, a file, or `-`. Raises HistoryError (exit 64)."""
+    return open_any(source, lambda: sys.stdin.buffer.read())
+
+
+def judge(source: Path, history: History, asked: Question, *, out: Path | None) -> VerdictView:
+    """Judge a history that was opened. out: where the verdict and its reports are kept; None: nowhere."""
+    engine_name = asked.engine_for(history)
+    judging = find_engine(engine_name)
+    chosen = asked.profile_for(history, STDIN_NAME if str(source) == STDIN else str(source))
+    options: dict[str, Any] = {"floor": asked.floor}
+    if asked.master is not None:
+        options["master"] = asked.master
+    if asked.clauses:
+        options["clauses"] = asked.clauses
     verdict = judging(history, chosen, options)
-    again = f"inorder check {folder} --engine {engine_name} --profile {chosen.name}"
-    verdict = replace(verdict, info=replace(verdict.info, replay=verdict.info.replay or again))
+    info = verdict.info
+    verdict = replace(verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen)))
     if out is None:
-        return view(verdict, folder=folder, events=rows_in(history))
-    return save(verdict, out, history=folder, events=rows_in(history))
+        return view(verdict, folder=source, events=rows_in(history))
+    return save(verdict, out, history=history, events=rows_in(history))
 
 
 def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch, target: str | None) -> VerdictView:
@@ -196,12 +277,12 @@ def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch, t
 
     target: the simulated one to do it on; None for the run's own.
     """
-    from conformance.replay import replay as again
+    from conformance.replay import replay as replay_run
 
     refuse_real_runs(path)
     if out is not None:
         make_room(out)
-    verdict = again(path, profile=profile, out=out, say=watch.say, target=target)
+    verdict = replay_run(path, profile=profile, out=out, say=watch.say, target=target)
     return view(verdict) if out is None else save(verdict, out)
 
 

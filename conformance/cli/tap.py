@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from conformance import again
 from conformance.cli.people import tell
 from conformance.tap.faults import Faults, Rule, parse_rule
 from conformance.tap.proxy import Tap
@@ -64,7 +65,8 @@ def command(
         recorder = TapRecorder(journal)
         asyncio.run(_serve(upstream, port, recorder, rules, form))
     history = compact_journal(out)
-    tell(f"{sum(1 for _ in history.rows())} events in {out}; judge them with: inorder check {out}")
+    promised = "" if profile else " --profile NAME"
+    tell(f"{sum(1 for _ in history.rows())} events in {out}; judge them with: {again.command('check', out)}{promised}")
     if recorder.unreadable:
         tell(f"{recorder.unreadable} frames passed that could not be read; they left no events")
     return 0

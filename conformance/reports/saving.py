@@ -18,7 +18,7 @@ from conformance.reports.view import VERDICT_FILE, VerdictView, count_events, vi
 from specs.errors import HistoryError, InorderError
 from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
-from specs.history.store import open_history
+from specs.history.store import History, open_history
 from specs.verdicts.verdict import VERDICT_SCHEMA, Verdict
 
 MOST_CONTEXT = 200
@@ -37,21 +37,20 @@ def check(data: Mapping[str, Any], schema_id: str) -> None:
         raise WrongReport(f"{schema_id}: at {where}: {error.message}") from error
 
 
-def save(verdict: Verdict, folder: Path, *, history: Path | None = None, events: int | None = None) -> VerdictView:
+def save(verdict: Verdict, folder: Path, *, history: History | None = None, events: int | None = None) -> VerdictView:
     """Write `verdict.json` and, beside it, report.txt, report.md, junit.xml and allure-results/.
 
-    history: the folder that was judged, where it is not the run's own. events: how many rows were judged, where
+    history: what was judged, where it does not lie in the folder. events: how many rows were judged, where
     the folder holds only some of them. Returns the verdict as reports see it.
     """
-    history = folder if history is None else history
     folder.mkdir(parents=True, exist_ok=True)
     data = verdict.to_json()
     check(data, VERDICT_SCHEMA)
     temporary = folder / f"{VERDICT_FILE}.part"
     temporary.write_text(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     temporary.replace(folder / VERDICT_FILE)
-    seen = view(verdict, folder=folder, events=count_events(history) if events is None else events)
-    write_reports(seen, folder, context=context_of(history, seen))
+    seen = view(verdict, folder=folder, events=count_events(folder) if events is None else events)
+    write_reports(seen, folder, context=context_of(history or folder, seen))
     return seen
 
 
@@ -63,17 +62,17 @@ def write_reports(verdict: VerdictView, folder: Path, *, context: Sequence[Row] 
     allure.write(verdict, folder / allure.FOLDER, context=context, fresh=True)
 
 
-def context_of(folder: Path | None, verdict: VerdictView) -> tuple[Row, ...]:
+def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row, ...]:
     """What a timeline shows around the evidence: pauses, crashes and faults in the time of the witnesses.
 
     At most MOST_CONTEXT of them, by place in the run. Of a big history only the kinds are read, and the rest of a
     row group where one of those kinds is in it; without a witness nothing is read.
     """
     spans = [_span(clause.witness) for clause in verdict.clauses if clause.witness]
-    if folder is None or not spans:
+    if where is None or not spans:
         return ()
     try:
-        history = open_history(folder)
+        history = where if isinstance(where, History) else open_history(where)
         found = _from_parquet(history.parquet) if history.parquet else iter(history.loaded)
         rows = [row for row in found if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)]
     except HistoryError:

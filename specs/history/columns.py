@@ -14,6 +14,9 @@ HISTORY_VERSION = 1
 
 ColumnType = Literal["string", "int64"]
 
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+"""What an int64 holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specs.errors import HistoryError
-from specs.history.columns import COLUMNS, HISTORY_VERSION, NAMES
+from specs.history.columns import COLUMNS, HISTORY_VERSION, LARGEST, NAMES, SMALLEST
 from specs.history.journal import assemble, read_journal
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo, read_runinfo, write_runinfo
@@ -187,18 +187,21 @@ def _checked(data: Any) -> Row:
             continue
         if not isinstance(value, _PYTHON_TYPES[column.type]) or isinstance(value, bool):
             raise ValueError(f"{column.name} must be {column.type}, not {value!r}")
+        if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+            raise ValueError(f"{column.name} must be {column.type}, {value} is too large")
     return row
 
 
-def _read_jsonl(path: Path) -> list[Row]:
+def rows_of_lines(data: bytes, where: str) -> list[Row]:
+    """The rows of JSON lines, as they stand there. Raises HistoryError with the line's number."""
     rows: list[Row] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
             rows.append(_checked(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise HistoryError(f"{path} line {number} is no history row: {_first_line(error)}") from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise HistoryError(f"{where} line {number} is no history row: {_first_line(error)}") from error
     return rows
 
 
@@ -217,7 +220,8 @@ def open_history(folder: Path | str) -> History:
             check_parquet(path)
         return History(folder, info, parquet=tuple(files), why_cut=_cut_marks(folder), verdict=verdict)
     if text:
-        rows = sorted((row for path in text for row in _read_jsonl(path)), key=lambda row: (row.run, row.seq_begin))
+        found = [row for path in text for row in rows_of_lines(path.read_bytes(), str(path))]
+        rows = sorted(found, key=lambda row: (row.run, row.seq_begin))
         return History(folder, info, loaded=tuple(rows), why_cut=_cut_marks(folder), verdict=verdict)
     if journals:
         read = [read_journal(path) for path in journals]

@@ -9,8 +9,9 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number), mode, suspend, wall (ms). Config words besides the configuration's own: `closed_world=no`, `records=` with
-kinds apart by commas, `clock_bound_us=`: then everybody who is named has a clock of their own. `#` starts a comment.
+number), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and four of the run's:
+`closed_world=no`, `profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody
+who is named has a clock of their own. `#` starts a comment.
 The order of lines breaks ties of time.
 """
 
@@ -21,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from specs.errors import HistoryError
-from specs.history.columns import COLUMNS, NAMES
+from specs.errors import HistoryError, UsageError
+from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -83,11 +84,15 @@ _INCARNATION_KINDS = {
 }
 _MAY_NAME_ONE = {Kind.FETCH_OFFSET, Kind.UNLOCK}
 """Kinds that belong to an incarnation only where the line says `inc=`."""
+_LEVELS = {level.value for level in Level}
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
 _ALWAYS_STORE = {Kind.APPEND, Kind.TRIM}
 _STORE_KINDS = _ALWAYS_STORE | {Kind.PERSIST}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
+_COUNTED = {"run", "seq_begin", "seq_end", "op_id", "kind", "outcome", "started_us", "ended_us", "clock"}
+"""Columns that no `column=value` word sets."""
+_TRUE, _FALSE = ("yes", "true"), ("no", "false")
 
 
 @dataclass(slots=True)
@@ -105,9 +110,25 @@ def _time(word: str, where: str) -> int:
         if word.endswith(suffix):
             try:
                 return round(float(word[: -len(suffix)]) * factor)
-            except ValueError:
+            except (ValueError, OverflowError):
                 break
     raise HistoryError(f"{where}: {word!r} is no time; write 12ms, 12us or 1.5s")
+
+
+def _whole(value: str, name: str, where: str) -> int:
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise HistoryError(f"{where}: {name} must be a whole number, not {value!r}") from error
+    if not SMALLEST <= number <= LARGEST:
+        raise HistoryError(f"{where}: {name} must be an int64, {value} is too large")
+    return number
+
+
+def _word(column: str, value: str, where: str) -> str:
+    if column == "level" and value not in _LEVELS:
+        raise HistoryError(f"{where}: {value!r} is no level ({', '.join(sorted(_LEVELS))})")
+    return value
 
 
 def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
@@ -126,12 +147,16 @@ def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
     raise HistoryError(f"{where}: {word!r} is no lane (group/topic/broker/queue), queue, group or broker")
 
 
-def _parse_line(number: int, text: str) -> _Line:
-    where = f"line {number}"
+def _words(text: str, where: str) -> list[str]:
     try:
-        words = shlex.split(text)
+        return shlex.split(text)
     except ValueError as error:
         raise HistoryError(f"{where}: a quotation mark is open: {text.strip()}") from error
+
+
+def _parse_line(number: int, text: str) -> _Line:
+    where = f"line {number}"
+    words = _words(text, where)
     if len(words) < _LANE_LENGTH:
         raise HistoryError(f"{where}: expected time, who, what, where, got {text.strip()!r}")
     span, who, verb, place, *rest = words
@@ -164,10 +189,9 @@ def _parse_line(number: int, text: str) -> _Line:
             column = _SHORT.get(name, name)
             if column not in NAMES:
                 raise HistoryError(f"{where}: there is no column {name}")
-            try:
-                fields[column] = int(value) if column in _WHOLE else value
-            except ValueError as error:
-                raise HistoryError(f"{where}: {name} must be a whole number, not {value!r}") from error
+            if column in _COUNTED:
+                raise HistoryError(f"{where}: {name} follows from the line's place, time and verb")
+            fields[column] = _whole(value, name, where) if column in _WHOLE else _word(column, value, where)
     if kind in _INCARNATION_KINDS or (kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)):
         fields.setdefault("incarnation", f"{who}#{incarnation}")
     return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
@@ -182,7 +206,7 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
         if not content:
             continue
         if content.startswith("config "):
-            info = _configure(info, content.split()[1:], number)
+            info = _configure(info, _words(content, f"line {number}")[1:], number)
             continue
         lines.append(_parse_line(number, content))
     if info.clock_bound_us:
@@ -201,14 +225,24 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
         if not equals:
             raise HistoryError(f"line {number}: config words are name=value, not {word!r}")
         if name == "closed_world":
-            info = replace(info, closed_world=value not in ("no", "false"))
+            if value not in (*_TRUE, *_FALSE):
+                raise HistoryError(f"line {number}: closed_world is yes or no, not {value!r}")
+            info = replace(info, closed_world=value in _TRUE)
         elif name == "records":
+            unknown = sorted(set(value.split(",")) - set(Kind))
+            if unknown:
+                raise HistoryError(f"line {number}: records names no kind of row: {unknown[0]!r}")
             info = replace(info, records={Level.CLIENT.value: tuple(value.split(","))})
         elif name == "clock_bound_us":
-            info = replace(info, clock_bounds_us={"other": int(value)})
+            info = replace(info, clock_bounds_us={"other": _whole(value, name, f"line {number}")})
+        elif name == "profile":
+            info = replace(info, profile=value)
         else:
-            values[name] = int(value) if value.lstrip("-").isdigit() else value
-    return replace(info, config=Config.from_json({**info.config.to_json(), **values}))
+            values[name] = int(value) if value.lstrip("-").isdecimal() else value
+    try:
+        return replace(info, config=Config.from_json({**info.config.to_json(), **values}))
+    except (UsageError, ValueError) as error:
+        raise HistoryError(f"line {number}: {error}") from error
 
 
 def _number(run: str, lines: Sequence[_Line]) -> list[Row]:

@@ -15,11 +15,14 @@ from recorded import recorded
 from spark_checkers import engine
 from spark_checkers.layout import compact
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
+from specs import profiles
+from specs.clauses.catalogue import get
 from specs.errors import HistoryError, SpecError
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.history.text import parse_history, render_rows
+from specs.verdicts.engine import judge as judge_in_python
 from specs.verdicts.examine import examine
 from specs.vocabulary import Level
 
@@ -188,3 +191,19 @@ def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:
     shown, text = engine.witness_of(get("CMT-4"), rows[:3], replace(info), certain=True)
     assert shown == rows[:3]
     assert "these events break the promise" in text
+
+
+@pytest.mark.parametrize("status", ["claimed", "allowed"])
+def test_single_clauses_are_judged_as_the_python_engine_does(tmp_path: Path, here: object, status: str) -> None:
+    """The same verdict of those that were asked for, whatever their key, and of no other."""
+    info, rows = parse_history(get("DLQ-1").shortest_violation)
+    history = write_history(tmp_path, info, rows)
+    chosen = ("LSE-1", "DLQ-1", "SND-2")
+    claim = profiles.Claim(status, "a test", "" if status == "claimed" else "known")
+    profile = profiles.Profile("p", "p", dict.fromkeys(chosen, claim))
+    options = {"clauses": chosen, "session": here}
+    ours = engine.judge(history, profile, options)
+    theirs = judge_in_python(history, profile, {"clauses": chosen})
+    assert [each.to_json() for each in ours.clauses] == [each.to_json() for each in theirs.clauses]
+    assert [each.id for each in ours.clauses] == ["LSE-1", "DLQ-1", "SND-2"]
+    assert {each.id for each in ours.clauses if each.violations} == {"DLQ-1"}

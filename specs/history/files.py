@@ -1,0 +1,96 @@
+"""A history that is one file, or comes by a pipe: text notation, JSON lines or Parquet, told apart by its content.
+
+Such a history has no description of its own beside its rows. Text says it in its `config` lines. For JSON lines and
+Parquet a `run.json` in the same folder is used; without one, nobody knows who else was at work and what the clients
+were told: the world is open (what is not in the rows may have happened) and the configuration the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specs.errors import HistoryError
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo, read_runinfo
+from specs.history.store import History, check_parquet, open_history, rows_of_lines
+from specs.history.text import parse_history
+
+STDIN = "-"
+STDIN_NAME = "standard input"
+_PARQUET_MAGIC = b"PAR1"
+_PARQUET_SUFFIX = ".parquet"
+
+
+def open_any(source: Path, read_stdin: Callable[[], bytes]) -> History:
+    """Open a history's folder, a file with its rows, or `-`. Raises HistoryError (exit 64) with one sentence.
+
+    read_stdin: called for `-` alone, for all that there is.
+    """
+    if str(source) == STDIN:
+        return _from_bytes(read_stdin(), STDIN_NAME, None)
+    try:
+        if source.is_dir():
+            return open_history(source)
+        if not source.exists():
+            raise HistoryError(f"{source} is no history: there is no such folder or file")
+        if not source.is_file():  # a pipe, as a shell's <(...)
+            return _from_bytes(source.read_bytes(), str(source), None)
+        return _from_file(source)
+    except OSError as error:
+        raise HistoryError(f"{source} can't be read: {error.strerror or error}") from error
+
+
+def _from_file(path: Path) -> History:
+    whole = path.parent.parent
+    if path.parent.name == "history" and (whole / "run.json").is_file():
+        raise HistoryError(f"{path} is a part of the history {whole}; give that folder")
+    with path.open("rb") as file:
+        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    if not is_parquet and path.suffix != _PARQUET_SUFFIX:
+        return _from_bytes(path.read_bytes(), str(path), path.parent)
+    if not check_parquet(path):
+        raise HistoryError(f"{path} holds no events: there is nothing to judge")
+    return History(path.parent, _beside(path.parent) or _open_world(_first_run(path)), parquet=(path,))
+
+
+def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
+    """JSON lines or text. folder: where the file lies, and maybe a run.json; None for what comes by a pipe."""
+    if data.startswith(_PARQUET_MAGIC):
+        raise HistoryError(f"{name} is Parquet, which is read from its end: give it as a file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise HistoryError(f"{name} is no history: neither Parquet nor text in UTF-8 ({error.reason})") from error
+    info: RunInfo | None
+    rows: list[Row]
+    if text.lstrip()[:1] in ("{", "["):
+        rows = rows_of_lines(text.encode(), name)
+        info = None if folder is None else _beside(folder)
+        rows.sort(key=lambda row: (row.run, row.seq_begin))
+    else:
+        try:
+            info, rows = parse_history(text, run="stdin" if name == STDIN_NAME else Path(name).stem)
+        except HistoryError as error:
+            raise HistoryError(f"{name}, {error}") from error
+    if not rows:
+        raise HistoryError(f"{name} holds no events: there is nothing to judge")
+    return History(folder or Path(), info or _open_world(rows[0].run), loaded=tuple(rows))
+
+
+def _beside(folder: Path) -> RunInfo | None:
+    return read_runinfo(folder) if (folder / "run.json").is_file() else None
+
+
+def _open_world(run: str) -> RunInfo:
+    return RunInfo(run=run, closed_world=False)
+
+
+def _first_run(path: Path) -> str:
+    try:
+        return str(pq.ParquetFile(path).read_row_group(0, columns=["run"]).column(0)[0].as_py())
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
