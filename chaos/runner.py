@@ -20,6 +20,7 @@ from chaos.live import all_finished
 from chaos.reached import CONDITIONS
 from chaos.rig import Rig
 from chaos.scenario import Scenario, Workload
+from conformance import again
 from conformance.parts import docker_engine
 from conformance.targets.systems import System
 from conformance.waiting import now_s
@@ -98,7 +99,10 @@ def run_scenario(
         clock_bounds_us={"host": 0},
         config=config,
         plan=plan.to_json(),
-        replay=f"inorder chaos {scenario.name} --target {target.target} --backend {backend} --seed {seed}",
+        replay=again.command(
+            *("chaos", scenario.asked_for or scenario.name, "--target", target.target, "--profile", profile.name),
+            *("--backend", backend, "--seed", seed),
+        ),
         workload_floor=scenario.workload.messages,
         environment={"backend": backend, "scenario": scenario.name},
     )

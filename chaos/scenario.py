@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
+    """asked_for: the word that `load` finds it by, a name or a file; None where it was not loaded."""
+
     name: str
     why: str
     clauses: tuple[str, ...]
@@ -52,6 +54,7 @@ class Scenario:
     faults: tuple[Fault, ...]
     backends: tuple[str, ...] = ("process", "docker")
     config: Mapping[str, Any] = field(default_factory=dict)
+    asked_for: str | None = None
 
     @property
     def needs_proxy(self) -> bool:
@@ -77,7 +80,7 @@ def load(name: str) -> Scenario:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"scenario {name} is no TOML: {error}") from error
-    return _scenario(Path(name).stem, data)
+    return replace(_scenario(Path(name).stem, data), asked_for=name)
 
 
 def _scenario(name: str, data: dict[str, Any]) -> Scenario:

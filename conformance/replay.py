@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from conformance import again
 from conformance.targets.base import known_names
 from conformance.targets.simulated import ON_DISK, PROFILE, mutant_names
 from reference_impl.mutants import Mutant, load
@@ -79,7 +80,7 @@ def replay(
     same = repeated.difference or ("the same bytes" if repeated.compared else "nothing to compare with")
     say(f"replayed {len(repeated.rows)} rows: {same}")
     chosen = load_profile(profile or repeated.profile or PROFILE)
-    info = replace(repeated.info, profile=chosen.name, replay=f"inorder replay {run if out is None else out}")
+    info = replace(repeated.info, profile=chosen.name, replay=again.command("replay", run if out is None else out))
     if out is not None:
         write_history(out, info, repeated.rows)
     tool = {"inorder": version("inorder"), "engine": "python", "replay": same}

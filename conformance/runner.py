@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from conformance import again
 from conformance.machines.cluster import Collector, Refuted, Run
 from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
@@ -64,7 +65,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """The run's folder: run.json (with the plan) and the history. The verdict is the reports' to write."""
-        info = replace(self.info, replay=f"inorder replay {folder}")
+        info = replace(self.info, replay=again.command("replay", folder))
         write_history(folder, info, self.rows)
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from conformance import again
 from conformance.replay import REFERENCE, mutant_of
 from conformance.reports.saving import save
 from conformance.reports.schemas import SHRINK_SCHEMA
@@ -100,7 +101,7 @@ class Shrunk:
             "after": asdict(self.after),
             "tried": self.tried,
             "explanation": self.explanation,
-            "replay": f"inorder replay {self.out}",
+            "replay": again.command("replay", self.out),
         }
 
 
@@ -136,7 +137,7 @@ def shrink_run(
 
     plan = shrink(plan, still_broken, budget)
     info, rows = simulate(plan, mutant)
-    info = replace(info, seed=seed, profile=profile.name, replay=f"inorder replay {out}")
+    info = replace(info, seed=seed, profile=profile.name, replay=again.command("replay", out))
     examination = examine(rows, info)
     tool = {"inorder": version("inorder"), "engine": "python"}
     verdict = conclude(examination, info, profile, floor=1, require_exercised=False, tool=tool)

@@ -12,8 +12,9 @@ seq is its time times the number of queues (and some room for what is planted), 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -607,8 +608,17 @@ def run_info(seed: int, events: int) -> RunInfo:
         parties={"broker": "generated", "client": "generated", "producer": "generated"},
         levels=("client", "wire"),
         config=CONFIG,
-        replay=f"inorder generate --events {events} --seed {seed} --out DIR",
+        replay=again(seed, events),
     )
+
+
+def again(seed: int, events: int, queues: int | None = None, defect: str | None = None, edge: str = "none") -> str:
+    """The command that writes the same history again: every option that changes a row or where it lies."""
+    words = ["inorder", "generate", "--events", str(events), "--seed", str(seed)]
+    words += [] if queues is None else ["--queues", str(queues)]
+    words += [] if defect is None else ["--defect", defect]
+    words += [] if edge == "none" else ["--edge", edge]
+    return shlex.join([*words, "--out", "DIR"])
 
 
 def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], size: int) -> int:
@@ -725,7 +735,7 @@ class Planting:
         self.mutant = mutant
         self._info = info
         self._queue = queue  # or a later one
-        self._edge = edge
+        self.edge = edge
         self.about: tuple[int, ...] = ()
 
     def __call__(self, each: QueueTable) -> tuple[pa.Table, Cuts]:
@@ -733,15 +743,15 @@ class Planting:
             return each.table, Cuts()
         rows = list(rows_of_table(each.table))
         try:
-            planted = plant(self.mutant, rows, self._info, seed=self._info.seed, first=self._edge == "key")
+            planted = plant(self.mutant, rows, self._info, seed=self._info.seed, first=self.edge == "key")
         except UsageError:
             return each.table, Cuts()  # the next queue may have a place
         self.about = planted.about
         table = rows_to_table(planted.rows)
         cut = next(index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1])
-        if self._edge == "file":
+        if self.edge == "file":
             return table, Cuts(files=(cut,))
-        return table, Cuts(groups=(cut,)) if self._edge == "group" else Cuts()
+        return table, Cuts(groups=(cut,)) if self.edge == "group" else Cuts()
 
     def _wants(self, each: QueueTable) -> bool:
         if self.mutant.dead_letters:
@@ -781,9 +791,11 @@ def generate(
     """
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
-    info = run_info(seed, events)
-    if isinstance(change, Planting):
-        info = change.mutant.under(info)
+    planting = change if isinstance(change, Planting) else None
+    defect, edge = (None, "none") if planting is None else (planting.mutant.name, planting.edge)
+    info = replace(run_info(seed, events), replay=again(seed, events, queues, defect, edge))
+    if planting is not None:
+        info = planting.mutant.under(info)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
     writer = HistoryWriter(folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from conformance import again
 from conformance.cli import seam
 from conformance.cli.options import (
     draw_seed,
@@ -53,5 +54,5 @@ def command(
         verdict = ready.run(seed=seed, examples=examples, floor=floor, out=out, watch=watch)
     print_verdict(verdict, form)
     tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
-    tell(f"replay: {verdict.replay or f'inorder replay {out}'}")
+    tell(f"replay: {verdict.replay or again.command('replay', out)}")
     return verdict.exit_code

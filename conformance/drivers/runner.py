@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from conformance import again
 from conformance.drivers.planned import DrivenPlan, protocol_names
 from conformance.drivers.plans import CHANGES, drawn_plan
 from conformance.drivers.watching import ANSWER_WAY_MS, Watch, complete
@@ -164,9 +165,11 @@ def _broker_journal(folder: Path) -> Journal:
 
 def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int) -> RunInfo:
     name = run.target.replace(":", "-").replace("/", "-")
-    again = f"inorder conform --target {run.target} --profile '{profile.name}' --seed {seed} --examples {rounds}"
+    told = again.command(
+        *("conform", "--target", run.target, "--profile", profile.name, "--seed", seed, "--examples", rounds)
+    )
     if run.version is None:  # a target of that name asks the broker by a raw client first
-        again = f"python -m conformance.crossing {run.target} --seed {seed} --rounds {rounds}"
+        told = f"python -m conformance.crossing {run.target} --seed {seed} --rounds {rounds}"
     return RunInfo(
         run=f"{name}-{seed}-{number}",
         seed=seed,
@@ -177,7 +180,7 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
         clock_bounds_us={"host": 0},
         closed_world=True,
         config=run.config,
-        replay=again,
+        replay=told,
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
 

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from conformance import vectors
+from conformance import again, vectors
 from conformance.killing.minimal import LARGEST, is_minimal
 from conformance.killing.on_the_wire import break_rules
 from conformance.machines.cluster import Collector
@@ -198,7 +198,7 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
         cpu_s=watch.cpu_s,
     )
     if keep is not None:
-        info = replace(info, seed=seed, profile=PROFILE, replay=f"inorder replay {keep}")
+        info = replace(info, seed=seed, profile=PROFILE, replay=again.command("replay", keep))
         tool = {"inorder": version("inorder"), "engine": "python"}
         profile = profiles.load(PROFILE)
         verdict = conclude(examination, info, profile, floor=1, require_exercised=False, tool=tool)

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from conformance import again
 from conformance.targets.systems import System, wait_for_route
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
@@ -291,7 +292,9 @@ def work(
         clock_bounds_us={"host": 0},
         closed_world=True,
         config=config,
-        replay=f"inorder conform --target {run.target} --profile {profile.name} --seed {seed} --examples {examples}",
+        replay=again.command(
+            *("conform", "--target", run.target, "--profile", profile.name, "--seed", seed, "--examples", examples)
+        ),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
     say(f"starting {run.target}")
