@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.cli.people import console
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from specs import profiles
@@ -167,15 +168,24 @@ _SHOWN_ELSEWHERE = ("name", "why")
 @click.argument("what", type=click.Choice(list(LISTS)))
 @format_option()
 def command(what: str, form: str) -> int:
-    """List what there is, one item a line. JSON: inorder/list/v1."""
+    """List what there is: a table for people, in a pipe one item a line. JSON: inorder/list/v1."""
     items = [dict(item) for item in LISTS[what]()]
     if form == JSON:
         data = {"schema": LIST_SCHEMA, "items": items}
         check(data, LIST_SCHEMA)
         print_json(data)
-    else:
+    elif console().is_terminal:
         print_human(_table(items, _SHOWN.get(what, _SHOWN_ELSEWHERE)))
+    else:
+        click.echo("\n".join(_lines(items, _SHOWN.get(what, _SHOWN_ELSEWHERE))))
     return 0
+
+
+def _lines(items: Sequence[Item], columns: Sequence[str]) -> list[str]:
+    """A line for each item, however long: what reads it may look for words in it."""
+    rows = [[" ".join(_cell(item, column).split()) for column in columns] for item in items]
+    widths = [max((len(row[index]) for row in rows), default=0) for index in range(len(columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _table(items: Sequence[Item], columns: Sequence[str]) -> Table:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import click
 
-from conformance.cli.people import say
+from conformance.cli.people import lose_no_line, say
 from conformance.parts.processes import exit_on_sigterm
 from specs.errors import EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
 
@@ -225,6 +225,7 @@ def root() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit. SIGTERM and SIGHUP unwind like Ctrl-C, so that children are put away."""
     exit_on_sigterm()
+    lose_no_line()
     root.main(args=arguments, prog_name="inorder")
     raise AssertionError("click returned in standalone mode")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Group, RenderableType
 
-from conformance.cli.people import console, width
+from conformance.cli.people import carries_everything, console, width
 from conformance.reports import text
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
@@ -54,8 +55,8 @@ def draw_seed() -> int:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """One object on stdout."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    """One object on stdout; where that can't carry every character, they are escaped as JSON does it."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=not carries_everything(sys.stdout)))
 
 
 def print_human(what: RenderableType) -> None:

@@ -12,6 +12,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import TextIO
 
 import click
 from rich.console import Console
@@ -31,6 +33,25 @@ def width() -> int:
 def console(*, stderr: bool = False) -> Console:
     """A console of that width. Colours only on a terminal, and never with NO_COLOR set."""
     return Console(stderr=stderr, width=width(), highlight=False, emoji=False, markup=True)
+
+
+def carries_everything(stream: TextIO) -> bool:
+    """Can the stream be written any character? An ASCII one can't."""
+    try:
+        "▶".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def lose_no_line() -> None:
+    """Where an output can't carry a character (PYTHONIOENCODING=ascii, LC_ALL=C), show `?` in its place.
+
+    A verdict without its arrows is a verdict; an exception in its middle is none.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not carries_everything(stream):
+            stream.reconfigure(errors="replace")
 
 
 def say(sentence: str) -> None:

@@ -143,12 +143,22 @@ def test_check_of_a_good_history_is_upheld(run: Run, profile: str, tmp_path: Pat
 
 @pytest.mark.parametrize("what", ["clauses", "profiles", "targets", "scenarios", "faults", "mutants"])
 def test_lists_keep_their_schema(run: Run, what: str) -> None:
-    """Each is a list of objects with a name, and people get a line for each."""
+    """Each is a list of objects with a name, and a pipe gets a line for each, however narrow the terminal is."""
     result = run("list", what, "--format", "json")
     assert result.exit_code == 0, result.stderr
     printed = json.loads(result.stdout)
     jsonschema.validate(printed, schema(LIST_SCHEMA))
-    assert len(run("list", what).stdout.splitlines()) >= len(printed["items"])
+    lines = run("list", what, env={"COLUMNS": "60"}).stdout.splitlines()
+    assert len(lines) == len(printed["items"])
+    for item, line in zip(printed["items"], lines, strict=True):
+        assert line.startswith(item["id"] if what == "clauses" else item["name"])
+
+
+def test_a_line_of_a_list_holds_the_whole_sentence(run: Run) -> None:
+    """So that `inorder list mutants | grep NAME` shows what the mutant is."""
+    items = json.loads(run("list", "mutants", "--format", "json").stdout)["items"]
+    for item, line in zip(items, run("list", "mutants").stdout.splitlines(), strict=True):
+        assert " ".join(item["bug"].split()) in line
 
 
 def test_the_list_of_clauses_holds_every_clause(run: Run) -> None:

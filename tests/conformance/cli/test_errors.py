@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -238,6 +239,20 @@ def test_an_interrupted_run_says_so(profile: str, tmp_path: Path, number: signal
     assert "seed" in head[0]
     assert process.returncode == code
     assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize("form", ["human", "json"])
+def test_an_output_of_ascii_alone_loses_no_line(start: Start, tmp_path: Path, form: str) -> None:
+    """Arrows become `?` for people and escapes in JSON; the exit code stays the verdict's."""
+    (tmp_path / "mine.txt").write_text("0ms ä locks g/t/b/0 ok\n1ms b locks g/t/b/0 ok\n", encoding="utf-8")
+    arguments = ["check", str(tmp_path / "mine.txt"), "--clause", "LSE-1", "--format", form]
+    plain, ascii_only = start(*arguments), start(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert (plain.returncode, ascii_only.returncode) == (1, 1), ascii_only.stderr
+    if form == "json":
+        assert json.loads(ascii_only.stdout) == json.loads(plain.stdout)
+    else:
+        assert len(ascii_only.stdout.splitlines()) == len(plain.stdout.splitlines())
+    assert ascii_only.stdout.isascii()
 
 
 def test_a_reader_that_goes_away_is_no_error(profile: str) -> None:
