@@ -194,7 +194,9 @@ def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:
 
 
 @pytest.mark.parametrize("status", ["claimed", "allowed"])
-def test_single_clauses_are_judged_as_the_python_engine_does(tmp_path: Path, here: object, status: str) -> None:
+def test_single_clauses_are_judged_as_the_python_engine_does(
+    tmp_path: Path, here: object, status: profiles.Status
+) -> None:
     """The same verdict of those that were asked for, whatever their key, and of no other."""
     info, rows = parse_history(get("DLQ-1").shortest_violation)
     history = write_history(tmp_path, info, rows)

@@ -30,7 +30,7 @@ TWO_OWNERS = """
 
 
 def results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Allure's results by the promise that each is about, `inorder.LSE-1`: its full name goes on with target and so on."""
+    """Allure's results by the promise that each is about, `inorder.LSE-1`, with which its full name begins."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*-result.json")]
     return {result["fullName"].partition(" of ")[0]: result for result in found}
 
