@@ -46,10 +46,10 @@ Totals = Mapping[str, Mapping[str, Sequence[int]]]
 # ---------------------------------------------------------------- judge
 
 
-def judge(folder: Path) -> dict[str, dict[str, list[int]]]:
-    """What the judges of this code say of each history, by clause."""
+def judge(folder: Path, kinds: Sequence[str] = ()) -> dict[str, dict[str, list[int]]]:
+    """What the judges of this code say of each history (of these kinds; of all by default), by clause."""
     found = {}
-    for place in sorted(path.parent for path in folder.glob("*/*/run.json")):
+    for place in sorted(path.parent for kind in kinds or ("*",) for path in folder.glob(f"{kind}/*/run.json")):
         history = open_history(place)
         examination = examine(history.rows(), history.info)
         counts = {
@@ -120,6 +120,11 @@ def changes(before: Totals, after: Totals) -> Iterator[Change]:
             yield from (Change(clause, history, of, was, now) for of, was, now in counts if was != now)
 
 
+def of_kinds(totals: Totals, kinds: Sequence[str]) -> Totals:
+    """Those of these kinds; all of them by default."""
+    return {history: each for history, each in totals.items() if not kinds or history.partition("/")[0] in kinds}
+
+
 def _place(clause: str) -> tuple[str, int]:
     family, _, number = clause.partition("-")
     return family, int(number or 0)
@@ -168,12 +173,16 @@ def main() -> None:
     """A corpus of frozen histories: judge it, and compare what two versions say."""
 
 
+_KINDS = click.option("--kind", "kinds", multiple=True, help="Histories of some kinds only, by their folders' names.")
+
+
 @main.command("judge")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
 @click.option("--out", type=click.Path(path_type=Path), required=True)
-def judge_command(folder: Path, out: Path) -> None:
+@_KINDS
+def judge_command(folder: Path, out: Path, kinds: tuple[str, ...]) -> None:
     """Judge every history in FOLDER by all clauses."""
-    out.write_text(json.dumps(judge(folder), indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    out.write_text(json.dumps(judge(folder, kinds), indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 @main.command("compare")
@@ -181,9 +190,10 @@ def judge_command(folder: Path, out: Path) -> None:
 @click.argument("after", type=click.Path(path_type=Path, exists=True))
 @click.option("--reasons", "given", type=click.Path(path_type=Path, exists=True), help="TOML, see the module.")
 @click.option("--lines", type=click.Path(path_type=Path), help="A file for every loss with its reason, one a line.")
-def compare_command(before: Path, after: Path, given: Path | None, lines: Path | None) -> None:
+@_KINDS
+def compare_command(before: Path, after: Path, given: Path | None, lines: Path | None, kinds: tuple[str, ...]) -> None:
     """Exit code 1 where AFTER says less than BEFORE and no reason is given."""
-    old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
+    old, new = (of_kinds(json.loads(path.read_text(encoding="utf-8")), kinds) for path in (before, after))
     reasons = read_reasons(given) if given else []
     losses, gains, used = [], [], set()
     for change in changes(old, new):

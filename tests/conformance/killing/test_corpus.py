@@ -30,13 +30,13 @@ class Desk:
 
     folder: Path
 
-    def compare(self, changed: Mapping[str, Any], reasons: str = "") -> Result:
-        """changed: by history, instead of what is above."""
+    def compare(self, changed: Mapping[str, Any], reasons: str = "", *more: str) -> Result:
+        """changed: by history, instead of what is above. more: other options."""
         (self.folder / "before.json").write_text(json.dumps(LESS), encoding="utf-8")
         (self.folder / "after.json").write_text(json.dumps({**LESS, **changed}), encoding="utf-8")
         (self.folder / "reasons.toml").write_text(reasons, encoding="utf-8")
         names = [str(self.folder / name) for name in ("before.json", "after.json", "reasons.toml", "lines.tsv")]
-        return CliRunner().invoke(main, ["compare", *names[:2], "--reasons", names[2], "--lines", names[3]])
+        return CliRunner().invoke(main, ["compare", *names[:2], "--reasons", names[2], "--lines", names[3], *more])
 
     @property
     def lines(self) -> list[list[str]]:
@@ -60,6 +60,8 @@ def test_what_was_frozen_is_judged_and_says_about_itself_what_it_said(tmp_path: 
     found = judge(tmp_path / "corpus")
     assert [clause.id for clause in all_clauses() if not found[f"examples/{clause.id}.violation"][clause.id][1]] == []
     assert open_history(tmp_path / "corpus" / "examples" / "CMT-4.violation").info.closed_world is True
+    with pytest.raises(UsageError, match="holds no frozen histories"):
+        judge(tmp_path / "corpus", ["cases"])
     with pytest.raises(UsageError, match="is not empty"):
         freezing.freeze(tmp_path / "corpus", ["examples"])
 
@@ -99,6 +101,13 @@ def test_a_loss_without_a_reason_is_named_and_fails(desk: Desk) -> None:
     totals, loss = rows_of(result.stdout, "CMT-4")
     assert totals == ["CMT-4", "10 → 3", "1", "0", "1"]
     assert loss == ["CMT-4", "cases", "opportunities", "2", "8 → 1", "1", "one, two", "NO REASON"]
+
+
+def test_some_kinds_can_be_compared_alone(desk: Desk) -> None:
+    """As when only those were judged again."""
+    lost: dict[str, Any] = {"cases/one": {}, "cases/three": {}}
+    assert desk.compare(lost, "", "--kind", "examples").exit_code == 0
+    assert desk.compare({"cases/one": {}}, "", "--kind", "cases").exit_code == 1
 
 
 def test_a_reason_excuses_what_it_names_and_nothing_else(desk: Desk) -> None:
