@@ -91,7 +91,7 @@ def without_the_begin(history: History) -> Iterator[History]:
     """What began after some moment."""
     info, rows = history
     for part in (8, 3, 2):
-        yield opened(info), rows[len(rows) // part :]
+        yield replace(opened(info), begins_late=True), rows[len(rows) // part :]
 
 
 def without_the_end(history: History) -> Iterator[History]:

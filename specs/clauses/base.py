@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from specs.clauses.certainty import recorded
+from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -506,7 +506,8 @@ class Clause(Promise):
 
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
     all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
-    else did. findings: the public names of what it finds.
+    else did. excused_by: kinds of rows that excuse and that only the context knows. findings: the public names of what
+    it finds.
     """
 
     key: Key
@@ -516,6 +517,7 @@ class Clause(Promise):
     explain: Callable[[Any], str] = field(repr=False)
     examples: tuple[Example, ...] = field(repr=False)
     needs: frozenset[Kind]
+    excused_by: frozenset[Kind]
     absence: bool
     findings: tuple[str, ...]
     needs_finish: bool = False
@@ -527,7 +529,7 @@ class Clause(Promise):
     def excuses(self) -> frozenset[Kind]:
         """The kinds of rows that could excuse what looks like a violation."""
         told = (premise.told_by for premise in self.premise)
-        return self.kinds.difference(self.needs).union(*told)
+        return self.kinds.difference(self.needs).union(self.excused_by, *told)
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""
@@ -544,6 +546,8 @@ class Clause(Promise):
     def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool) -> bool:
         """Likewise. epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended."""
         if not info.closed_world and (self.absence or not ended):
+            return False
+        if info.begins_late and self.excuses & THAT_LAST:
             return False
         known = recorded(info)
         if known is None:

@@ -49,6 +49,7 @@ def _promise(module: ModuleType) -> Promise:
         explain=module.explain,
         examples=read_transcript(Path(module.__file__ or "").with_suffix(".txt")),
         needs=frozenset(module.NEEDS),
+        excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
         findings=_findings(module),
         needs_finish=judge.finish is not Judge.finish,

@@ -10,6 +10,9 @@ at most *possible*. A broker's epoch on every row of the evidence tells its deat
 *Absence.* A clause that concludes from somebody's absence (nobody else can hold the lease, nobody committed that
 value) is certain only where everybody is recorded. In an open world its findings are at most possible.
 
+*Begins.* Where the recorder says that the history begins late (a rotated log), whatever lasts may have begun before:
+a shutdown, a pause, a fault. A clause that one of these could excuse is at most possible there.
+
 *Ends.* In an open world a listener's call of which the end is not in the history may have ended, nobody saw when: what
 rests on its running still is at most possible.
 
@@ -53,6 +56,9 @@ SEEN_BY_A_TAP = frozenset(
 calls, nor crashes and pauses of anybody, nor what an operator does elsewhere."""
 OF_THE_RUN = frozenset({Kind.CRASH, Kind.PAUSE, Kind.LEAVE, Kind.JOIN, Kind.CLOCK_STEP, Kind.FAULT, Kind.TRIM})
 """Kinds of rows that bear on more than one key."""
+
+THAT_LAST = frozenset({Kind.LEAVE, Kind.PAUSE, Kind.FAULT})
+"""Kinds of rows that begin something: a history that begins late may lack the row, and still be in the midst of it."""
 
 Mark = tuple[int, str | None]
 """A begin or an end: when, in µs, and by which clock."""

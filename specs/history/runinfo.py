@@ -20,7 +20,8 @@ class RunInfo:
     """A run. clock_bounds_us: per clock domain, how far it may be from the others (0: virtual, or one host).
 
     closed_world: the history holds every producer and every consumer of its topics, from their first row to their
-    last; a `run.json` that does not say so is of an open world. records: by level, the kinds of rows that the recorder
+    last; a `run.json` that does not say so is of an open world. begins_late: rows of what went on before
+    its first one are missing, as in a log that was rotated. records: by level, the kinds of rows that the recorder
     writes down whenever they happen; None where it does not say (see `specs.clauses.certainty`). parties: who
     implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
     harness heals every fault, starts again what died, and waits until nothing happens any more.
@@ -34,6 +35,7 @@ class RunInfo:
     levels: tuple[str, ...] = ("client",)
     clock_bounds_us: Mapping[str, int] = field(default_factory=dict)
     closed_world: bool = True
+    begins_late: bool = False
     records: Mapping[str, tuple[str, ...]] | None = None
     config: Config = field(default_factory=Config)
     plan: Mapping[str, Any] | None = None
@@ -58,6 +60,7 @@ class RunInfo:
             "levels": list(self.levels),
             "clock_bounds_us": dict(self.clock_bounds_us),
             "closed_world": self.closed_world,
+            "begins_late": self.begins_late,
             "records": None if self.records is None else {k: sorted(v) for k, v in sorted(self.records.items())},
             "config": self.config.to_json(),
             "plan": None if self.plan is None else dict(self.plan),
@@ -83,6 +86,7 @@ class RunInfo:
                 levels=tuple(data.get("levels", ("client",))),
                 clock_bounds_us={str(k): int(v) for k, v in data.get("clock_bounds_us", {}).items()},
                 closed_world=bool(data.get("closed_world", False)),
+                begins_late=bool(data.get("begins_late", False)),
                 records=_records(data.get("records"), where),
                 config=Config.from_json(data.get("config", {})),
                 plan=data.get("plan"),

@@ -9,9 +9,9 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and four of the run's:
-`closed_world=no`, `profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody
-who is named has a clock of their own. `#` starts a comment.
+number), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the run's:
+`closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`,
+with which everybody who is named has a clock of their own. `#` starts a comment.
 The order of lines breaks ties of time.
 """
 
@@ -228,6 +228,8 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
             if value not in (*_TRUE, *_FALSE):
                 raise HistoryError(f"line {number}: closed_world is yes or no, not {value!r}")
             info = replace(info, closed_world=value in _TRUE)
+        elif name == "begins_late":
+            info = replace(info, begins_late=value in _TRUE)
         elif name == "records":
             unknown = sorted(set(value.split(",")) - set(Kind))
             if unknown:

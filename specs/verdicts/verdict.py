@@ -12,7 +12,7 @@ from typing import Any
 
 from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
-from specs.clauses.certainty import recorded
+from specs.clauses.certainty import THAT_LAST, recorded
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -236,6 +236,8 @@ def why_possible(clause: Clause, info: RunInfo) -> str:
     """What leaves a violation of the clause open."""
     if clause.absence and not info.closed_world:
         return "somebody who is not recorded may have done what explains it"
+    if info.begins_late and clause.excuses & THAT_LAST:
+        return "what began before the history does may explain it"
     known = recorded(info)
     if known is not None and (unseen := clause.excuses - known):
         return f"what is not recorded may explain it: {_kinds(sorted(unseen))}"
