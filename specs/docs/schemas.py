@@ -58,7 +58,7 @@ def run_schema() -> dict[str, Any]:
                 "type": "boolean",
                 "description": "Does the history hold every producer and consumer, from first to last?",
             },
-            "begins_late": {"type": "boolean", "description": "Do rows before the first one lack, as in a rotated log?"},
+            "begins_late": {"type": "boolean", "description": "Are rows before the first one missing: a rotated log?"},
             "records": {
                 "type": ["object", "null"],
                 "propertyNames": {"enum": [level.value for level in Level]},
