@@ -427,9 +427,25 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, incarnation); one may be numbered per client. Rows without one share a number."""
+        """Number of (lane, client, its life, incarnation): some number them for each client, or anew after a crash.
+
+        Rows without one share a number.
+        """
         named = self.text("incarnation") != NO_TEXT
-        return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
+        client = np.where(named, self.client, NO_TEXT)
+        return self._numbered(self.lane, self.text("incarnation"), client, np.where(named, self._life, 0))
+
+    @cached_property
+    def _life(self) -> Ints:
+        """How often the row's client had crashed before it."""
+        life = np.zeros(self.size, np.int64)
+        for number, run in enumerate(self.words("run")):
+            for client, states in self._context(run).client_state.items():
+                crashes = np.asarray([seq for seq, kind in states if kind is Kind.CRASH], np.int64)
+                if len(crashes):
+                    mine = np.flatnonzero((self.run == number) & (self.client == self.code("client_id", client)))
+                    life[mine] = np.searchsorted(crashes, self.begin[mine], side="left")
+        return life
 
     def _numbered(self, *columns: Ints) -> Ints:
         return dense(*columns)[0] if self.size else np.zeros(0, np.int64)

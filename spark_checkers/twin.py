@@ -42,6 +42,7 @@ ALWAYS = (
     "kind",
     "level",
     "outcome",
+    "client_id",
     "group",
     "topic",
     "broker",

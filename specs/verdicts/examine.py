@@ -199,7 +199,8 @@ class Examiner:
         self._not_judged.update((id_, Tally(missing=tuple(sorted(kinds)))) for id_, kinds in missing.items() if kinds)
         self._order = [clause.id for clause in chosen]
         self._of_the_run: list[Mark] = []
-        self._owner_of: dict[str, str] = {}  # of an incarnation's name: the client that had it first
+        self._lives: dict[str, int] = {}  # of a client: how often it crashed
+        self._owner_of: dict[str, tuple[str, int]] = {}  # of an incarnation's name: who had it first, in which life
         self.facts = RunFacts()
         self._panels = [
             _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
@@ -226,10 +227,12 @@ class Examiner:
             if changed_nothing(row):
                 continue
             if row.incarnation is not None and row.client_id is not None:
-                # Who numbers them for each client means another one by the same name.
-                owner = self._owner_of.setdefault(row.incarnation, row.client_id)
-                if owner != row.client_id:
-                    row = row._replace(incarnation=f"{row.incarnation} of {row.client_id}")
+                # Who numbers them for each client, or anew after a crash, means another one by the same name.
+                mine = (row.client_id, self._lives.get(row.client_id, 0))
+                if self._owner_of.setdefault(row.incarnation, mine) != mine:
+                    row = row._replace(incarnation=f"{row.incarnation} of {row.client_id}, life {mine[1]}")
+            elif row.kind is Kind.CRASH and row.client_id is not None:
+                self._lives[row.client_id] = self._lives.get(row.client_id, 0) + 1
             if self._seen is not None:
                 self._seen.setdefault(row.group, set()).add(row.kind)
             if row.broker_epoch is not None:
@@ -278,6 +281,7 @@ class Examiner:
         self._last_us.clear()
         self._sent.clear()
         self._owner_of.clear()
+        self._lives.clear()
 
     def _end_until(self, seq: int | None) -> None:
         waiting = self._open
