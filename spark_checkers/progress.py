@@ -85,7 +85,7 @@ class Incarnation:
         self.taken = Intervals()
         self.dropped: Op | None = None
         self.void = False
-        self.proof: Op | None = None
+        self.proof: Any = None
 
 
 class Claim(NamedTuple):

@@ -19,6 +19,7 @@ queue has finished it, a delivery's until its own group has. So what is kept is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from specs.clauses.base import Intervals, acknowledges, is_manual
 from specs.history.row import Row
@@ -58,7 +59,7 @@ class Incarnation:
         self.taken = Intervals()  # ended well in manual mode, not committed
         self.dropped: Row | None = None
         self.void = False  # the offset was reset under it: nothing is known any more
-        self.proof: Row | None = None  # for who wants to know what was stored when it began
+        self.proof: Any = None  # for who wants to know what was stored when it began
 
 
 class GroupProgress:

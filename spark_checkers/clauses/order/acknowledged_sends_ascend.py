@@ -1,4 +1,7 @@
-"""ORD-9 over columns: per queue, each send against the running maximum of those that ended before it began."""
+"""ORD-9 over columns: per queue, each send against the running maximum of those that ended before it began.
+
+The few sends whose place only a reader tells are compared one by one, with the same arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,37 @@ import itertools
 
 import numpy as np
 
-from spark_checkers.rows import NEVER, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import Ints
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.segments import Ints, Mask
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+WATCHED = 64
+"""So many sends acknowledged without a place are compared with later ones at a time."""
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay = rows.number("delay_level")
-    sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
-    where = np.flatnonzero(sent & ~copies & ((delay == 0) | (delay == NONE)))
+    sends = rows.are(Kind.SEND) & ~copies & ((delay == 0) | (delay == NONE)) & ~_half(rows)
+    where = np.flatnonzero(sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER))
     where = where[np.lexsort((rows.end[where], rows.queue[where]))]
     starts = [*np.unique(rows.queue[where], return_index=True)[1].tolist(), len(where)]
     for start, stop in itertools.pairwise(starts):
         _queue(rows, findings, where[start:stop])
+    _told_by_readers(rows, findings, where, sends)
+
+
+def _half(rows: Rows) -> Mask:
+    codes, words = rows.text("detail"), rows.words("detail")
+    return np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
 
 
 def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     """by_end: the sends of one queue."""
-    broker = rows.text("broker")[by_end[0]]
-    name = rows.words("broker")[broker] if broker >= 0 else ""
-    context = rows.context_of(int(by_end[0]))
+    context, name = rows.context_of(int(by_end[0])), rows.name_of("broker", int(by_end[0]))
     offset, end = rows.offset[by_end], rows.end[by_end]
-    if context.deaths_of(name):
-        highest = _through_crashes(rows, by_end, name, context)
-    else:
-        raised = np.ones(len(by_end), np.bool_)
-        raised[1:] = offset[1:] > np.maximum.accumulate(offset)[:-1]
-        highest = np.maximum.accumulate(np.where(raised, np.arange(len(by_end)), 0))
+    highest = _highest(rows, by_end, name, context)
     ended = np.searchsorted(end, rows.begin[by_end], side="left")  # how many, before each begins
     later = np.flatnonzero(ended)
     earlier = highest[ended[later] - 1]
@@ -52,9 +57,13 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
         findings.violated(one, two)
 
 
-def _through_crashes(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:
+def _highest(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:
     """The highest after each end; one from before a crash counts for nothing as soon as another one ends."""
     offset, begin, end = rows.offset[by_end], rows.begin[by_end], rows.end[by_end]
+    if not context.deaths_of(broker):
+        raised = np.ones(len(by_end), np.bool_)
+        raised[1:] = offset[1:] > np.maximum.accumulate(offset)[:-1]
+        return np.maximum.accumulate(np.where(raised, np.arange(len(by_end)), 0))
     highest, found = 0, np.zeros(len(by_end), np.int64)
     for place in range(len(by_end)):
         lost = context.broker_died_between(broker, int(begin[highest]), int(end[place]))
@@ -64,5 +73,97 @@ def _through_crashes(rows: Rows, by_end: Ints, broker: str, context: RunContext)
     return found
 
 
-TWIN = Twin("ORD-9", ("queue_offset", "outcome", "delay_level"), kernel)
+def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) -> None:
+    """Sends whose answer tells no place, and that were read in the queue they were sent to.
+
+    placed: the sends that tell theirs, by queue and end.
+    """
+    message = rows.text("message_id")
+    may_lie = sends & rows.ended_as(Outcome.OK, Outcome.UNKNOWN) & (message != NO_TEXT)
+    silent = np.flatnonzero(may_lie & (rows.offset == NONE))
+    if not len(silent):
+        return
+    told = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (message != NO_TEXT)
+    for queue in np.unique(rows.queue[silent]).tolist():
+        here = rows.queue == queue
+        attempts = np.flatnonzero(may_lie & here)
+        once = np.bincount(message[attempts], minlength=len(rows.words("message_id"))) == 1
+        first_tries = rows.number("attempt")
+        mine = [at for at in silent[rows.queue[silent] == queue].tolist() if first_tries[at] in (NONE, 0, 1)]
+        reads = np.flatnonzero(told & here & (rows.end < NEVER))
+        _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
+            [at for at in mine if once[message[at]]], reads[np.argsort(rows.end[reads], kind="stable")]
+        )
+
+
+class _Queue:
+    """One queue's sends that tell their place, by their ends."""
+
+    def __init__(self, rows: Rows, findings: Findings, placed: Ints) -> None:
+        self.rows, self.findings, self.placed = rows, findings, placed
+
+    def compare(self, silent: list[int], reads: Ints) -> None:
+        """silent: sends, by their begins. reads: by their ends."""
+        rows, message = self.rows, self.rows.text("message_id")
+        by_message = {int(message[at]): at for at in silent}
+        acknowledged = rows.ended_as(Outcome.OK)
+        ends = np.sort(np.asarray([rows.end[at] for at in silent if acknowledged[at]], np.int64))
+        known: list[tuple[int, int]] = []
+        for read in reads.tolist():
+            send = by_message.get(int(message[read]))
+            if send is None or rows.begin[send] > rows.end[read]:
+                continue
+            del by_message[int(message[read])]
+            if self._died(send, read):
+                continue
+            self._against_placed(send, read, ends, bool(acknowledged[send]))
+            for other, other_read in known:
+                self._against(other, other_read, send, read, acknowledged)
+            known = [*known[1 - WATCHED :], (send, read)]
+
+    def _died(self, since: int, now: int) -> bool:
+        rows = self.rows
+        context = rows.context_of(now)
+        epoch = int(rows.number("broker_epoch")[since])
+        name = rows.name_of("broker", now)
+        return context.broker_died_since(name, int(rows.begin[since]), epoch, int(rows.end[now]))
+
+    def _against_placed(self, send: int, read: int, ends: Ints, acknowledged: bool) -> None:
+        rows, placed = self.rows, self.placed
+        before = int(np.searchsorted(rows.end[placed], rows.begin[send], side="left"))
+        if before:
+            context, name = rows.context_of(read), rows.name_of("broker", read)
+            highest = int(placed[int(_highest(rows, placed[:before], name, context)[-1])])
+            if not self._died(highest, read):
+                self._judge(highest, send, rows.offset[read] <= rows.offset[highest], read)
+        if not acknowledged:
+            return
+        since, now = int(rows.end[send]), int(rows.end[read])
+        later = placed[(rows.begin[placed] > since) & (rows.end[placed] < now)]
+        # As many as are watched: not one that so many others followed before the later send ended.
+        rank = int(np.searchsorted(ends, since, side="left"))
+        later = later[np.searchsorted(ends, rows.end[later], side="left") - rank <= WATCHED]
+        if len(later):
+            lowest = int(later[int(np.argmin(rows.offset[later]))])
+            self._judge(send, lowest, rows.offset[read] >= rows.offset[lowest], read)
+
+    def _against(self, one: int, one_read: int, two: int, two_read: int, acknowledged: Mask) -> None:
+        rows = self.rows
+        in_turn = rows.begin[one] < rows.begin[two]
+        first, first_read, second, second_read = (
+            (one, one_read, two, two_read) if in_turn else (two, two_read, one, one_read)
+        )
+        if acknowledged[first] and rows.end[first] < rows.begin[second] and not self._died(first, two_read):
+            self._judge(
+                first, second, rows.offset[first_read] >= rows.offset[second_read], first_read, second_read
+            )
+
+    def _judge(self, earlier: int, later: int, wrong: bool, *reads: int) -> None:
+        self.findings.at_stake_times(earlier, 1)
+        if wrong:
+            self.findings.violation([earlier, later, *reads])
+
+
+COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
+TWIN = Twin("ORD-9", COLUMNS, kernel)
 find = TWIN.find

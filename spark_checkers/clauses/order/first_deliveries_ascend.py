@@ -6,26 +6,29 @@ from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ma
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.clauses.base import Intervals
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 
 class Delivered:
-    """What one incarnation delivered, and the row of the highest offset."""
+    """What one incarnation delivered, and the row of the highest offset. first: below it nothing is known."""
 
-    __slots__ = ("highest", "offsets")
+    __slots__ = ("first", "highest", "offsets")
 
-    def __init__(self, highest: Op) -> None:
+    def __init__(self, highest: Op, watched: bool) -> None:
         self.highest = highest
         self.offsets = Intervals()
+        done = not highest.manual and highest.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
+        self.first = 0 if watched or done else highest.offset
 
 
 class Lane(Machine):
     """What each incarnation delivered since its ADD, or since a reset."""
 
-    __slots__ = ("delivered", "void")
+    __slots__ = ("delivered", "void", "watched")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
+        self.watched: set[int] = set()  # added, and nothing delivered since
         self.delivered: dict[int, Delivered] = {}
         self.void: set[int] = set()  # had delivered when the offset was reset
 
@@ -35,7 +38,7 @@ class Lane(Machine):
             return True
         mine = self.delivered.get(first.incarnation)
         if mine is None:
-            mine = self.delivered[first.incarnation] = Delivered(first)
+            mine = self._new(first)
             self.stakes -= 1
         elif first.offset <= mine.highest.offset:
             return False
@@ -53,17 +56,23 @@ class Lane(Machine):
         elif op.kind is Kind.ADD:
             self.delivered.pop(op.incarnation, None)
             self.void.discard(op.incarnation)
+            self.watched.add(op.incarnation)
         elif op.offset >= 0 and op.incarnation not in self.void:
             self._deliver(op)
+
+    def _new(self, op: Op) -> Delivered:
+        found = self.delivered[op.incarnation] = Delivered(op, op.incarnation in self.watched)
+        self.watched.discard(op.incarnation)
+        return found
 
     def _deliver(self, op: Op) -> None:
         mine = self.delivered.get(op.incarnation)
         if mine is None:
-            mine = self.delivered[op.incarnation] = Delivered(op)
+            mine = self._new(op)
         elif op.offset > mine.highest.offset:
             self.stakes += 1
             mine.highest = op
-        elif op.offset not in mine.offsets:
+        elif op.offset not in mine.offsets and op.offset >= mine.first:
             self.stakes += 1
             self.found(mine.highest, op)
         mine.offsets.add(op.offset)

@@ -34,6 +34,7 @@ class Left(NamedTuple):
     work: Work
     drop: Op
     unlock: Op
+    leaving: bool
 
 
 class Lane(Machine):
@@ -80,6 +81,8 @@ class Lane(Machine):
 
     def _begun(self, name: int, add: Op | None) -> Work:
         work = self.works[name] = Work(add, self.left)
+        if add is not None:  # it hands nothing over
+            self.dropped.pop(add.client, None)
         if self.left is not None:
             self.left.work.frozen = True
         self.left = None
@@ -90,7 +93,7 @@ class Lane(Machine):
         if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
             return
         if work.add is not None and not work.frozen:
-            self.left = Left(work, work.drop, op)
+            self.left = Left(work, work.drop, op, self.leaving(op.client))
 
     def _reported(self, work: Work, op: Op) -> None:
         if op.corrected:
@@ -111,7 +114,8 @@ class Lane(Machine):
             old = left.work
             done = self._done_with(old, op.offset)
             if done is not None and old.last is not None and op.offset < old.last.offset:
-                self.found(old.add, done, old.last, left.drop, left.unlock, op)
+                name = "redelivered-after-shutdown" if left.leaving else "redelivered-more"
+                self.found(old.add, done, old.last, left.drop, left.unlock, op, name=name)
         if not work.frozen and (work.last is None or work.last.op != op.op):
             work.last = op
 

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
+
+
+class Stored(NamedTuple):
+    """An offset that was stored: the row that shows it, how high it can be at most, and the commit that says so."""
+
+    op: Op
+    offset: int
+    named: Op | None
 
 
 class Group(Progress):
     """One group on the queue, and what is known of its stored offset."""
 
-    __slots__ = ("looked", "stored")
+    __slots__ = ("looked", "named", "stored")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.stored: Op | None = None
-        self.looked: dict[int, Op | None] = {}  # client → what was known when it looked
+        self.stored: Stored | None = None
+        self.looked: dict[int, Stored | None] = {}  # client → what was known when it looked
+        self.named: Op | None = None  # the highest commit that was not refused
 
-    def _better(self, known: Op | None, op: Op | None) -> Op | None:
+    def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
         """The one with the higher offset; one from before a crash of the broker counts for nothing."""
-        if known is None or self.broker_died_since(known):
-            return op
-        if op is None or self.broker_died_since(op) or op.value <= known.value:
+        if known is None or self.broker_died_since(known.op):
+            return other
+        if other is None or self.broker_died_since(other.op) or other.offset <= known.offset:
             return known
-        return op
+        return other
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:
+            higher = self.named is None or op.value > self.named.value
+            if op.outcome is not Outcome.REFUSED and op.value != NONE and higher:
+                self.named = op
             return
         if op.kind is Kind.FETCH_OFFSET:
             self.looked[op.client] = self.stored
@@ -41,18 +55,19 @@ class Group(Progress):
         if mine.void or self.was_reset:
             return
         stored = self.stored if mine.add is None else mine.proof
-        if stored is None or self.broker_died_since(stored):
+        if stored is None or self.broker_died_since(stored.op):
             return
+        shown = [stored.op.place] if stored.named is None else [stored.op.place, stored.named.place]
         self.stakes += 1
         choices: list[tuple[list[int], int | None]] = []
         kept = self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
-        for offset in self.owed(max(stored.value, kept), op.offset):
+        for offset in self.owed(max(stored.offset, kept), op.offset):
             rows = self.unfinished.get(offset)
             if rows:
-                choices.append(([stored.place, rows[-1].place, *self.drop_of(rows[-1]), op.place], None))
+                choices.append(([*shown, rows[-1].place, *self.drop_of(rows[-1]), op.place], None))
                 break
             if self.sends.row(self.queue, offset, self.now) is not None:
-                choices.append(([stored.place, op.place], offset))
+                choices.append(([*shown, op.place], offset))
                 if not self.shared:
                     break
         self.claim(choices)
@@ -60,16 +75,19 @@ class Group(Progress):
     def ends(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:
             if op.outcome is Outcome.OK and op.value >= 0:
-                self.stored = self._better(self.stored, op)
+                self.stored = self._better(self.stored, Stored(op, op.value, None))
             return
         super().ends(op)
         if op.kind is Kind.FETCH_OFFSET and op.outcome is Outcome.OK and op.value >= 0:
-            self.stored = self._better(self.stored, op)
+            told = Stored(op, op.value, None)
+            if self.context.info.closed_world and self.named is not None and self.named.value < op.value:
+                told = Stored(op, self.named.value, self.named)
+            self.stored = self._better(self.stored, told)
             if op.client in self.looked:
-                self.looked[op.client] = self._better(self.looked[op.client], op)
+                self.looked[op.client] = self._better(self.looked[op.client], told)
             if op.incarnation != NO_TEXT:
                 mine = self.incarnation(op.incarnation)
-                mine.proof = self._better(mine.proof, op)
+                mine.proof = self._better(mine.proof, told)
 
 
 TWIN = Twin("ORD-4", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT)))

@@ -17,13 +17,14 @@ def kernel(rows: Rows, findings: Findings) -> None:
     markers = np.flatnonzero(read & ~has_offset & ~named)
     found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
     found = found[np.lexsort((rows.end[found], rows.queue[found]))]
+    failed = np.flatnonzero(read & ~ok & (has_offset | named))
     queue = rows.queue[found]
     for each in np.unique(rows.queue[markers]).tolist():
         mine = markers[rows.queue[markers] == each]
         low, high = np.searchsorted(queue, [each, each + 1])
         for marker in mine[ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)].tolist():
             if not _disturbed(rows, marker, mine):
-                _judge(rows, findings, marker, found[low:high])
+                _judge(rows, findings, marker, found[low:high], failed[rows.queue[failed] == each])
 
 
 def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
@@ -35,15 +36,22 @@ def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
     return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
 
 
-def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints) -> None:
-    """reads: of the queue, by their ends. Of several at one offset the last counts."""
+def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Ints) -> None:
+    """reads: of the queue, by their ends. Of several at one offset the last counts. failed: reads that were not."""
+    failed = failed[(rows.end[failed] > rows.begin[marker]) & (rows.end[failed] < rows.end[marker])]
+    if (rows.offset[failed] == NONE).any():
+        return
     ends = rows.end[reads]
     low, high = np.searchsorted(ends, [rows.begin[marker], rows.end[marker]])
     reads = reads[low:high][::-1]
     offsets, first = np.unique(rows.offset[reads], return_index=True)
     place = reads[first]
-    findings.at_stake_times(marker, max(0, len(offsets) - 1))
-    holes = np.flatnonzero(np.diff(offsets) > 1)
+    steps = np.diff(offsets)
+    unread = np.sort(rows.offset[failed])
+    between = np.searchsorted(unread, offsets[1:], side="left") - np.searchsorted(unread, offsets[:-1], side="right")
+    open_ = (steps > 1) & (between > 0) if len(steps) else np.zeros(0, np.bool_)
+    findings.at_stake_times(marker, int((~open_).sum()))
+    holes = np.flatnonzero((steps > 1) & ~open_)
     findings.violated(place[holes], place[holes + 1], np.full(len(holes), marker))
 
 

@@ -11,16 +11,23 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Call:
-    """The last call of a key: its rows, and its offsets that were given up since."""
+    """The last call of a key, what calls before it put back that did not come again, and what its dead letters said."""
 
-    __slots__ = ("given_up", "rows")
+    __slots__ = ("failed", "given_up", "owed", "rows")
 
     def __init__(self, op: Op) -> None:
         self.rows = [op]
+        self.owed: dict[int, Op] = {}
         self.given_up: set[int] = set()
+        self.failed: set[int] = set()
 
-    def owed(self) -> list[Op]:
-        return [each for each in self.rows if each.offset not in self.given_up]
+    def ends(self, limit: int) -> None:
+        """Another call of the key begins: what this one put back is owed, as far as it is known not to be given up."""
+        if asks_again(self.rows[-1]):
+            for each in self.rows:
+                told = each.offset in self.failed or limit < 0 or NONE < each.reconsume < limit
+                if told and each.offset not in self.given_up:
+                    self.owed[each.offset] = each
 
 
 class Work:
@@ -77,8 +84,9 @@ class Lane(Machine):
         last = work.calls.get(key)
         if last is not None and last.rows[0].op == op.op:
             last.rows.append(op)
+            last.owed.pop(op.offset, None)
             return
-        work.calls[key] = Call(op)
+        call = work.calls[key] = Call(op)
         self.stakes += 1
         if last is None:
             if work.add is not None and later is not None and later.offset > op.offset:
@@ -89,19 +97,29 @@ class Lane(Machine):
             self.found(before, op)
         elif op.offset < first.offset:
             self.found(first, op)
-        elif op.offset > before.offset and asks_again(before) and last.owed():
-            self.found(last.owed()[0], op)
+        else:
+            last.ends(self.config.max_reconsume_times)
+            if last.owed and op.offset > max(last.owed):
+                self.found(last.owed[max(last.owed)], op)
+            else:
+                call.owed = {offset: each for offset, each in last.owed.items() if offset != op.offset}
+                call.failed = last.failed
 
     def ends(self, op: Op) -> None:
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.DROP:
             self.works.pop(op.incarnation, None)
-        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.offset >= 0:
+        elif op.kind is Kind.DEAD_LETTER and op.offset >= 0:
             work = self.works.get(op.incarnation)
             call = None if work is None else work.calls.get(int(self.keys[op.place]))
-            if call is not None and self.keys[op.place] != NO_TEXT and ended_before(call.rows[-1], op):
+            if call is None or self.keys[op.place] == NO_TEXT or not ended_before(call.rows[-1], op):
+                return
+            if op.outcome is Outcome.OK:
                 call.given_up.add(op.offset)
+                call.owed.pop(op.offset, None)
+            else:
+                call.failed.add(op.offset)
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)

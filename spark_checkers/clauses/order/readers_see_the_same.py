@@ -42,7 +42,9 @@ def _at_once(rows: Rows, findings: Findings, where: Ints) -> None:
     findings.at_stake(where[later])
     message = rows.text("message_id")
     wrong = later & (message[before] != message[where])
-    findings.violated(before[wrong], where[wrong])
+    known = _Watched(rows)
+    for one, two in zip(before[wrong].tolist(), where[wrong].tolist(), strict=True):
+        findings.violation([one, two], certain=known.at(one, two) and known.at(two, two))
 
 
 def _broker(rows: Rows, place: int) -> str:
@@ -61,10 +63,11 @@ def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) ->
     added = _added(rows, int(rows.queue[where[0]]))
     delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")
     known: dict[int, int] = {}
+    known_adds = _Watched(rows)
     for place, now in zip(where.tolist(), time.tolist(), strict=True):
         if delivered[place]:
             crashes = deaths[deaths <= now]
-            mine = added.get((int(rows.group[place]), int(rows.text("incarnation")[place])), ())
+            mine = added.get((int(rows.group[place]), int(rows.incarnation[place])), ())
             before = [seq for seq in mine if seq < now]
             if len(crashes) and not (before and before[-1] > crashes[-1]):
                 continue
@@ -77,14 +80,34 @@ def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) ->
             continue
         findings.at_stake_times(place, 1)
         if message[first] != message[place]:
-            findings.violation([first, place])
+            sure = known_adds.at(first, place) and known_adds.at(place, place)
+            findings.violation([first, place], certain=sure)
+
+
+class _Watched:
+    """Which incarnations were seen to begin: what others deliver may, in an open world, come from before it begins."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.added: dict[int, Mapping[tuple[int, int], list[int]]] = {}
+
+    def at(self, place: int, when: int) -> bool:
+        """Is what the row shows known not to have been pulled before the history begins, when the other row comes?"""
+        rows = self.rows
+        if rows.context_of(place).info.closed_world or not rows.are(Kind.DELIVER)[place]:
+            return True
+        queue = int(rows.queue[place])
+        if queue not in self.added:
+            self.added[queue] = _added(rows, queue)
+        seqs = self.added[queue].get((int(rows.group[place]), int(rows.incarnation[place])), ())
+        return any(seq < rows.end[when] for seq in seqs)
 
 
 def _added(rows: Rows, queue: int) -> Mapping[tuple[int, int], list[int]]:
     """When each incarnation of a queue's lanes was added, by group and incarnation."""
     found: dict[tuple[int, int], list[int]] = {}
     for place in np.flatnonzero(rows.are(Kind.ADD) & (rows.queue == queue)).tolist():
-        key = (int(rows.group[place]), int(rows.text("incarnation")[place]))
+        key = (int(rows.group[place]), int(rows.incarnation[place]))
         found.setdefault(key, []).append(int(rows.begin[place]))
     return found
 

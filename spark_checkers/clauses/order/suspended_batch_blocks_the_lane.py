@@ -9,15 +9,16 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Calls:
-    """The calls of one incarnation: the rows of the last one, and of all rows the one that ends last."""
+    """The calls of one incarnation: the rows of the last one, of all rows the one that ends last, and what is owed."""
 
-    __slots__ = ("failed", "given_up", "last_end", "op", "rows")
+    __slots__ = ("failed", "given_up", "last_end", "op", "owed", "rows")
 
     def __init__(self, op: int) -> None:
         self.op = op
         self.rows: list[Op] = []
         self.given_up: set[int] = set()  # offsets of the last call, given up since it ended
-        self.failed: dict[int, Op] = {}  # of the last call too: dead letters that were not acknowledged
+        self.failed: dict[int, Op] = {}  # by offset: dead letters that were not acknowledged
+        self.owed: dict[int, Op] = {}  # by offset: put back before the last call, neither seen again nor given up
         self.last_end: Op | None = None
 
 
@@ -39,7 +40,7 @@ class Lane(Machine):
         else:
             if calls.op == first.op or (calls.last_end is not None and not ended_before(calls.last_end, first)):
                 return False
-            if asks_again(calls.rows[-1]):
+            if calls.owed or asks_again(calls.rows[-1]):
                 return False
             self.stakes += stretch.calls
         calls.op = last.op
@@ -70,7 +71,7 @@ class Lane(Machine):
             calls.op = op.op
             calls.rows = []
             calls.given_up.clear()
-            calls.failed.clear()
+        self._is_over(calls, op.offset)
         calls.rows.append(op)
         if calls.last_end is None or op.end >= calls.last_end.end:
             calls.last_end = op
@@ -79,18 +80,24 @@ class Lane(Machine):
         last = calls.rows[-1]
         if calls.last_end is not None and not ended_before(calls.last_end, op):
             self.found(calls.last_end, op)
-        elif asks_again(last) and op.offset > max(each.offset for each in calls.rows):
-            owed = calls.rows
-            if last.outcome is not Outcome.ROLLBACK:
-                limit = self.config.max_reconsume_times
-                owed = [
-                    each
-                    for each in owed
-                    if each.offset not in calls.given_up
-                    and (each.offset in calls.failed or limit < 0 or NONE < each.reconsume < limit)
-                ]
-            if owed:
-                self.found(owed[-1], op, calls.failed.get(owed[-1].offset))
+            return
+        if asks_again(last):
+            limit = self.config.max_reconsume_times
+            for each in calls.rows:
+                told = each.offset in calls.failed or limit < 0 or NONE < each.reconsume < limit
+                if last.outcome is Outcome.ROLLBACK or (told and each.offset not in calls.given_up):
+                    calls.owed[each.offset] = each
+        if calls.owed and op.offset > max(calls.owed):
+            message = calls.owed[max(calls.owed)]
+            self.found(message, op, calls.failed.get(message.offset))
+            calls.owed.clear()
+            calls.failed.clear()
+
+    @staticmethod
+    def _is_over(calls: Calls, offset: int) -> None:
+        """The message came again, or was given up."""
+        calls.owed.pop(offset, None)
+        calls.failed.pop(offset, None)
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.DEAD_LETTER and op.incarnation != NO_TEXT:
@@ -98,6 +105,7 @@ class Lane(Machine):
             if calls is not None and op.offset >= 0 and ended_before(calls.rows[-1], op):
                 if op.outcome is Outcome.OK:
                     calls.given_up.add(op.offset)
+                    self._is_over(calls, op.offset)
                 else:
                     calls.failed[op.offset] = op
 

@@ -2,7 +2,9 @@
 
 An incarnation is one client's work on one lane, from add until drop. Redeliveries may go back: a suspended batch
 comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
-delivered counts, and it must lie above all that it has. A reset by an operator clears what is remembered.
+delivered counts, and it must lie above all that it has. A reset by an operator clears what is remembered. Where the
+incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the first
+one seen counts only where that call, in auto mode, acknowledged it.
 Says nothing about where the incarnation begins, nor about holes.
 """
 
@@ -11,7 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Intervals, Judge, at, who
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Intervals,
+    Judge,
+    acknowledges,
+    at,
+    is_manual,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -35,9 +49,11 @@ class WentBack(Finding):
 class _Delivered:
     """What one incarnation has delivered."""
 
-    __slots__ = ("highest", "highest_offset", "offsets")
+    __slots__ = ("floor", "highest", "highest_offset", "offsets")
 
-    def __init__(self, row: Row, offset: int) -> None:
+    def __init__(self, row: Row, offset: int, *, watched: bool) -> None:
+        """watched: was its ADD seen? Else what lies below the first offset may have been put back before."""
+        self.floor = -1 if watched or (acknowledges(row) and not is_manual(row)) else offset
         self.highest = row
         self.highest_offset = offset
         self.offsets = Intervals()
@@ -50,12 +66,13 @@ class LaneJudge(Judge):
     One that had delivered when the offset was reset is judged no more: a ROLLBACK may replay what it took before.
     """
 
-    __slots__ = ("delivered", "void")
+    __slots__ = ("delivered", "void", "watched")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.delivered: dict[str, _Delivered] = {}
         self.void: set[str] = set()
+        self.watched: set[str] = set()  # their ADD was seen, and they have delivered nothing yet
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RESET:
@@ -68,12 +85,14 @@ class LaneJudge(Judge):
         if row.kind is Kind.ADD:
             self.delivered.pop(name, None)
             self.void.discard(name)
+            self.watched.add(name)
             return NOTHING
         if offset is None or name in self.void:
             return NOTHING
         mine = self.delivered.get(name)
         if mine is None:
-            self.delivered[name] = _Delivered(row, offset)
+            self.delivered[name] = _Delivered(row, offset, watched=name in self.watched)
+            self.watched.discard(name)
             return NOTHING
         if offset > mine.highest_offset:
             self.opportunities += 1
@@ -82,8 +101,10 @@ class LaneJudge(Judge):
             return NOTHING
         if offset in mine.offsets:
             return NOTHING
-        self.opportunities += 1
         mine.offsets.add(offset)
+        if offset < mine.floor:
+            return NOTHING
+        self.opportunities += 1
         return (WentBack(mine.highest, row),)
 
 

@@ -7,7 +7,8 @@ not: it is a message that the old owner had finished, in a call before its last 
 every offset that it had reported when the new owner began. A report that was made and got lost on its way is nobody's
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
-Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A reset clears what is
+Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
+again itself hands nothing over: what it gives back afterwards is its later work. A reset clears what is
 remembered, and an old owner that met a broker's correction (a commit marked `corrected`) is not judged.
 """
 
@@ -54,6 +55,11 @@ class RedeliveredMore(Finding):
     again: Row
 
 
+@dataclass(frozen=True, slots=True)
+class RedeliveredAfterShutdown(RedeliveredMore):
+    """The old owner was shutting down when it dropped the lane."""
+
+
 class _Work:
     """One incarnation. finished: what it has finished and not reported, by offset."""
 
@@ -78,6 +84,7 @@ class _Left:
     work: _Work
     drop: Row
     unlock: Row
+    leaving: bool
 
 
 class LaneJudge(Judge):
@@ -116,6 +123,8 @@ class LaneJudge(Judge):
 
     def _begun(self, name: str, add: Row | None) -> _Work:
         work = self.works[name] = _Work(add, self.left)
+        if add is not None:
+            self.dropped.pop(add.client_id, None)
         if self.left is not None:
             old = self.left.work  # what it does from now on comes too late
             old.finished = {offset: row for offset, row in old.finished.items() if offset >= old.told}
@@ -128,7 +137,8 @@ class LaneJudge(Judge):
         if work is None or work.drop is None or row.outcome not in (Outcome.OK, Outcome.SENT):
             return
         if work.add is not None and not work.void:
-            self.left = _Left(work, work.drop, row)
+            leaving = self.context.is_leaving(row.client_id, row.group) is not None
+            self.left = _Left(work, work.drop, row, leaving)
 
     def _reported(self, work: _Work, row: Row, value: int) -> None:
         if row.detail == "corrected":
@@ -154,7 +164,8 @@ class LaneJudge(Judge):
         done, last, add = old.finished.get(offset), old.last, old.add
         if done is None or last is None or add is None or offset >= (last.queue_offset or 0):
             return NOTHING
-        return (RedeliveredMore(add, done, last, left.drop, left.unlock, row),)
+        kind = RedeliveredAfterShutdown if left.leaving else RedeliveredMore
+        return (kind(add, done, last, left.drop, left.unlock, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset

@@ -3,8 +3,10 @@
 Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message
 at or above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was
 answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie
-apart), and a crash of the broker may have lost it. Of several the highest counts: it claims least. What *finished*
-and *known* mean, and what is remembered of a queue, is said in `specs.clauses.progress`; a group that is seen on
+apart), and a crash of the broker may have lost it. Of several the highest counts: it claims least. In a closed world
+only what somebody committed can be stored: an answer beyond every commit shows that something is stored, and the
+highest commit before it says how much (whether such an answer may be given is CMT-9's to say). What *finished* and
+*known* mean, and what is remembered of a queue, is said in `specs.clauses.progress`; a group that is seen on
 the queue only after every other has finished a message is not judged by the SEND of that message. Nobody owes what
 the broker has removed on purpose: below the minimum that it announced before the delivery nothing is unfinished.
 """
@@ -45,38 +47,56 @@ CONCLUDES_FROM_ABSENCE = True
 
 @dataclass(frozen=True, slots=True)
 class StartedBeyond(Finding):
-    """stored: what shows the stored offset; message: what shows that `offset` holds a message; drop: why that is
-    not finished, where its call ended well."""
+    """stored: what shows that an offset was stored; named: the highest commit, where that is a look-up's answer beyond
+    it; message: what shows that `offset` holds a message; drop: why that is not finished, where its call ended well."""
 
     stored: Row
+    named: Row | None
     message: Row
     drop: Row | None
     first: Row
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What shows that an offset is stored. named: the highest commit, where the answer lies beyond every one."""
+
+    row: Row
+    named: Row | None = None
+
+    @property
+    def offset(self) -> int:
+        return (self.row if self.named is None else self.named).value or 0
+
+
 class QueueJudge(Judge):
     """Keeps the progress of one queue's groups, and for each group what is known of its stored offset."""
 
-    __slots__ = ("looked", "progress", "stored")
+    __slots__ = ("looked", "named", "progress", "stored")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.progress = QueueProgress(self.config)
-        self.stored: dict[str, Row] = {}  # group → the highest stored offset known
-        self.looked: dict[tuple[str, str], Row | None] = {}  # (group, client) → what was known when it looked
+        self.stored: dict[str, Stored] = {}  # group → the highest stored offset known
+        self.looked: dict[tuple[str, str], Stored | None] = {}  # (group, client) → what was known when it looked
+        self.named: dict[str, Row] = {}  # group → the highest commit, whatever came of it
 
-    def _better(self, known: Row | None, row: Row | None) -> Row | None:
+    def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
         """The one with the higher offset; one from before a crash of the broker counts for nothing."""
-        if known is None or self.context.broker_died_since(known.broker, known):
-            return row
-        if row is None or self.context.broker_died_since(row.broker, row) or (row.value or 0) <= (known.value or 0):
+        if known is None or self.context.broker_died_since(known.row.broker, known.row):
+            return other
+        if other is None or self.context.broker_died_since(other.row.broker, other.row):
             return known
-        return row
+        return known if other.offset <= known.offset else other
 
     def begins(self, row: Row) -> Iterable[Finding]:
         kind = row.kind
         if kind is Kind.COMMIT:
+            highest = self.named.get(row.group or "")
+            may_be = row.outcome is not Outcome.REFUSED and row.value is not None
+            if may_be and (highest is None or (row.value or 0) > (highest.value or 0)):
+                self.named[row.group or ""] = row
             return NOTHING
         found: Iterable[Finding] = NOTHING
         if kind is Kind.DELIVER:
@@ -98,41 +118,49 @@ class QueueJudge(Judge):
                 mine.proof = self.stored.get(row.group or "")
         return found
 
-    def _first_delivery(self, group: GroupProgress, stored: Row | None, row: Row, first: int) -> Iterable[Finding]:
-        if stored is None or self.context.broker_died_since(row.broker, stored):
+    def _first_delivery(self, group: GroupProgress, known: Stored | None, row: Row, first: int) -> Iterable[Finding]:
+        if known is None or self.context.broker_died_since(row.broker, known.row):
             return NOTHING
+        stored, named = known.row, known.named
         self.opportunities += 1
         kept = self.context.kept_from.get(row.queue, 0)
-        for offset in group.owed(max(stored.value or 0, kept), first):
+        for offset in group.owed(max(known.offset, kept), first):
             rows = group.unfinished.get(offset)
             if rows:
-                return (StartedBeyond(stored, rows[-1], group.drop_of(rows[-1]), row, offset),)
+                return (StartedBeyond(stored, named, rows[-1], group.drop_of(rows[-1]), row, offset),)
             sent = self.progress.send_rows.get(offset)
             if sent is not None:
-                return (StartedBeyond(stored, sent, None, row, offset),)
+                return (StartedBeyond(stored, named, sent, None, row, offset),)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         kind = row.kind
         if kind is Kind.COMMIT:
             if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-                self._is_stored(row)
+                self._is_stored(Stored(row))
             return NOTHING
         self.progress.ends(row)
         if kind is Kind.FETCH_OFFSET and row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-            self._is_stored(row)
+            stored = self._answered(row)
+            self._is_stored(stored)
             looked = (row.group or "", row.client_id or "")
             if looked in self.looked:
-                self.looked[looked] = self._better(self.looked[looked], row)
+                self.looked[looked] = self._better(self.looked[looked], stored)
             if row.incarnation is not None:
                 mine = self.progress.group(row).incarnation(row.incarnation)
-                mine.proof = self._better(mine.proof, row)
+                mine.proof = self._better(mine.proof, stored)
         return NOTHING
 
-    def _is_stored(self, row: Row) -> None:
-        best = self._better(self.stored.get(row.group or ""), row)
+    def _answered(self, row: Row) -> Stored:
+        """What the answer to a look-up shows."""
+        named = self.named.get(row.group or "") if self.context.info.closed_world else None
+        beyond = named is not None and (named.value or 0) < (row.value or 0)
+        return Stored(row, named if beyond else None)
+
+    def _is_stored(self, stored: Stored) -> None:
+        best = self._better(self.stored.get(stored.row.group or ""), stored)
         if best is not None:
-            self.stored[row.group or ""] = best
+            self.stored[stored.row.group or ""] = best
 
 
 judge = QueueJudge
@@ -141,7 +169,10 @@ judge = QueueJudge
 def explain(found: StartedBeyond) -> str:
     stored, message, first = found.stored, found.message, found.first
     known = f"sent at {at(message)}" if message.kind is Kind.SEND else f"begun by {who(message)} at {at(message)}"
+    seen = f"{stored.value} had been stored (seen at {at(stored)})"
+    if found.named is not None:
+        seen = f"no more than {found.named.value} had ever been committed ({stored.value} was told at {at(stored)})"
     return (
         f"{who(first)} began {first.lane} at offset {first.queue_offset} at {at(first)}, although nobody of the group "
-        f"had finished offset {found.offset} ({known}) and {stored.value} had been stored (seen at {at(stored)})"
+        f"had finished offset {found.offset} ({known}) and {seen}"
     )

@@ -2,8 +2,9 @@
 
 Decided by a drain, which reads a queue to its end: between two messages that it found lies no offset without one.
 What lies before the first one found may have been removed long ago; whether something is missing behind the last
-one is for SND-1 to say. A drain that overlaps with another one of the same queue is not judged, nor is a queue whose
-broker had crashed before: the promise is one of an epoch.
+one is for SND-1 to say. A read that failed leaves it open what lies there: a hole beside it is none, and one that
+names no offset leaves the whole drain open. A drain that overlaps with another one of the same queue is not judged, nor
+is a queue whose broker had crashed before: the promise is one of an epoch.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ class Hole(Finding):
 class QueueJudge(Judge):
     """Remembers what the drain under way has found."""
 
-    __slots__ = ("found", "readings", "void")
+    __slots__ = ("failed", "found", "readings", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.readings: dict[int, Row] = {}  # under way, by their begin
         self.void: set[int] = set()  # of these: they overlap
         self.found: dict[int, Row] = {}
+        self.failed: set[int] = set()  # offsets that could not be read
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.queue_offset is None and row.message_id is None:
@@ -56,15 +58,21 @@ class QueueJudge(Judge):
                 self.void.add(row.seq_begin)
             else:
                 self.found = {}
+                self.failed = set()
             self.readings[row.seq_begin] = row
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.queue_offset is not None:
-            if self.readings and row.outcome is Outcome.OK:
-                self.found[row.queue_offset] = row
+            if self.readings:
+                if row.outcome is Outcome.OK:
+                    self.found[row.queue_offset] = row
+                else:
+                    self.failed.add(row.queue_offset)
             return NOTHING
         if row.message_id is not None:
+            if row.outcome is not Outcome.OK:
+                self.void.update(self.readings)
             return NOTHING
         del self.readings[row.seq_begin]
         if row.seq_begin in self.void or row.outcome is not Outcome.OK or row.value is None:
@@ -73,8 +81,13 @@ class QueueJudge(Judge):
         if (row.broker or "") in self.context.broker_died:
             return NOTHING
         found = self.found
-        self.opportunities += max(0, len(found) - 1)
-        return [Hole(found[low], found[high], row) for low, high in pairwise(sorted(found)) if high > low + 1]
+        known = [
+            (low, high)
+            for low, high in pairwise(sorted(found))
+            if high == low + 1 or not any(low < offset < high for offset in self.failed)
+        ]
+        self.opportunities += len(known)
+        return [Hole(found[low], found[high], row) for low, high in known if high > low + 1]
 
 
 judge = QueueJudge

@@ -2,8 +2,9 @@
 
 Within an incarnation, for messages with a sharding key: (a) no call of a key begins while another one of it runs;
 (b) none begins with an offset below those of the key's call before; (c) after a call that asks for its messages
-again (SUSPEND, null or a throw) none begins beyond them, unless each was given up by an acknowledged dead letter
-since. Messages without a key are free, and so are different keys, and different lanes.
+again (SUSPEND, null or a throw) none begins beyond what is owed of them: each stays owed until it came again, or was
+given up by an acknowledged dead letter since (or, its retries used up, perhaps unseen: of a client that is watched from
+outside no dead letter need be told). Messages without a key are free, and so are different keys, and different lanes.
 
 (d) In an incarnation that was watched from its add, the first call of a key begins no later than the slack of the
 schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread,
@@ -33,6 +34,7 @@ from specs.clauses.base import (
     ms,
     who,
 )
+from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -66,14 +68,17 @@ class HeldBack(Finding):
 
 
 class _Call:
-    """The last call of a key. rows: its messages; given_up: offsets whose dead letter was acknowledged since."""
+    """The last call of a key. rows: its messages; owed: those of calls before that were put back and did not come
+    again; given_up, failed: offsets whose dead letter was acknowledged since, or was not."""
 
-    __slots__ = ("given_up", "op", "rows")
+    __slots__ = ("failed", "given_up", "op", "owed", "rows")
 
     def __init__(self, op: int) -> None:
         self.op = op
         self.rows: list[Row] = []
+        self.owed: dict[int, Row] = {}
         self.given_up: set[int] = set()
+        self.failed: set[int] = set()
 
 
 class _Incarnation:
@@ -130,12 +135,17 @@ class LaneJudge(Judge):
         last = mine.calls.get(key)
         if last is not None and last.op == row.op_id:
             last.rows.append(row)
+            last.owed.pop(offset, None)
             return NOTHING
         call = mine.calls[key] = _Call(row.op_id)
         call.rows.append(row)
         self.opportunities += 1
         if last is not None:
-            return self._new_call(last, offset, row)
+            found = self._new_call(last, offset, row)
+            if not found:
+                call.owed = {place: each for place, each in last.owed.items() if place != offset}
+                call.failed = last.failed
+            return found
         later = mine.highest
         if mine.add is None or later is None or (later.queue_offset or 0) <= offset:
             return NOTHING
@@ -147,11 +157,14 @@ class LaneJudge(Judge):
             return (OutOfTurn(before, row, running=True),)
         if offset < (last.rows[0].queue_offset or 0):
             return (OutOfTurn(last.rows[0], row, running=False),)
-        if offset > (before.queue_offset or 0) and asks_again(before):
-            owed = [each for each in last.rows if each.queue_offset not in last.given_up]
-            if owed:
-                return (OutOfTurn(owed[0], row, running=False),)
-        return NOTHING
+        if asks_again(before):
+            last.owed.update((each.queue_offset or 0, each) for each in last.rows if self._is_owed(last, each))
+        highest = max(last.owed, default=offset)
+        return NOTHING if offset <= highest else (OutOfTurn(last.owed[highest], row, running=False),)
+
+    def _is_owed(self, last: _Call, row: Row) -> bool:
+        offset = row.queue_offset
+        return offset not in last.given_up and (offset in last.failed or not may_be_given_up(row, self.config))
 
     def ends(self, row: Row) -> Iterable[Finding]:
         name, key, offset = row.incarnation, row.sharding_key, row.queue_offset
@@ -159,11 +172,16 @@ class LaneJudge(Judge):
             return NOTHING
         if row.kind is Kind.DROP:
             self.incarnations.pop(name, None)
-        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and key is not None and offset is not None:
+        elif row.kind is Kind.DEAD_LETTER and key is not None and offset is not None:
             mine = self.incarnations.get(name)
             call = None if mine is None else mine.calls.get(key)
-            if call is not None and ended_before(call.rows[-1], row):
+            if call is None or not ended_before(call.rows[-1], row):
+                return NOTHING
+            if row.outcome is Outcome.OK:
                 call.given_up.add(offset)
+                call.owed.pop(offset, None)
+            else:
+                call.failed.add(offset)
         return NOTHING
 
 

@@ -3,7 +3,9 @@
 Who reads, whom a message is delivered to, and who was told at the end of a send where it lies: all of them name
 an offset and a message's id, and the first to do so is compared with all later ones. A crash of the broker may lose
 what was not flushed, and its offsets are then given anew; so nothing is compared across a crash, and of deliveries
-after a crash only those of incarnations that were added after it: others may still hold what they pulled before.
+after a crash only those of incarnations that were added after it: others may still hold what they pulled before. In an
+open world the crash may have come before the first row: a delivery by an incarnation whose ADD was not seen leaves it
+open (possible).
 Sends to the topics of retries and dead letters, which a broker may put elsewhere, and delayed ones, which lie
 elsewhere first, are left out.
 """
@@ -80,7 +82,14 @@ class QueueJudge(Judge):
             self.first[offset] = row
             return NOTHING
         self.opportunities += 1
-        return (TwoMessages(first, row),) if first.message_id != row.message_id else NOTHING
+        if first.message_id == row.message_id:
+            return NOTHING
+        return (TwoMessages(first, row, certain=self._watched(first) and self._watched(row)),)
+
+    def _watched(self, row: Row) -> bool:
+        """Is it known that what the row shows was not pulled before the history begins?"""
+        whole = self.context.info.closed_world or row.kind is not Kind.DELIVER
+        return whole or (row.group, row.incarnation) in self.added
 
 
 judge = QueueJudge

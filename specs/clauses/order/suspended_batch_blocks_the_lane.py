@@ -1,10 +1,10 @@
 """While a listener call runs, or its batch waits to be delivered again, nothing beyond that batch is delivered.
 
 (a) An incarnation has one running call at a time. (b) After a call that asks for its batch again (SUSPEND, null, a
-throw, or a manual ROLLBACK) the next call may not start beyond that batch, unless every message of it was given
-up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well. A message whose retries were
-used up, and of whose dead letter there is no row at all, is not claimed: a client that is watched from outside gives
-messages up without telling, and whether they arrived is for DLQ-1 to say.
+throw, or a manual ROLLBACK) no call may start beyond what is owed of that batch: each message of it stays owed until it
+came again, or was given up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well. A
+message whose retries were used up, and of whose dead letter there is no row at all, is not claimed: a client that is
+watched from outside gives messages up without telling, and whether they arrived is for DLQ-1 to say.
 Says nothing about which message of the batch comes first, nor about other lanes.
 """
 
@@ -51,16 +51,22 @@ class Overtaken(Finding):
 
 
 class _Calls:
-    """The calls of one incarnation: the last one, and that of all which ends last."""
+    """The calls of one incarnation: the last one, that of all which ends last, and what earlier ones put back."""
 
-    __slots__ = ("failed", "given_up", "last_end", "op", "rows")
+    __slots__ = ("failed", "given_up", "last_end", "op", "owed", "rows")
 
     def __init__(self) -> None:
         self.op = -1
         self.rows: list[Row] = []  # of the call that began last
         self.given_up: set[int] = set()  # its offsets that were given up since it ended
-        self.failed: dict[int, Row] = {}  # its dead letters since that were not acknowledged
+        self.failed: dict[int, Row] = {}  # the dead letters of what is owed that were not acknowledged
+        self.owed: dict[int, Row] = {}  # by offset: put back by calls before the last, and not seen again since
         self.last_end: Row | None = None
+
+    def settled(self, offset: int) -> None:
+        """The message came again, or was given up."""
+        self.owed.pop(offset, None)
+        self.failed.pop(offset, None)
 
 
 class LaneJudge(Judge):
@@ -95,7 +101,7 @@ class LaneJudge(Judge):
             calls.op = row.op_id
             calls.rows.clear()
             calls.given_up.clear()
-            calls.failed.clear()
+        calls.settled(row.queue_offset)
         calls.rows.append(row)
         last = calls.last_end
         if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
@@ -106,18 +112,18 @@ class LaneJudge(Judge):
         if calls.last_end is not None and not ended_before(calls.last_end, row):
             return (Overtaken(calls.last_end, row, running=True),)
         last = calls.rows[-1]
-        if not asks_again(last):
-            return NOTHING
-        highest = max(each.queue_offset or 0 for each in calls.rows)
+        if asks_again(last):
+            all_of_it = last.outcome is Outcome.ROLLBACK
+            calls.owed.update(
+                (each.queue_offset or 0, each) for each in calls.rows if all_of_it or self._is_owed(calls, each)
+            )
+        highest = max(calls.owed, default=offset)
         if offset <= highest:
             return NOTHING
-        if last.outcome is Outcome.ROLLBACK:
-            owed = calls.rows
-        else:
-            owed = [each for each in calls.rows if self._is_owed(calls, each)]
-        if not owed:
-            return NOTHING
-        return (Overtaken(owed[-1], row, running=False, dead_letter=calls.failed.get(owed[-1].queue_offset or 0)),)
+        found = Overtaken(calls.owed[highest], row, running=False, dead_letter=calls.failed.get(highest))
+        calls.owed.clear()  # said once
+        calls.failed.clear()
+        return (found,)
 
     def _is_owed(self, calls: _Calls, row: Row) -> bool:
         offset = row.queue_offset
@@ -129,6 +135,7 @@ class LaneJudge(Judge):
             if calls is not None and row.queue_offset is not None and ended_before(calls.rows[-1], row):
                 if row.outcome is Outcome.OK:
                     calls.given_up.add(row.queue_offset)
+                    calls.settled(row.queue_offset)
                 else:
                     calls.failed[row.queue_offset] = row
         return NOTHING
