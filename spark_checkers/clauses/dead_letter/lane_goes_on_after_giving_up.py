@@ -7,8 +7,6 @@ from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
-THREAD_US = 60_000 * MS
-
 
 class Work:
     """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
@@ -27,10 +25,11 @@ class Work:
 class Lane(Machine):
     """Works by incarnation, last grants by client."""
 
-    __slots__ = ("counts", "locks", "works")
+    __slots__ = ("cap", "counts", "locks", "works")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
+        self.cap = self.config.continuous_ms * MS
         self.locks: dict[int, Op] = {}
         self.works: dict[int, Work] = {}
         self.counts = self.config.batch == 1 and not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
@@ -81,7 +80,7 @@ class Lane(Machine):
         lease = self.config.client_lease_ms * MS
         add = None if last.reconsume > 0 else work.add
         renewed = work.renewed if lock.started + lease < until else None
-        if (renewed or lock).started + lease < until or until > (add or last).started + THREAD_US:
+        if (renewed or lock).started + lease < until or until > (add or last).started + self.cap:
             return
         if self.paused_since(op.client, last.started) or self.leaving(op.client):
             return

@@ -4,9 +4,9 @@ In auto mode giving a message up ends it like a success. So when its dead letter
 message was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can
 have kept the lane: a pull that was answered before had brought the next message; a grant of the lease, or the one
 that renewed it in time, is fresh until the bound ends, nothing refused and nothing given back since; the client was
-not paused and is not shutting down; one message per call; and the lane had its thread for less than the minute after
-which it has to make room for others: since the last delivery, if that was a retry, else since it was added at the
-earliest. Says nothing where no further call comes.
+not paused and is not shutting down; one message per call; and the lane had its thread for less than the cap on
+continuous work (`continuous_ms`), after which it has to make room for others: since the last delivery, if that was a
+retry, else since it was added at the earliest. Says nothing where no further call comes.
 """
 
 from __future__ import annotations
@@ -51,14 +51,11 @@ PREMISE = (
     NOT_PAUSED,
     Premise("fresh lease", "a grant was answered before, and it or its renewal outlives the bound"),
     Premise("the next message is there", "a pull that was answered before had brought it"),
-    Premise("a thread of its own", "the lane has its thread for less than a minute: since a retry, or since its add"),
+    Premise("a thread of its own", "the lane has its thread for less than the cap: since a retry, or since its add"),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.ADD, Kind.DROP, Kind.RESET})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
-
-THREAD_MS = 60_000
-"""So long a lane may keep its thread before others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +101,11 @@ class _Work:
 class LaneJudge(Judge):
     """Remembers the last grant of each client, and of each incarnation its last delivery and its pulls."""
 
-    __slots__ = ("locks", "works")
+    __slots__ = ("cap_us", "locks", "works")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.cap_us = self.config.continuous_ms * MS  # so long a lane may keep its thread before others have their turn
         self.locks: dict[str, Row] = {}
         self.works: dict[str, _Work] = {}
 
@@ -155,7 +153,7 @@ class LaneJudge(Judge):
         if (
             not there
             or (renewed or lock).started_us + lease_us < until_us
-            or until_us > (add or last).started_us + THREAD_MS * MS
+            or until_us > (add or last).started_us + self.cap_us
             or context.paused_since(client, last.started_us)
             or context.is_leaving(client, row.group)
         ):

@@ -191,6 +191,18 @@ REFUTED = {
         """,
         [(1, 2, 4, 5, 6)],
     ),
+    "DLQ-9: within the cap of the run": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=1 continuous_ms=1500
+        0ms..5ms        alice  locks         LANE  ok
+        6ms..9ms        alice  pulls         LANE  offset=17 value=19 ok
+        10ms..20ms      alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
+        21ms..22ms      alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
+        1023ms..1024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+        [(1, 2, 3, 4, 5)],
+    ),
 }
 
 EXCUSED = {
@@ -440,6 +452,17 @@ EXCUSED = {
         29010ms..29020ms  alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
         29021ms..29022ms  alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
         33023ms..33024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
+        """,
+    ),
+    "DLQ-9: the cap of the run may end the turn before the bound is over": (
+        "DLQ-9",
+        """
+        config max_reconsume_times=1 continuous_ms=1000
+        0ms..5ms        alice  locks         LANE  ok
+        6ms..9ms        alice  pulls         LANE  offset=17 value=19 ok
+        10ms..20ms      alice  delivers      LANE  offset=17 id=m17 rt=1 suspend
+        21ms..22ms      alice  dead-letters  LANE  offset=17 id=m17 rt=1 ok
+        1023ms..1024ms  alice  delivers      LANE  offset=18 id=m18 rt=0 success
         """,
     ),
     "DLQ-9: at its first delivery the lane may have had its thread for long": (
