@@ -11,14 +11,17 @@ import contextlib
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from conformance import again
-from conformance.machines.cluster import Collector, Refuted, Run
+from conformance.further import FURTHER, go_on
+from conformance.machines.cluster import Collector, Enough, Refuted, Run
 from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
+from conformance.machines.steering import steered
 from conformance.shrink import shrink
 from conformance.wire.work import way_of
 from reference_impl.mutants import Mutant, load
@@ -32,7 +35,7 @@ from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.verdict import ClauseVerdict, Verdict, conclude
 
 EXAMPLES = 150
 STEPS = 25
@@ -89,13 +92,27 @@ def conform_simulated(
     wanted = _wanted(bug, profile)
     asked = {**profile.config, "dialect": way_of(profile).dialect, **(config or {})}
     collector = Collector(wanted, bug, config=asked)
+    most = FURTHER * examples
 
     def on_run(run: Run) -> None:
         progress(min(collector.runs, examples), examples, f"{collector.events} events")
 
+    def on_further_run(run: Run) -> None:
+        done = min(examples + most, max(examples, collector.runs))
+        progress(done, examples + most, f"going on, {collector.events} events")
+
+    def short() -> tuple[str, ...]:
+        assert collector.widest is not None, "a search makes at least one run"
+        so_far = conclude(collector.total, collector.widest.info, profile, floor=floor)
+        return tuple(judged.id for judged in so_far.of(ClauseVerdict.NOT_EXERCISED))
+
     collector.on_run = on_run
     run_machine(collector, seed, examples)
-    run = collector.broken or _refuting(collector.other, profile)
+    further, run = None, collector.broken or _refuting(collector.other, profile)
+    if run is None:
+        collector.on_run = on_further_run
+        further = go_on(collector, seed, most, short, partial(run_machine, collector))
+        run = collector.broken or _refuting(collector.other, profile)
     if run is not None:
         return _refuted(run, bug, seed, profile, collector, progress, examples, shrink_runs)
     assert collector.widest is not None, "a search makes at least one run"
@@ -105,14 +122,19 @@ def conform_simulated(
     facts.faults = [fault for fault in facts.faults if fault[1]]
     info = replace(run.info, seed=seed, profile=profile.name)
     verdict = conclude(collector.total, info, profile, floor=floor, tool=_tool())
-    verdict = replace(verdict, coverage=collector.coverage)
+    verdict = replace(verdict, coverage=replace(collector.coverage, further=further))
     return Result(verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events)
 
 
-def run_machine(collector: Collector, seed: int, examples: int, steps: int = STEPS) -> None:
-    """Let the machine make up to `examples` runs; it ends early when the collector found what it wants."""
-    with contextlib.suppress(Refuted):
-        drive(machine_for(collector), seed, examples, steps)
+def run_machine(
+    collector: Collector, seed: int, examples: int, ingredients: tuple[str, ...] = (), *, steps: int = STEPS
+) -> None:
+    """Let the machine make up to `examples` runs; it ends early when the collector found what it wants.
+
+    ingredients: what their runs should have, by the names in `conformance.machines.steering`.
+    """
+    with contextlib.suppress(Refuted, Enough):
+        drive(steered(machine_for(collector), ingredients), seed, examples, steps)
 
 
 def _wanted(bug: Mutant | None, profile: Profile) -> Callable[[tuple[str, ...]], tuple[str, ...]]:

@@ -123,6 +123,10 @@ class Refuted(BaseException):
         self.clause_ids = clause_ids
 
 
+class Enough(BaseException):
+    """The search has seen what it was made for, and ends. No Exception, for the same reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of the machine."""
@@ -139,7 +143,8 @@ class Collector:
     """What all runs of a search found together.
 
     wanted: which refuted clauses end the search. mutant: whose cores run. on_run: told of each run. judge: what
-    is said of it. config: what every plan's configuration has to say.
+    is said of it. config: what every plan's configuration has to say. enough: asked after each run, whether it was the
+    last one.
     """
 
     wanted: Callable[[tuple[str, ...]], tuple[str, ...]]
@@ -147,6 +152,7 @@ class Collector:
     on_run: Callable[[Run], None] = lambda run: None
     judge: Callable[[list[Row], RunInfo], Examination] = examine
     config: Mapping[str, Any] = field(default_factory=dict)
+    enough: Callable[[], bool] = lambda: False
     total: Examination = field(default_factory=Examination)
     runs: int = 0
     events: int = 0
@@ -878,7 +884,7 @@ class ClusterMachine(RuleBasedStateMachine):
     # ------------------------------------------------------------ end
 
     def teardown(self) -> None:
-        """Heal, rest, drain, judge. Raises Refuted when a wanted clause is broken."""
+        """Heal, rest, drain, judge. Raises Refuted when a wanted clause is broken, Enough when it was the last run."""
         if self.cluster is None:
             return
         world, self.cluster = self.cluster, None
@@ -896,3 +902,5 @@ class ClusterMachine(RuleBasedStateMachine):
         found = self.collector.take(Run(info, plan, rows, self.collector.judge(rows, info), world.events))
         if found:
             raise Refuted(found)
+        if self.collector.enough():
+            raise Enough

@@ -21,7 +21,7 @@ from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
 from specs.model.rules import RULES
-from specs.verdicts.verdict import OURS, ClauseVerdict, RunVerdict
+from specs.verdicts.verdict import OURS, ClauseVerdict, Further, RunVerdict
 from specs.vocabulary import Kind
 
 WORDS: dict[ClauseVerdict, str] = {
@@ -122,7 +122,17 @@ def coverage_lines(verdict: VerdictView) -> list[Text]:
     if coverage is None:
         return []
     grows = f"{coverage.new_at_the_end} of them new in the last tenth" if coverage.new_at_the_end else "none new lately"
-    return [Text(f"reached: {coverage.states} abstract states in {coverage.runs} runs, {grows}", style="dim")]
+    reached = Text(f"reached: {coverage.states} abstract states in {coverage.runs} runs, {grows}", style="dim")
+    return [reached, *(_further_lines(coverage.further, verdict) if coverage.further is not None else ())]
+
+
+def _further_lines(further: Further, verdict: VerdictView) -> list[Text]:
+    """That the search went on, for which clauses, and which of them it could not bring to their floor."""
+    short = [f"{c.id} {c.opportunities} of {c.floor}" for c in verdict.of(ClauseVerdict.NOT_EXERCISED)]
+    made = f"{further.runs} further runs of at most {further.most}, for {', '.join(further.sought)}"
+    if short and further.runs >= further.most:
+        return [Text(f"went on: {made}; they ran out at {', '.join(short)}", style="yellow")]
+    return [Text(f"went on: {made}", style="dim")]
 
 
 def _told(check: CheckView) -> str:

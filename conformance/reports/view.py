@@ -19,7 +19,7 @@ from specs.clauses.base import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
-from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, Coverage, RunVerdict, Verdict
+from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, Coverage, Further, RunVerdict, Verdict
 
 VERDICT_FILE = "verdict.json"
 _SHOWN_AS = "shown as "
@@ -137,10 +137,16 @@ def parse(data: Mapping[str, Any], *, where: str, folder: Path | None = None, ev
             raw=data,
             folder=folder,
             events=events,
-            coverage=Coverage(**data["coverage"]) if data.get("coverage") else None,
+            coverage=_coverage(data["coverage"]) if data.get("coverage") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HistoryError(f"{where} can't be read as a verdict: {type(error).__name__} {error}") from error
+
+
+def _coverage(data: Mapping[str, Any]) -> Coverage:
+    more = data.get("further")
+    further = None if more is None else Further(more["runs"], more["most"], tuple(more["sought"]))
+    return Coverage(data["states"], data["runs"], data["new_at_the_end"], further)
 
 
 def _clause(data: Mapping[str, Any]) -> ClauseView:

@@ -53,6 +53,8 @@ def verdict_schema() -> dict[str, Any]:
             "reason": _TEXT,
         }
     )
+    further = _object({"runs": _COUNT, "most": _COUNT, "sought": _TEXTS})
+    coverage = _object({"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT, "further": further}, ("further",))
     check = _object({"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -75,7 +77,7 @@ def verdict_schema() -> dict[str, Any]:
                 "met": {"type": "array", "items": check},
                 "clauses": {"type": "array", "items": clause},
                 "tool": {"type": "object", "additionalProperties": _TEXT},
-                "coverage": _object({"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT}),
+                "coverage": coverage,
             },
             ("coverage",),
         ),

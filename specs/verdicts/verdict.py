@@ -93,15 +93,35 @@ def row_to_json(row: Row) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Further:
+    """Runs that a search made beyond those that were asked for.
+
+    most: so many it might make. sought: the claimed clauses that were below their floor when it went on.
+    """
+
+    runs: int
+    most: int
+    sought: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"runs": self.runs, "most": self.most, "sought": list(self.sought)}
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of a search: distinct abstract states in all runs, and how many of them the last tenth of the runs added."""
+    """Of a search: distinct abstract states in all runs, and how many of them the last tenth of the runs added.
+
+    further: of these runs those that were made beyond what was asked for; None where there was no need.
+    """
 
     states: int
     runs: int
     new_at_the_end: int
+    further: Further | None = None
 
-    def to_json(self) -> dict[str, int]:
-        return {"states": self.states, "runs": self.runs, "new_at_the_end": self.new_at_the_end}
+    def to_json(self) -> dict[str, Any]:
+        counts = {"states": self.states, "runs": self.runs, "new_at_the_end": self.new_at_the_end}
+        return {**counts, **({} if self.further is None else {"further": self.further.to_json()})}
 
 
 @dataclass(frozen=True, slots=True)
