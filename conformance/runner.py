@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance import again
-from conformance.further import FURTHER, go_on
+from conformance.further import FURTHER, go_on, seed_of
 from conformance.machines.cluster import Collector, Enough, Refuted, Run
 from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
-from conformance.machines.steering import steered
+from conformance.machines.steering import MIXTURES, steered
 from conformance.shrink import shrink
 from conformance.wire.work import way_of
 from reference_impl.mutants import Mutant, load
@@ -40,6 +40,12 @@ from specs.verdicts.verdict import ClauseVerdict, Verdict, conclude
 EXAMPLES = 150
 STEPS = 25
 FLOOR = 100
+EARLY = 6
+"""One in so many of the runs is made before those from mixtures."""
+ORDINARY_PER_MIXTURE = 8
+"""A search of so many runs makes some from one mixture of ingredients, one of twice as many from two."""
+MIXTURE_EXAMPLES = 2
+"""The first example that Hypothesis makes is the simplest there is, and costs next to nothing."""
 
 Progress = Callable[[int, int, str], None]
 """(runs so far, runs at most, a few words)."""
@@ -107,7 +113,7 @@ def conform_simulated(
         return tuple(judged.id for judged in so_far.of(ClauseVerdict.NOT_EXERCISED))
 
     collector.on_run = on_run
-    run_machine(collector, seed, examples)
+    search(collector, seed, examples)
     further, run = None, collector.broken or _refuting(collector.other, profile)
     if run is None:
         collector.on_run = on_further_run
@@ -124,6 +130,22 @@ def conform_simulated(
     verdict = conclude(collector.total, info, profile, floor=floor, tool=_tool())
     verdict = replace(verdict, coverage=replace(collector.coverage, further=further))
     return Result(verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events)
+
+
+def search(collector: Collector, seed: int, examples: int) -> None:
+    """Make the runs that are asked for, until the collector found what it wants.
+
+    Nearly all are ordinary ones. But where there are many of them, some are made from each mixture of ingredients in
+    turn, and early: what needs manual mode or a filter would otherwise wait for its luck until the search is over.
+    """
+    mixtures = MIXTURES[: examples // ORDINARY_PER_MIXTURE]
+    early = examples // EARLY if mixtures else examples
+    run_machine(collector, seed, early)
+    for number, mixture in enumerate(mixtures, start=1):
+        if collector.broken is None:
+            run_machine(collector, seed_of(seed, -number), MIXTURE_EXAMPLES, mixture)
+    if mixtures and collector.broken is None:
+        run_machine(collector, seed_of(seed, 0), examples - early - len(mixtures))
 
 
 def run_machine(

@@ -136,6 +136,9 @@ WANTS: Mapping[str, tuple[str, ...]] = {
 }
 """By clause. Those without a row are at stake often enough in ordinary runs."""
 
+MIXTURES = tuple(dict.fromkeys(WANTS.values()))
+"""Each mixture of ingredients that some clause wants, once."""
+
 
 def ingredients_for(clause: str) -> tuple[str, ...]:
     """What a run should have in which the clause is to be at stake; nothing where ordinary runs have to do."""
