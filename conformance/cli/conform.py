@@ -42,6 +42,10 @@ def command(
 ) -> int:
     """Run the conformance suite against a target.
 
+    A simulated target (reference, mutant:NAME) gets further runs where a claimed clause is
+    below its floor after those of --examples: at most as many again, drawn from what puts
+    the missing clauses at stake. The report says so.
+
     \b
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage, 70 the suite failed
     or the run can't be trusted.

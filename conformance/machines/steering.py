@@ -103,7 +103,6 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "LSE-14": ("many lanes", "handovers"),
     "LSE-15": ("many lanes", "clean leaves"),
     "LSE-16": ("many lanes", "clean leaves"),
-    "RTY-2": ("a lane at rest",),
     "RTY-5": ("given up",),
     "RTY-6": ("a lane at rest",),
     "RTY-7": ("failures",),

@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import replace
 
 import jsonschema
+from click.testing import CliRunner
 from rich.console import Console
 
+from conformance.cli.conform import command
 from conformance.further import FURTHER, ROUND, go_on, seed_of
 from conformance.machines.cluster import Collector
 from conformance.machines.steering import ingredients_for
@@ -87,6 +89,12 @@ def test_a_broken_clause_ends_it() -> None:
 def test_rounds_that_make_no_run_come_to_an_end() -> None:
     search = Search({"RTY-9": 0}, {})
     assert go_on(search.collector, SEED, 20, search.short, lambda *_: None) == Further(0, 20, ("RTY-9",))
+
+
+def test_the_help_tells_the_limit() -> None:
+    said = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "at most as many again" in said
+    assert FURTHER == 1
 
 
 # ------------------------------------------------------------------------------------------ with the real machine

@@ -14,8 +14,8 @@ from conformance.runner import run_machine
 from specs.clauses.catalogue import by_id
 
 SEED = 3
-RUNS = 14
-ORDINARY_RUNS = 60
+RUNS = 10
+ORDINARY_RUNS = 40
 MARGIN = 1.2
 """A row that does nothing would come to 1."""
 
