@@ -42,7 +42,7 @@ STEPS = 25
 FLOOR = 100
 EARLY = 6
 """One in so many of the runs is made before those from mixtures."""
-ORDINARY_PER_MIXTURE = 8
+ORDINARY_PER_MIXTURE = 7
 """A search of so many runs makes some from one mixture of ingredients, one of twice as many from two."""
 MIXTURE_EXAMPLES = 2
 """The first example that Hypothesis makes is the simplest there is, and costs next to nothing."""

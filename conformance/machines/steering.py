@@ -58,6 +58,14 @@ INGREDIENTS: Mapping[str, Ingredient] = {
         },
         (*WORK, "hand_over", "join_or_leave"),
     ),
+    "lost leases": Ingredient(
+        {
+            "begin": {"members": (2, 3), "queues": (3, 4), "keys": (3, 4), "effort": ("steady", "heavy")},
+            "cut_off_at_work": {"kind": ("cut", "hold"), "limit": ("client", "broker"), "other": (True,)},
+            "stand_still": {"who": ("c1", "c2", "c3"), "limit": ("client", "broker"), "beyond_ms": (1, 400)},
+        },
+        (*WORK, "cut_off_at_work", "stand_still", "hand_over"),
+    ),
     "broker restarts": Ingredient(rules=(*WORK, "restart_broker")),
     "strangers": Ingredient({"contend": {"stranger": (True,)}}, (*WORK, "contend")),
     "ends of a lease": Ingredient(
@@ -97,6 +105,8 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "ORD-6": ("a lane at rest",),
     "ORD-13": ("many lanes", "handovers"),
     "ORD-14": ("many lanes", "clean leaves"),
+    "LSE-2": ("lost leases",),
+    "LSE-3": ("lost leases",),
     "LSE-5": ("many lanes", "handovers"),
     "LSE-6": ("ends of a lease",),
     "LSE-8": ("strangers",),

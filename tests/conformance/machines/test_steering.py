@@ -9,8 +9,8 @@ import pytest
 from hypothesis.stateful import INITIALIZE_RULE_MARKER, RULE_MARKER
 
 from conformance.machines.cluster import ClusterMachine, Collector, Run
-from conformance.machines.steering import INGREDIENTS, WANTS, WORK, ingredients_for, steered
-from conformance.runner import run_machine
+from conformance.machines.steering import INGREDIENTS, MIXTURES, WANTS, WORK, ingredients_for, steered
+from conformance.runner import EXAMPLES, ORDINARY_PER_MIXTURE, run_machine
 from specs.clauses.catalogue import by_id
 
 SEED = 3
@@ -32,7 +32,7 @@ def ordinary() -> dict[str, float]:
     return rates(ORDINARY_RUNS)
 
 
-@pytest.mark.parametrize("ingredients", list(dict.fromkeys(WANTS.values())), ids=" + ".join)
+@pytest.mark.parametrize("ingredients", MIXTURES, ids=" + ".join)
 def test_each_row_raises_how_often_its_clause_is_at_stake(ingredients: tuple[str, ...]) -> None:
     wanting = [clause for clause, wants in WANTS.items() if wants == ingredients]
     found = rates(RUNS, ingredients)
@@ -84,3 +84,7 @@ def test_runs_have_what_they_are_to_have() -> None:
 
 def test_a_clause_without_a_row_gets_ordinary_runs() -> None:
     assert ingredients_for("ORD-1") == ()
+
+
+def test_a_search_of_the_usual_length_has_runs_of_every_mixture() -> None:
+    assert len(MIXTURES) <= EXAMPLES // ORDINARY_PER_MIXTURE
