@@ -6,13 +6,15 @@ from collections import Counter
 from dataclasses import replace
 
 import jsonschema
+import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from conformance import runner
 from conformance.cli.conform import command
 from conformance.further import FURTHER, ROUND, go_on, seed_of
 from conformance.machines.cluster import Collector
-from conformance.machines.steering import ingredients_for
+from conformance.machines.steering import MIXTURES, ingredients_for
 from conformance.reports.text import coverage_lines
 from conformance.reports.view import view
 from conformance.runner import Result, conform_simulated
@@ -95,6 +97,34 @@ def test_the_help_tells_the_limit() -> None:
     said = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
     assert "at most as many again" in said
     assert FURTHER == 1
+
+
+# ------------------------------------------------------------------------------------------ what was asked for
+
+
+def made(monkeypatch: pytest.MonkeyPatch, examples: int) -> list[tuple[int, int, tuple[str, ...]]]:
+    """(seed, examples, ingredients) of what a search has the machine make."""
+    calls: list[tuple[int, int, tuple[str, ...]]] = []
+
+    def note(collector: Collector, seed: int, examples: int, ingredients: tuple[str, ...] = ()) -> None:
+        calls.append((seed, examples, ingredients))
+
+    monkeypatch.setattr(runner, "run_machine", note)
+    runner.search(Collector(lambda refuted: ()), SEED, examples)
+    return calls
+
+
+def test_a_search_of_few_runs_has_ordinary_ones_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made(monkeypatch, 6) == [(SEED, 6, ())]
+
+
+def test_a_usual_search_has_runs_of_every_mixture_after_its_first_sixth(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = made(monkeypatch, runner.EXAMPLES)
+    first, *mixed, last = calls
+    assert first == (SEED, 25, ())
+    assert [ingredients for _, _, ingredients in mixed] == list(MIXTURES)
+    assert last[1:] == (125 - len(MIXTURES), ())
+    assert len({seed for seed, _, _ in calls}) == len(calls)
 
 
 # ------------------------------------------------------------------------------------------ with the real machine
