@@ -12,7 +12,12 @@ LEAST_MS, MOST_MS = 10, 30_000
 
 def wait_ms(op: Op, default_ms: int) -> int:
     """The pause that the ended call asks for."""
-    return min(max(default_ms if op.suspend < 0 else op.suspend, LEAST_MS), MOST_MS)
+    return own_wait_ms(default_ms if op.suspend < 0 else op.suspend)
+
+
+def own_wait_ms(wished_ms: int) -> int:
+    """The pause that is made of what was wished for."""
+    return min(max(wished_ms, LEAST_MS), MOST_MS)
 
 
 class Lane(Machine):
