@@ -49,7 +49,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     judged = rows.number("wall_us")[sent] != NONE
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
-    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS
+    clocks = np.asarray([rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64)
+    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
     findings.violated(sent[late], reads[late])
 
 

@@ -195,7 +195,8 @@ def _judge(
             continue
         findings.at_stake(np.asarray([row]))
         if index >= copies:
-            findings.violation([each for each in (row, passed, last) if each is not None])
+            name = "not-found" if passed is None else "passed-by"
+            findings.violation([each for each in (row, passed, last) if each is not None], name=name)
 
 
 def _was_removed(rows: Rows, row: int, last: int) -> bool:

@@ -56,10 +56,18 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NotFound(Finding):
-    """given_up: its acknowledged dead letter, or its last delivery; passed: the delivery that passed it by."""
+    """given_up: its acknowledged dead letter."""
 
     given_up: Row
-    passed: Row | None
+    drained: Row
+
+
+@dataclass(frozen=True, slots=True)
+class PassedBy(Finding):
+    """last: its last delivery. passed: the delivery that passed it by."""
+
+    last: Row
+    passed: Row
     drained: Row
 
 
@@ -149,7 +157,7 @@ class GroupJudge(Judge):
                     self.opportunities += 1
                 elif not self._may_be_removed(row, last):
                     self.opportunities += 1
-                    found.append(NotFound(row, passed, last))
+                    found.append(NotFound(row, last) if passed is None else PassedBy(row, passed, last))
         return found
 
     def _due(self, first: Row) -> dict[str, list[tuple[Row, Row | None]]]:
@@ -189,11 +197,11 @@ class GroupJudge(Judge):
 judge = GroupJudge
 
 
-def explain(found: NotFound) -> str:
-    row, drained = found.given_up, found.drained
+def explain(found: NotFound | PassedBy) -> str:
+    row, drained = found.last if isinstance(found, PassedBy) else found.given_up, found.drained
     message = f"message {row.source_id} (offset {row.queue_offset} of {row.lane})"
     missing = f"its dead letter was not among the {drained.value} that were read at {at(drained)}"
-    if found.passed is None:
+    if isinstance(found, NotFound):
         later = ms(drained.started_us - (row.ended_us or row.started_us))
         return f"{who(row)} gave up {message} at {at(row)} and was told that it is stored; {later} later {missing}"
     return (
