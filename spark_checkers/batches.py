@@ -16,9 +16,12 @@ class Work:
     their batch may have had to.
     """
 
-    __slots__ = ("back", "calls", "latest", "letters", "manual", "running")
+    __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
 
-    def __init__(self) -> None:
+    def __init__(self, size: int, whole: bool = False) -> None:
+        self.size = size
+        self.whole = whole  # nothing of the next call can be cut off
+        self.cut: int | None = None  # the call of which something may be
         self.manual = False
         self.running: int | None = None
         self.calls: dict[int, dict[int, Op]] = {}
@@ -38,6 +41,8 @@ class Work:
             self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
         self.running = number
         self.calls[number] = {}
+        if not self.whole:
+            self.cut, self.whole = number, True
 
     def rightly(self, offset: int, number: int) -> bool | None:
         """May the message come again in the call of this number, because of others? None: its call is unknown."""
@@ -46,6 +51,8 @@ class Work:
             return None
         if not asks_again(self.calls[last][offset]):
             return False
+        if last == self.cut and len(self.calls[last]) < self.size:
+            return None
         others = [other for other in self.calls[last] if other != offset and other not in self.letters]
         return any(self.latest.get(other) in (last, number) for other in others)
 
@@ -78,13 +85,17 @@ class BatchLane(Machine):
         """A dead letter begins."""
 
     def takes(self, stretch: Stretch) -> bool:
-        work = self.works.setdefault(stretch.first.incarnation, Work())
+        work = self._work(stretch.first.incarnation)
         known = {*work.letters, *work.latest} if self.whole else set()
         if not self.whole or any(stretch.first.offset <= offset < stretch.stop for offset in known):
             return False
+        work.whole |= stretch.calls > 1
         work.deliver(stretch.last)
         work.manual |= stretch.first.manual
         return True
+
+    def _work(self, name: int) -> Work:
+        return self.works.setdefault(name, Work(self.config.batch))
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
@@ -92,9 +103,9 @@ class BatchLane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.works.pop(op.incarnation, None)
+            self.works[op.incarnation] = Work(self.config.batch, whole=True)
         elif op.offset >= 0:
-            work = self.works.setdefault(op.incarnation, Work())
+            work = self._work(op.incarnation)
             if op.kind is Kind.DELIVER:
                 self.delivered(work, op)
             else:

@@ -17,12 +17,14 @@ CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 class Calls:
     """One incarnation: its last call; by offset, what was put back and is still to come, and which dead letters failed.
 
-    stored: offsets whose dead letter was acknowledged, unless they were delivered again since.
+    stored: offsets whose dead letter was acknowledged, unless they were delivered again since. whole: the last call is
+    not the first that the history shows of the incarnation, so nothing of it can be cut off.
     """
 
-    __slots__ = ("call", "failed", "owed", "rows", "stored")
+    __slots__ = ("call", "failed", "owed", "rows", "stored", "whole")
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
         self.call = NONE
         self.rows: list[Op] = []
         self.owed: dict[int, Op] = {}
@@ -63,6 +65,7 @@ class CallLane(Machine):
         calls = self.calls.setdefault(stretch.first.incarnation, Calls())
         if calls.owed or calls.failed:
             return False
+        calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
         calls.call = stretch.last.op
         calls.rows = [stretch.last]
         calls.stored = {offset for offset in calls.stored if not stretch.first.offset <= offset < stretch.stop}
@@ -74,7 +77,7 @@ class CallLane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.calls.pop(op.incarnation, None)
+            self.calls[op.incarnation] = Calls(whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
             self._deliver(self.calls.setdefault(op.incarnation, Calls()), op)
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
@@ -89,6 +92,7 @@ class CallLane(Machine):
         else:
             self.same_call(calls, op)
         if new:
+            calls.whole = calls.whole or bool(calls.rows)
             calls.call, calls.rows = op.op, []
         calls.rows.append(op)
         calls.owed.pop(op.offset, None)

@@ -14,12 +14,13 @@ COUNTING_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
 
 class Try:
-    """One call: its messages by offset, and those of them whose dead letter failed."""
+    """One call: its messages by offset, and those of them whose dead letter failed. whole: nothing of it is cut off."""
 
-    __slots__ = ("failed", "number", "ops")
+    __slots__ = ("failed", "number", "ops", "whole")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, whole: bool) -> None:
         self.number = number
+        self.whole = whole
         self.ops: dict[int, Op] = {}
         self.failed: set[int] = set()
 
@@ -44,7 +45,7 @@ class Counter:
             for offset, op in self.latest.ops.items():
                 if self.tries.get(offset) is self.latest and not asks_again(op):
                     del self.tries[offset]
-        self.latest = Try(number)
+        self.latest = Try(number, self.latest is not None or self.add is not None)
         return self.latest
 
 
@@ -72,6 +73,10 @@ class Counting(Machine):
         """Was the message delivered for the last time allowed, in vain?"""
         return 0 <= self.config.max_reconsume_times <= op.reconsume and op.outcome in LISTENER_SUSPENDS
 
+    def complete(self, call: Try) -> bool:
+        """Is the call there as a whole: not the first one of the history, or full?"""
+        return call.whole or len(call.ops) >= self.config.batch
+
     def takes(self, stretch: Stretch) -> bool:
         if not self.counts:
             return True
@@ -79,6 +84,8 @@ class Counting(Machine):
         again = any(stretch.first.offset <= offset < stretch.stop for offset in counter.tries)
         if again or not self.whole or (counter.latest is not None and counter.latest.number == stretch.first.op):
             return False
+        if stretch.calls > 1:
+            counter.begin(stretch.first.op)
         last = counter.begin(stretch.last.op)
         last.ops[stretch.last.offset] = stretch.last
         counter.tries[stretch.last.offset] = last

@@ -21,13 +21,15 @@ class Calls:
     """One incarnation: the rows of its last call, what it owes, and the dead letters that nobody acknowledged.
 
     owed: offset → the delivery that put the message back. failed: offset → the message's last dead letter, from its
-    begin on. given_up: the offsets with an acknowledged dead letter since their last delivery.
+    begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything of it
+    seen before the last call, which therefore is not cut off at its front?
     """
 
-    __slots__ = ("failed", "given_up", "op", "owed", "rows")
+    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows")
 
-    def __init__(self, op: int) -> None:
+    def __init__(self, op: int, begun: bool = False) -> None:
         self.op = op
+        self.begun = begun
         self.rows: list[Row] = []
         self.owed: dict[int, Row] = {}
         self.given_up: set[int] = set()
@@ -82,7 +84,7 @@ class CallsJudge(Judge):
             case Kind.RESET:
                 self.calls.clear()
             case Kind.ADD if row.incarnation is not None:
-                self.calls.pop(row.incarnation, None)
+                self.calls[row.incarnation] = Calls(-1, begun=True)
             case Kind.DELIVER:
                 return self._delivered(row)
             case Kind.DEAD_LETTER if row.incarnation is not None and row.queue_offset is not None:
@@ -105,6 +107,7 @@ class CallsJudge(Judge):
         is_next = row.op_id != calls.op and all(ended_before(each, row) for each in calls.rows)
         found = self.next_call(calls, row) if is_next else self.same_call(calls, row)
         if row.op_id != calls.op:
+            calls.begun = calls.begun or bool(calls.rows)
             calls.op = row.op_id
             calls.rows.clear()
         calls.rows.append(row)

@@ -35,7 +35,7 @@ class Lane(Counting):
 
     def _over(self, call: Try) -> bool:
         """Was every message of the call delivered for the last time allowed, in vain?"""
-        return all(self.exhausted(op) for op in call.ops.values())
+        return self.complete(call) and all(self.exhausted(op) for op in call.ops.values())
 
 
 TWIN = Twin("RTY-5", OP_COLUMNS, machine_kernel(Lane, COUNTING_KINDS, lease=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import dense
 from spark_checkers.twin import Twin
 from specs.plan.config import Config
@@ -24,7 +24,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     """Every copy against the earliest due time of the send-backs that carry one retry less."""
     back = rows.are(Kind.SEND_BACK) & (rows.number("delay_level") != NONE)
     copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX) & (rows.number("attempt") == 1)
-    known_from = first_sends(rows)
+    sends = first_sends(rows)
     where = np.flatnonzero((back | copy) & (rows.number("reconsume_times") != NONE))
     where = where[rows.begin[where] < rows.clock_stepped(where)]
     if not len(where):
@@ -48,24 +48,26 @@ def kernel(rows: Rows, findings: Findings) -> None:
             if known is None or until < known[0]:
                 due[message, counter] = (until, row)
         elif message in last and _of_its_group(rows, row):
+            of = (int(rows.run[row]), int(rows.source[row]))
+            sent = sends.get(of)
+            if sent is None or rows.begin[sent] >= first[of]:
+                continue  # the history begins in the middle
             findings.at_stake(np.asarray([row]))
             known = due.get((message, counter - 1))
-            of = (int(rows.run[row]), int(rows.source[row]))
-            whole = known_from.get(of, NEVER) < first[of]
             if known is None:
-                findings.violation([last[message], row], certain=whole, name="miscounted")
+                findings.violation([sent, last[message], row], name="miscounted")
             elif rows.started[row] < known[0] - MS - rows.context_of(row).info.clock_bound_us:
-                findings.violation([known[1], row], certain=whole)
+                findings.violation([sent, known[1], row])
 
 
 def first_sends(rows: Rows) -> dict[tuple[int, int], int]:
-    """By run and message: the seq at which it was first sent."""
+    """By run and message: the row with which it was first sent."""
     sends = rows.of(Kind.SEND)
     sends = sends[np.argsort(-rows.begin[sends], kind="stable")]
     return dict(
         zip(
             zip(rows.run[sends].tolist(), rows.source[sends].tolist(), strict=True),
-            rows.begin[sends].tolist(),
+            sends.tolist(),
             strict=True,
         )
     )

@@ -15,12 +15,13 @@ BATCH_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
 
 class Batch:
-    """The messages of one call, by offset."""
+    """The messages of one call, by offset. whole: none of it can be cut off, where the history begins."""
 
-    __slots__ = ("op", "rows")
+    __slots__ = ("op", "rows", "whole")
 
-    def __init__(self, op: int) -> None:
+    def __init__(self, op: int, whole: bool) -> None:
         self.op = op
+        self.whole = whole
         self.rows: dict[int, Row] = {}
 
 
@@ -32,9 +33,11 @@ class Work:
     it had to, with others of its batch.
     """
 
-    __slots__ = ("again", "current", "last", "letters", "manual")
+    __slots__ = ("again", "begun", "current", "last", "letters", "manual", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, size: int, begun: bool = False) -> None:
+        self.size = size  # so many messages a call holds at most
+        self.begun = begun  # something of it was seen before
         self.manual = False
         self.current: Batch | None = None
         self.last: dict[int, Batch] = {}
@@ -45,6 +48,9 @@ class Work:
         """Does another message of its last batch have to come again, in this call or later? None: nobody knows."""
         batch = self.last.get(offset)
         if batch is None:
+            return None
+        is_whole = batch.whole or len(batch.rows) >= self.size
+        if not is_whole and asks_again(batch.rows[offset]):
             return None
         return asks_again(batch.rows[offset]) and any(
             other not in self.letters and (self.last.get(other) is batch or self._comes_in(other, op))
@@ -59,7 +65,8 @@ class Work:
     def delivered(self, row: Row, offset: int) -> None:
         if self.current is None or self.current.op != row.op_id:
             self._finished(self.current)
-            self.current = Batch(row.op_id)
+            self.current = Batch(row.op_id, self.begun)
+            self.begun = True
         if offset in self.letters:
             self.again[offset] = self.others_come(offset, row.op_id) is not False
         self.current.rows[offset] = row
@@ -96,11 +103,14 @@ class BatchesJudge(Judge):
         if row.incarnation is None:
             return None
         if row.kind is Kind.ADD:
-            self.works.pop(row.incarnation, None)
+            self.works[row.incarnation] = Work(self.config.batch, begun=True)
             return None
         if row.queue_offset is None:
             return None
-        return self.works.setdefault(row.incarnation, Work())
+        work = self.works.get(row.incarnation)
+        if work is None:
+            work = self.works[row.incarnation] = Work(self.config.batch)
+        return work
 
     def ended(self, row: Row) -> bool:
         """An operation ends. Was a message given up for the first time, or once more, that nothing may replay?"""

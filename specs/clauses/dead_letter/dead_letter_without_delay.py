@@ -2,7 +2,7 @@
 
 The time at which the broker stored it (which it writes into the message) is at most the bound later than the
 answer to the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead letter of the message was refused
-or unanswered, a copy may arrive at any time, and nothing is claimed; and in an open world what arrives late may be
+or unanswered, or tried before the history begins, a copy may arrive at any time, and nothing is claimed; and in an open world what arrives late may be
 somebody else's, and is at most possibly late. RocketMQ promises this from 5.0 on: before, the
 delay level that the client sets is obeyed.
 """
@@ -61,7 +61,7 @@ class MessageJudge(Judge):
         self.failed: set[str] = set()
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and row.outcome is not Outcome.OK:
+        if row.kind is Kind.DEAD_LETTER and (row.outcome is not Outcome.OK or row.attempt not in (None, 1)):
             self.failed.add(row.group or "")
         return NOTHING
 

@@ -21,12 +21,16 @@ COUNTING_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET
 
 
 class Call:
-    """The rows of one listener call, and of which of its messages a dead letter failed since."""
+    """The rows of one listener call, and of which of its messages a dead letter failed since.
 
-    __slots__ = ("failed", "op", "rows")
+    whole: no row of it can be cut off, where the history begins.
+    """
 
-    def __init__(self, op: int) -> None:
+    __slots__ = ("failed", "op", "rows", "whole")
+
+    def __init__(self, op: int, whole: bool) -> None:
         self.op = op
+        self.whole = whole
         self.rows: dict[int, Row] = {}
         self.failed: set[int] = set()
 
@@ -94,7 +98,8 @@ class CountingJudge(Judge):
                 for each, before in current.rows.items():
                     if not asks_again(before) and counter.calls.get(each) is current:
                         del counter.calls[each]  # it was finished
-            current = counter.current = Call(row.op_id)
+            begun = current is not None or counter.add is not None
+            current = counter.current = Call(row.op_id, begun)
         found = NOTHING if counter.rolled_back else self.delivered(counter, counter.calls.get(offset), row)
         counter.calls[offset] = current
         current.rows[offset] = row
@@ -107,6 +112,10 @@ class CountingJudge(Judge):
             if counter is not None:
                 counter.rolled_back = True
         return NOTHING
+
+    def is_whole(self, call: Call) -> bool:
+        """Are all rows of the call in the history? Of one that is full none can be missing."""
+        return call.whole or len(call.rows) >= self.config.batch
 
     def is_exhausted(self, row: Row) -> bool:
         """Was the message delivered for the last time allowed, in vain?"""

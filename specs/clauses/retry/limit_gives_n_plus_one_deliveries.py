@@ -75,7 +75,7 @@ class LaneJudge(CountingJudge):
 
     def _is_over(self, call: Call) -> bool:
         """Was each of its messages delivered for the last time allowed, in vain?"""
-        return all(self.is_exhausted(row) for row in call.rows.values())
+        return self.is_whole(call) and all(self.is_exhausted(row) for row in call.rows.values())
 
 
 judge = LaneJudge

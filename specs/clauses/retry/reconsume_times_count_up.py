@@ -66,7 +66,7 @@ class LaneJudge(CountingJudge):
         before = last.reconsume_times
         if before is None or offset in call.failed or not asks_again(last) or not ended_before(last, row):
             return NOTHING
-        if len(call.rows) > 1 and self.is_exhausted(last):
+        if (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last):
             return NOTHING
         self.opportunities += 1
         return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)

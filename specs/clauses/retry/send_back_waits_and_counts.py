@@ -9,8 +9,8 @@ stored a copy all the same. So the earliest due time of all those that carry n -
 
 Only the first delivery by a process is looked at (`attempt` 1): a client that could not send a copy back delivers
 it again by itself, and shows a counter that it has counted on. A copy of a message of which no send-back was seen
-says nothing. Certain only where the history holds the send of the message: one that begins in the middle may lack the
-send-back of which the copy was made.
+says nothing, nor one of a message whose send the history does not hold: where it begins in the middle, the send-back of
+which the copy was made may lie before.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def delays_us(levels: str) -> tuple[int, ...]:
 class TooSoon(Finding):
     """wait_us: what the level means."""
 
+    sent: Row
     returned: Row
     copy: Row
     wait_us: int
@@ -73,6 +74,7 @@ class TooSoon(Finding):
 
 @dataclass(frozen=True, slots=True)
 class Miscounted(Finding):
+    sent: Row
     returned: Row
     copy: Row
 
@@ -90,17 +92,18 @@ class _Group:
 class MessageJudge(Judge):
     """Remembers, for each group, the send-backs of one message: one for each counter."""
 
-    __slots__ = ("groups", "is_whole")
+    __slots__ = ("groups", "sent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.groups: dict[str, _Group] = {}
-        self.is_whole = False  # known from its send on
+        self.sent: Row | None = None  # unless a send-back was seen before
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name = row.group or ""
         if row.kind is Kind.SEND:
-            self.is_whole = self.is_whole or not self.groups
+            if self.sent is None and not self.groups:
+                self.sent = row
             return NOTHING
         if row.kind is Kind.SEND_BACK:
             if row.reconsume_times is not None and row.delay_level is not None:
@@ -121,17 +124,17 @@ class MessageJudge(Judge):
             group.due[times] = (row.started_us + wait_us, row, wait_us)
 
     def _copy(self, group: _Group, last: Row, row: Row) -> Iterable[Finding]:
-        times = row.reconsume_times
-        if times is None:
+        times, sent = row.reconsume_times, self.sent
+        if times is None or sent is None:
             return NOTHING
         self.opportunities += 1
         known = group.due.get(times - 1)
         if known is None:
-            return (Miscounted(last, row, certain=self.is_whole),)
+            return (Miscounted(sent, last, row),)
         due_us, returned, wait_us = known
         if row.started_us >= due_us - MS - self.context.info.clock_bound_us:
             return NOTHING
-        return (TooSoon(returned, row, wait_us, certain=self.is_whole),)
+        return (TooSoon(sent, returned, row, wait_us),)
 
 
 judge = MessageJudge
