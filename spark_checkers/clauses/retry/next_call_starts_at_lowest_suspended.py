@@ -19,7 +19,8 @@ class Lane(CallLane):
         if calls.rows and calls.rows[-1].outcome in LISTENER_SUSPENDS:
             offsets = {each.offset for each in calls.rows}
             mine = [each for each in due if each.offset in offsets and each in calls.rows]
-            low, high = min(offsets) if calls.whole else 0, max(offsets)
+            whole = calls.whole or len(calls.rows) >= self.config.batch  # else some of it may be cut off
+            low, high = min(offsets) if whole else 0, max(offsets)
             if mine and op.offset <= high and not low <= op.offset <= mine[0].offset:
                 highest = next(each for each in calls.rows if each.offset == high)
                 self.found(mine[0], highest, op)

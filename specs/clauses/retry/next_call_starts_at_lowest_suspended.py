@@ -66,7 +66,8 @@ class LaneJudge(CallsJudge):
         kept = [each for each in owed if each in calls.rows]
         if not kept or offset > (batch[-1].queue_offset or 0):
             return self._left_behind(calls, row)
-        lowest = batch[0].queue_offset or 0 if calls.begun else 0  # where the history begins, more may be cut off
+        is_whole = calls.begun or len(batch) >= self.config.batch  # else some of it may be cut off
+        lowest = batch[0].queue_offset or 0 if is_whole else 0
         if lowest <= offset <= (kept[0].queue_offset or 0):
             return self._left_behind(calls, row)
         calls.passed_by(offset)
