@@ -1,33 +1,43 @@
-"""The last call of each incarnation of one lane, and its dead letters since: what several twins share.
+"""What each incarnation of one lane has put back and still owes: what several twins share.
 
-A stretch is taken whole where nothing is owed: of its calls only the last one's last row is ever looked at.
+A stretch of calls that ended well is taken whole where its incarnation owes nothing, and no dead letter failed.
 """
 
 from __future__ import annotations
 
-from spark_checkers.lanes import LaneItems, Machine, Op, Stretch, asks_again, ended_before
+from collections.abc import Collection
+
+from spark_checkers.lanes import LaneItems, Machine, Op, Stretch, ended_before
 from spark_checkers.rows import NO_TEXT, NONE, Findings
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
 
 class Calls:
-    """One incarnation: its last call, and which of its messages were given up, or in vain, since it ended."""
+    """One incarnation: its last call; by offset, what was put back and is still to come, and which dead letters failed.
 
-    __slots__ = ("failed", "given_up", "op", "rows")
+    stored: offsets whose dead letter was acknowledged, unless they were delivered again since. whole: the last call is
+    not the first that the history shows of the incarnation, so nothing of it can be cut off.
+    """
 
-    def __init__(self, op: int) -> None:
-        self.op = op
+    __slots__ = ("call", "failed", "owed", "rows", "stored", "whole")
+
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
+        self.call = NONE
         self.rows: list[Op] = []
-        self.given_up: set[int] = set()
+        self.owed: dict[int, Op] = {}
         self.failed: dict[int, Op] = {}
+        self.stored: set[int] = set()
 
 
 class CallLane(Machine):
-    """Follows the calls; a subclass says what may follow a call."""
+    """Follows the calls; a subclass says what a delivery may not leave behind."""
 
     __slots__ = ("calls",)
+
+    BACK: Collection[Outcome] = LISTENER_SUSPENDS
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -36,26 +46,29 @@ class CallLane(Machine):
     def next_call(self, calls: Calls, op: Op) -> None:
         """A call begins, and the one before is over."""
 
-    def owed(self, calls: Calls) -> list[Op]:
-        """The messages that certainly have to come again: not given up, nor perhaps given up unseen."""
+    def same_call(self, calls: Calls, op: Op) -> None:
+        """Any other delivery begins."""
+
+    def due(self, calls: Calls) -> list[Op]:
+        """What is owed for certain, by offset: not what may have been given up unseen."""
         limit = self.config.max_reconsume_times
-        return [
-            each
-            for each in calls.rows
-            if each.offset not in calls.given_up
-            and (each.offset in calls.failed or limit < 0 or NONE < each.reconsume < limit)
-        ]
+        return sorted(
+            (op for op in calls.owed.values() if op.offset in calls.failed or limit < 0 or NONE < op.reconsume < limit),
+            key=lambda op: op.offset,
+        )
+
+    def forget(self, calls: Calls, below: int) -> None:
+        """What is owed below was told of."""
+        calls.owed = {offset: op for offset, op in calls.owed.items() if offset >= below}
 
     def takes(self, stretch: Stretch) -> bool:
-        first, last = stretch.first, stretch.last
-        calls = self.calls.get(first.incarnation)
-        if calls is None:
-            calls = self.calls[first.incarnation] = Calls(last.op)
-        elif calls.op == first.op or calls.failed or (calls.rows and asks_again(calls.rows[-1])):
+        calls = self.calls.setdefault(stretch.first.incarnation, Calls())
+        if calls.owed or calls.failed:
             return False
-        calls.op = last.op
-        calls.rows = [last]
-        calls.given_up.clear()
+        calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
+        calls.call = stretch.last.op
+        calls.rows = [stretch.last]
+        calls.stored = {offset for offset in calls.stored if not stretch.first.offset <= offset < stretch.stop}
         return True
 
     def begins(self, op: Op) -> None:
@@ -64,33 +77,35 @@ class CallLane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.calls.pop(op.incarnation, None)
-        elif op.kind is Kind.DELIVER and op.offset >= 0:
-            self._deliver(op)
+            self.calls[op.incarnation] = Calls(whole=True)
+        elif op.offset >= 0 and op.kind is Kind.DELIVER:
+            self._deliver(self.calls.setdefault(op.incarnation, Calls()), op)
+        elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
+            calls = self.calls.setdefault(op.incarnation, Calls())
+            if op.outcome is not Outcome.OK and op.offset not in calls.stored:
+                calls.failed[op.offset] = op
 
-    def _deliver(self, op: Op) -> None:
-        calls = self.calls.get(op.incarnation)
-        if calls is None:
-            calls = self.calls[op.incarnation] = Calls(op.op)
-        elif op.op != calls.op:
-            if all(ended_before(each, op) for each in calls.rows):
-                self.next_call(calls, op)
-            calls.op = op.op
-            calls.rows = []
-            calls.given_up.clear()
-            calls.failed.clear()
+    def _deliver(self, calls: Calls, op: Op) -> None:
+        new = op.op != calls.call
+        if new and all(ended_before(each, op) for each in calls.rows):
+            self.next_call(calls, op)
+        else:
+            self.same_call(calls, op)
+        if new:
+            calls.whole = calls.whole or bool(calls.rows)
+            calls.call, calls.rows = op.op, []
         calls.rows.append(op)
+        calls.owed.pop(op.offset, None)
+        calls.failed.pop(op.offset, None)
+        calls.stored.discard(op.offset)
 
     def ends(self, op: Op) -> None:
-        if op.kind is not Kind.DEAD_LETTER or op.incarnation == NO_TEXT or op.offset < 0:
-            return
-        calls = self.calls.get(op.incarnation)
+        calls = self.calls.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
         if calls is None:
-            calls = self.calls[op.incarnation] = Calls(NONE)
-        if calls.rows and not ended_before(calls.rows[-1], op):
             return
-        if op.outcome is Outcome.OK:
-            calls.given_up.add(op.offset)
+        if op.kind is Kind.DELIVER and op.outcome in self.BACK:
+            calls.owed[op.offset] = op
+        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
+            calls.owed.pop(op.offset, None)
             calls.failed.pop(op.offset, None)
-        else:
-            calls.failed[op.offset] = op
+            calls.stored.add(op.offset)

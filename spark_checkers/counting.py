@@ -1,63 +1,99 @@
 """The retry counters of one lane's incarnations: what the twins of RTY-3 and RTY-5 share.
 
-A counter lives in the client, so it is followed within one incarnation, at a batch of one, on an original topic. A
-ROLLBACK replays without counting, and a dead letter that failed counts once more: both silence.
+A counter lives in the client, so it is followed within one incarnation, for each message by itself, on an original
+topic. A manual ROLLBACK replays without counting, and a dead letter that failed counts once more: both silence.
 """
 
 from __future__ import annotations
 
-from spark_checkers.lanes import LaneItems, Machine, Op, Stretch
+from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again
 from spark_checkers.rows import NO_TEXT, Findings
-from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
 COUNTING_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
 
-class Counter:
-    """One incarnation: its last delivery, the highest offset so far, and why it may count otherwise."""
+class Try:
+    """One call: its messages by offset, and those of them whose dead letter failed. whole: nothing of it is cut off."""
 
-    __slots__ = ("add", "dead_letter_failed", "highest", "last", "rolled_back")
+    __slots__ = ("failed", "number", "ops", "whole")
+
+    def __init__(self, number: int, whole: bool) -> None:
+        self.number = number
+        self.whole = whole
+        self.ops: dict[int, Op] = {}
+        self.failed: set[int] = set()
+
+
+class Counter:
+    """One incarnation: of every message that may come again its last try, how far it is, and whether it rolled back."""
+
+    __slots__ = ("add", "highest", "latest", "rolled_back", "tries")
 
     def __init__(self, add: Op | None = None) -> None:
         self.add = add
-        self.last: Op | None = None
+        self.tries: dict[int, Try] = {}
+        self.latest: Try | None = None
         self.highest = -1
         self.rolled_back = False
-        self.dead_letter_failed = False
+
+    def begin(self, number: int) -> Try:
+        """The try of this number: the latest one, or a new one, with which what the latest finished is forgotten."""
+        if self.latest is not None and self.latest.number == number:
+            return self.latest
+        if self.latest is not None:
+            for offset, op in self.latest.ops.items():
+                if self.tries.get(offset) is self.latest and not asks_again(op):
+                    del self.tries[offset]
+        self.latest = Try(number, self.latest is not None or self.add is not None)
+        return self.latest
 
 
 class Counting(Machine):
     """Follows the counters; a subclass says what a delivery and a dead letter must carry."""
 
-    __slots__ = ("counters", "counts")
+    __slots__ = ("counters", "counts", "whole")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.counters: dict[int, Counter] = {}
-        self.counts = self.config.batch == 1 and not lane.topic.startswith(RETRY_PREFIX)
+        self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
+        self.whole = self.config.batch == 1 or not any(
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+        )
 
-    def delivered(self, counter: Counter, op: Op) -> None:
-        """A delivery begins; the counter still holds what was before."""
+    def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
+        """A delivery begins; last: the try of its message before."""
 
-    def given_up(self, counter: Counter, op: Op) -> None:
-        """A dead letter of the last delivered message begins."""
+    def given_up(self, last: Try, op: Op) -> None:
+        """A dead letter of a message begins, of which this was the last try."""
+
+    def exhausted(self, op: Op) -> bool:
+        """Was the message delivered for the last time allowed, in vain?"""
+        return 0 <= self.config.max_reconsume_times <= op.reconsume and op.outcome in LISTENER_SUSPENDS
+
+    def complete(self, call: Try) -> bool:
+        """Is the call there as a whole: not the first one of the history, or full?"""
+        return call.whole or len(call.ops) >= self.config.batch
 
     def takes(self, stretch: Stretch) -> bool:
         if not self.counts:
             return True
         counter = self._counter(stretch.first.incarnation)
-        if counter.last is not None and counter.last.offset == stretch.first.offset:
+        again = any(stretch.first.offset <= offset < stretch.stop for offset in counter.tries)
+        if again or not self.whole or (counter.latest is not None and counter.latest.number == stretch.first.op):
             return False
-        counter.last = stretch.last
+        if stretch.calls > 1:
+            counter.begin(stretch.first.op)
+        last = counter.begin(stretch.last.op)
+        last.ops[stretch.last.offset] = stretch.last
+        counter.tries[stretch.last.offset] = last
         counter.highest = max(counter.highest, stretch.stop - 1)
-        counter.dead_letter_failed = False
         return True
 
     def _counter(self, incarnation: int) -> Counter:
-        counter = self.counters.get(incarnation)
-        if counter is None:
-            counter = self.counters[incarnation] = Counter()
-        return counter
+        return self.counters.setdefault(incarnation, Counter())
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
@@ -70,19 +106,21 @@ class Counting(Machine):
             counter = self._counter(op.incarnation)
             if op.kind is Kind.DELIVER:
                 self._deliver(counter, op)
-            elif counter.last is not None and counter.last.offset == op.offset:
+            elif op.offset in counter.tries:
+                last = counter.tries[op.offset]
                 if not counter.rolled_back:
-                    self.given_up(counter, op)
-                counter.dead_letter_failed |= op.outcome is not Outcome.OK
+                    self.given_up(last, op)
+                if op.outcome is not Outcome.OK:
+                    last.failed.add(op.offset)
 
     def _deliver(self, counter: Counter, op: Op) -> None:
+        now = counter.begin(op.op)
         if not counter.rolled_back:
-            self.delivered(counter, op)
-        if counter.last is None or counter.last.offset != op.offset:
-            counter.dead_letter_failed = False
-        counter.last = op
+            self.delivered(counter, counter.tries.get(op.offset), op)
+        now.ops[op.offset] = op
+        counter.tries[op.offset] = now
         counter.highest = max(counter.highest, op.offset)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and op.outcome is Outcome.ROLLBACK and op.incarnation in self.counters:
+        if op.kind is Kind.DELIVER and op.outcome is Outcome.ROLLBACK and op.manual and op.incarnation in self.counters:
             self.counters[op.incarnation].rolled_back = True

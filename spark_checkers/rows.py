@@ -80,6 +80,7 @@ class RunContext:
     epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
+    removals: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # by topic: when in µs, each
 
     @classmethod
     def of(
@@ -105,6 +106,7 @@ class RunContext:
         stands: dict[str, list[tuple[int, int]]] = {}
         unflushed: dict[str, list[tuple[int, int]]] = {}
         trims: dict[Queue, list[tuple[int, int]]] = {}
+        removals: dict[str, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
         stepped, twice = NEVER, NEVER
@@ -144,6 +146,7 @@ class RunContext:
             elif row.kind is Kind.TRIM and row.value is not None:
                 told = trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
+                removals.setdefault(row.topic or "", []).append((row.seq_begin, row.started_us))
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
         return cls(
             info,
@@ -163,16 +166,12 @@ class RunContext:
             {broker: _rising(named) for broker, named in (epochs or {}).items()},
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
+            removals,
         )
 
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""
         return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
-
-    def trimmed_between(self, topic: str, after: int, until: int) -> bool:
-        """Was anything removed from the topic on purpose, at a seq in (after, until]?"""
-        told = (trims for queue, trims in self.trims.items() if queue.topic == topic)
-        return any(after < seq <= until for trims in told for seq, _ in trims)
 
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""

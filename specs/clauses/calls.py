@@ -1,7 +1,8 @@
-"""The last call of each incarnation, and which of its messages were given up: what the clauses about repeats share.
+"""What the calls of an incarnation put back: what the clauses about repeats share.
 
-A lane has one call at a time, so what a call leaves behind is known when the next one begins. A call that overlaps
-the one before says nothing here (ORD-3 does).
+A call that asks for its messages again puts them back. Each of them stays *owed* until it was delivered again, or its
+dead letter was acknowledged; calls in between, of whatever other messages, change nothing about that. So a batch of
+which only a part comes again is not forgotten with that part. That calls overlap is ORD-3's matter.
 """
 
 from __future__ import annotations
@@ -11,32 +12,45 @@ from collections.abc import Iterable
 from specs.clauses.base import NOTHING, Context, Finding, Judge, ended_before
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
 
 class Calls:
-    """One incarnation: the rows of its last call, and the dead letters of these messages since."""
+    """One incarnation: the rows of its last call, what it owes, and the dead letters that nobody acknowledged.
 
-    __slots__ = ("failed", "given_up", "op", "rows")
+    owed: offset → the delivery that put the message back. failed: offset → the message's last dead letter, from its
+    begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything of it
+    seen before the last call, which therefore is not cut off at its front?
+    """
 
-    def __init__(self, op: int) -> None:
+    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows")
+
+    def __init__(self, op: int, begun: bool = False) -> None:
         self.op = op
+        self.begun = begun
         self.rows: list[Row] = []
+        self.owed: dict[int, Row] = {}
         self.given_up: set[int] = set()
-        self.failed: dict[int, Row] = {}  # offset → its last dead letter that was not acknowledged
+        self.failed: dict[int, Row] = {}
 
-    def owed(self, config: Config) -> list[Row]:
-        """The messages of a call that asked for them again which nobody gave up.
+    def certainly_owed(self, config: Config) -> list[Row]:
+        """What is owed, ascending, but for what may have been given up where nobody recorded it.
 
-        A message whose retries were used up, and of whose dead letter there is no row, may have been given up where
-        nobody recorded it (a foreign client's own history): that is DLQ-1's business, by reading the dead letters.
+        A message whose retries were used up, and of whose dead letter there is no row, may have been given up by a
+        client that is watched from outside: that is DLQ-1's business, by reading the dead letters.
         """
-        return [row for row in self.rows if row.queue_offset not in self.given_up and not self._unseen(row, config)]
+        return [
+            self.owed[offset]
+            for offset in sorted(self.owed)
+            if offset in self.failed or not may_be_given_up(self.owed[offset], config)
+        ]
 
-    def _unseen(self, row: Row, config: Config) -> bool:
-        return may_be_given_up(row, config) and row.queue_offset not in self.failed
+    def passed_by(self, offset: int) -> None:
+        """Something beyond was delivered: what is owed below was told about, once."""
+        for each in [each for each in self.owed if each < offset]:
+            del self.owed[each]
 
 
 def may_be_given_up(row: Row, config: Config) -> bool:
@@ -46,9 +60,12 @@ def may_be_given_up(row: Row, config: Config) -> bool:
 
 
 class CallsJudge(Judge):
-    """Keeps the last call of each incarnation of a lane, and asks its subclass when the next one begins."""
+    """Keeps the calls of each incarnation of a lane, and asks its subclass what a delivery means after them."""
 
     __slots__ = ("calls",)
+
+    PUTS_BACK: frozenset[Outcome] = LISTENER_SUSPENDS
+    """The results of a call that put its messages back, of those that the clause is about."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -58,43 +75,57 @@ class CallsJudge(Judge):
         """The first row of a call begins; `calls` still holds the call before, which is over."""
         return NOTHING
 
+    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
+        """A further row of the call begins, or a call that overlaps the one before."""
+        return NOTHING
+
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER:
-            return self._delivered(row)
-        if row.kind is Kind.RESET:
-            self.calls.clear()
-        elif row.kind is Kind.ADD and row.incarnation is not None:
-            self.calls.pop(row.incarnation, None)
+        match row.kind:
+            case Kind.RESET:
+                self.calls.clear()
+            case Kind.ADD if row.incarnation is not None:
+                self.calls[row.incarnation] = Calls(-1, begun=True)
+            case Kind.DELIVER:
+                return self._delivered(row)
+            case Kind.DEAD_LETTER if row.incarnation is not None and row.queue_offset is not None:
+                calls = self.calls.get(row.incarnation)
+                if calls is None:
+                    calls = self.calls[row.incarnation] = Calls(-1)  # a slice that begins here
+                if row.outcome is not Outcome.OK and row.queue_offset not in calls.given_up:
+                    calls.failed[row.queue_offset] = row
+            case _:
+                pass
         return NOTHING
 
     def _delivered(self, row: Row) -> Iterable[Finding]:
-        if row.incarnation is None or row.queue_offset is None:
+        offset = row.queue_offset
+        if row.incarnation is None or offset is None:
             return NOTHING
         calls = self.calls.get(row.incarnation)
-        found: Iterable[Finding] = NOTHING
         if calls is None:
             calls = self.calls[row.incarnation] = Calls(row.op_id)
-        elif row.op_id != calls.op:
-            if all(ended_before(each, row) for each in calls.rows):
-                found = self.next_call(calls, row)
+        is_next = row.op_id != calls.op and all(ended_before(each, row) for each in calls.rows)
+        found = self.next_call(calls, row) if is_next else self.same_call(calls, row)
+        if row.op_id != calls.op:
+            calls.begun = calls.begun or bool(calls.rows)
             calls.op = row.op_id
             calls.rows.clear()
-            calls.given_up.clear()
-            calls.failed.clear()
         calls.rows.append(row)
+        calls.owed.pop(offset, None)
+        calls.failed.pop(offset, None)
+        calls.given_up.discard(offset)
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.DEAD_LETTER or row.incarnation is None or row.queue_offset is None:
+        calls = self.calls.get(row.incarnation or "")
+        offset = row.queue_offset
+        if calls is None or offset is None:
             return NOTHING
-        calls = self.calls.get(row.incarnation)
-        if calls is None:
-            calls = self.calls[row.incarnation] = Calls(-1)  # a slice that begins here
-        if calls.rows and not ended_before(calls.rows[-1], row):
-            return NOTHING
-        if row.outcome is Outcome.OK:
-            calls.given_up.add(row.queue_offset)
-            calls.failed.pop(row.queue_offset, None)
-        else:
-            calls.failed[row.queue_offset] = row
+        if row.kind is Kind.DELIVER:
+            if row.outcome in self.PUTS_BACK:
+                calls.owed[offset] = row
+        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
+            calls.owed.pop(offset, None)
+            calls.failed.pop(offset, None)
+            calls.given_up.add(offset)
         return NOTHING

@@ -81,7 +81,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
     letters, reads = message.letters, message.reads
     if message.spoiled or not letters or not (reads or len(letters) > 1):
         return
-    if rows.config_of(letters[0]).batch != 1:
+    if len(letters) > 1 and rows.config_of(letters[0]).batch > 1:
         return
     findings.at_stake(np.asarray(letters[:1]))
     if len(letters) > 1:

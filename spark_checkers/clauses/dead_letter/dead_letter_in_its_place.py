@@ -69,9 +69,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
 def _judge(rows: Rows, findings: Findings, known: Message, row: int, topic: str) -> None:
     if not known.sent:
         return
+    findings.at_stake(np.asarray([row]))
     first = min(known.sent.values(), key=lambda each: int(rows.begin[each]))
     if topic.startswith(DLQ_PREFIX):
-        findings.at_stake(np.asarray([row]))
         if topic.removeprefix(DLQ_PREFIX) not in known.known:
             findings.violation([first, row])
     elif topic.startswith(RETRY_PREFIX):

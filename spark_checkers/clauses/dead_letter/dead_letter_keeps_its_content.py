@@ -24,7 +24,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     other = known.copy()
     other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(rows, original[known], reads[known])
     findings.violated(original[other], reads[other])
-    _nameless(rows, findings, reads[~other], message)
+    _nameless(rows, findings, reads[~other], message, known[~other])
 
 
 def _originals(rows: Rows, message: Ints, count: int, until: Ints, wanted: Ints) -> Ints:
@@ -59,10 +59,12 @@ def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
     return different
 
 
-def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints) -> None:
-    """Dead letters that a recorded client sent, and that name no origin."""
-    reads = reads[rows.text("origin_id")[reads] == NO_TEXT]
-    reads = np.asarray([row for row in reads.tolist() if rows.config_of(row).dialect != "4.9"], np.int64)
+def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known: Mask) -> None:
+    """Dead letters that a recorded client sent, and that name no origin. known: those that were at stake already."""
+    nameless = rows.text("origin_id") == NO_TEXT
+    promised = np.asarray([rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_)
+    promised &= nameless[reads] | ~known
+    reads, known = reads[promised], known[promised]
     if not len(reads):
         return
     letters = positions(rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
@@ -70,9 +72,12 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints) -> Non
     first: dict[tuple[int, int], int] = {}
     for letter, group in zip(letters.tolist(), group_of(rows, letters).tolist(), strict=True):
         first.setdefault((int(message[letter]), group), letter)
-    for read, group in zip(reads.tolist(), group_of(rows, reads).tolist(), strict=True):
+    for read, group, is_known in zip(reads.tolist(), group_of(rows, reads).tolist(), known.tolist(), strict=True):
         sent = first.get((int(message[read]), group))
-        if sent is not None and rows.end[sent] <= rows.end[read]:
+        if sent is None or rows.end[sent] > rows.end[read]:
+            continue
+        findings.at_stake_times(read, int(not is_known))
+        if nameless[read]:
             findings.violation([sent, read])
 
 

@@ -39,7 +39,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     limit = np.full(rows.size, NEVER, np.int64)
     limit[where] = stepped
     sent = where[(letter & ok)[where] & (rows.end[where] < limit[where])]
-    failed = where[(letter & ~ok)[where] & (rows.begin[where] < limit[where])]
+    retried = ~np.isin(rows.number("attempt"), (NONE, 1))
+    failed = where[(letter & (~ok | retried))[where] & (rows.begin[where] < limit[where])]
     reads = where[(~letter & ok)[where] & (rows.end[where] < limit[where])]
     last = Timeline(of[sent], rows.end[sent]).last_before(of[reads], rows.end[reads])
     spoiled = Timeline(of[failed], rows.begin[failed]).count_before(of[reads], rows.end[reads]) > 0
@@ -49,9 +50,10 @@ def kernel(rows: Rows, findings: Findings) -> None:
     judged = rows.number("wall_us")[sent] != NONE
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
-    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS
+    clocks = np.asarray([rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64)
+    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
     findings.violated(sent[late], reads[late])
 
 
-TWIN = Twin("DLQ-7", ("message_id", "origin_id", "outcome", "started_us", "ended_us", "wall_us"), kernel)
+TWIN = Twin("DLQ-7", ("message_id", "origin_id", "outcome", "attempt", "started_us", "ended_us", "wall_us"), kernel)
 find = TWIN.find

@@ -22,7 +22,7 @@ def placed(rows: Rows) -> tuple[Ints, Ints]:
     message, count = dense(rows.run, rows.group, rows.source)
     letters = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & named)
     letters = letters[_only_ones(message[letters], count)]
-    letters = letters[rows.ended_as(Outcome.OK)[letters]]
+    letters = letters[(rows.ended_as(Outcome.OK) & np.isin(rows.number("attempt"), (NONE, 1)))[letters]]
     reads = np.flatnonzero(
         dead_reads(rows) & named & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     )
@@ -56,5 +56,5 @@ def kernel(rows: Rows, findings: Findings) -> None:
             latest = index
 
 
-TWIN = Twin("DLQ-4", ("message_id", "origin_id", "queue_offset", "outcome"), kernel)
+TWIN = Twin("DLQ-4", ("message_id", "origin_id", "queue_offset", "outcome", "attempt"), kernel)
 find = TWIN.find

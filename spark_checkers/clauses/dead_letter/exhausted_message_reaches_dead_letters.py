@@ -7,9 +7,10 @@ import numpy as np
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, run_lane
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense, is_first
+from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome, dead_letter_topic
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome, dead_letter_topic
+from specs.vocabulary import Lane as LaneName
 
 _LANE_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD)
 
@@ -17,36 +18,55 @@ _LANE_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD)
 class Lane(Machine):
     """Deliveries after which a message must be given up, and what came next."""
 
-    __slots__ = ("ended", "exhausted", "limit", "next", "passed")
+    __slots__ = ("ended", "exhausted", "limit", "next", "passed", "reset")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        original = self.config.batch == 1 and not lane.topic.startswith(RETRY_PREFIX)
-        self.limit = self.config.max_reconsume_times if original else -1
-        self.exhausted: dict[int, Op] = {}
-        self.passed: list[tuple[Op, Op]] = []  # (a last delivery, the delivery that passed it by)
+        copies = lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        self.limit = -1 if copies else self.config.max_reconsume_times
+        number = int(findings.rows.number("queue_id")[lane.place])
+        name = LaneName(lane.group, lane.topic, lane.broker, -1 if number == NONE else number)
+        self.reset = self.context.resets.get(name, NEVER)
+        self.exhausted: dict[int, dict[int, Op]] = {}
+        self.passed: dict[tuple[int, int], tuple[Op, Op]] = {}  # a last delivery, the delivery that passed it by
         self.ended: list[Op] = []  # every delivery that exhausted its message
-        self.next: list[Op] = []  # and what cleared it
+        self.next: list[Op] = []  # and what changed something about it
 
     def takes(self, stretch: Stretch) -> bool:
+        name = stretch.first.incarnation
+        known = [*self.exhausted.get(name, ()), *(offset for offset, of in self.passed if of == name)]
+        if any(stretch.first.offset <= offset < stretch.stop for offset in known):
+            return False
         self.begins(stretch.first)
         return True
 
     def begins(self, op: Op) -> None:
-        before = self.exhausted.get(op.incarnation)
-        if before is None or (op.kind is Kind.DEAD_LETTER and op.offset != before.offset):
+        if op.incarnation == NO_TEXT:
             return
-        del self.exhausted[op.incarnation]
-        self.next.append(op)
-        went_on = op.kind is Kind.DELIVER and op.offset > max(before.offset, 0)
-        if went_on and op.incarnation != NO_TEXT:
-            self.passed.append((before, op))
+        if op.kind is Kind.ADD:
+            if self.exhausted.pop(op.incarnation, None):
+                self.next.append(op)
+            return
+        if op.offset < 0:
+            return
+        waiting = self.exhausted.get(op.incarnation, {})
+        known = self.passed.pop((op.offset, op.incarnation), None), waiting.pop(op.offset, None)
+        gone = []
+        if op.kind is Kind.DELIVER:
+            gone = [offset for offset, before in waiting.items() if offset < op.offset and before.op != op.op]
+        for offset in gone:
+            before = waiting.pop(offset)
+            if self.now <= self.reset:
+                self.passed[offset, op.incarnation] = (before, op)
+        if gone or any(known):
+            self.next.append(op)
 
     def ends(self, op: Op) -> None:
         in_vain = op.kind is Kind.DELIVER and op.outcome in LISTENER_SUSPENDS and not op.manual
-        if in_vain and 0 <= self.limit <= op.reconsume:
-            self.exhausted[op.incarnation] = op
+        if in_vain and op.offset >= 0 and 0 <= self.limit <= op.reconsume:
             self.ended.append(op)
+            if op.incarnation != NO_TEXT:
+                self.exhausted.setdefault(op.incarnation, {})[op.offset] = op
 
 
 def gone_through(rows: Rows, findings: Findings) -> list[Lane]:
@@ -99,64 +119,97 @@ class Drains:
                 self.of[group] = (in_turn[0], in_turn[-1])
 
 
+    def asks_for(self, rows: Rows, message: tuple[int, int, int], row: int, passed: int | None) -> bool:
+        """Did the reading begin long enough after the message was given up, or passed by?"""
+        drained = self.of.get(message[:2])
+        if drained is None:
+            return False
+        first = drained[0]
+        info = rows.context_of(row).info
+        wait = info.config.dead_letter_bound_ms * MS + info.clock_bound_us
+        if passed is not None:
+            return bool(rows.begin[first] >= rows.begin[passed] and rows.started[first] >= rows.started[passed] + wait)
+        told = int(rows.ended[row]) or int(rows.started[row])
+        return bool(rows.end[row] < rows.begin[first] and rows.started[first] >= told + wait)
+
+
 def _queue_id(rows: Rows, where: Ints) -> Ints:
     return rows.number("queue_id")[where]
 
 
+Message = tuple[int, int, int]
+Place = tuple[int, int, int, int]
+
+
 def kernel(rows: Rows, findings: Findings) -> None:
-    """Whatever was given up, or passed by, is among the dead letters that were read."""
+    """Whatever was given up, or passed by, is among the dead letters that were read, once for each of its places."""
     grouped = rows.group != NO_TEXT
     reads = np.flatnonzero(dead_reads(rows) & grouped & (rows.end < NEVER))
     if not len(reads):
         return
     drains = Drains(rows, reads)
+    places = [rows.text("topic"), rows.text("broker"), rows.number("queue_id"), rows.offset]
+
+    def message_of(row: int) -> Message:
+        return int(rows.run[row]), int(rows.group[row]), int(rows.source[row])
+
+    def place_of(row: int) -> Place:
+        topic, broker, queue_id, offset = (int(column[row]) for column in places)
+        return topic, broker, queue_id, offset
+
     named = reads[(rows.source[reads] != NO_TEXT) & rows.ended_as(Outcome.OK)[reads]]
-    last_read: dict[tuple[int, int, int], int] = {}
+    lies: dict[Message, dict[Place, int]] = {}
     for row in named[np.argsort(rows.end[named], kind="stable")].tolist():
-        last_read[(int(rows.run[row]), int(rows.group[row]), int(rows.source[row]))] = int(rows.begin[row])
+        lies.setdefault(message_of(row), {})[place_of(row)] = int(rows.begin[row])
     ok = rows.ended_as(Outcome.OK)
     sent = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & ok & grouped & (rows.source != NO_TEXT) & (rows.end < NEVER))
-    sent = sent[np.argsort(rows.end[sent], kind="stable")]
-    sent = sent[is_first(rows.run[sent], rows.group[sent], rows.source[sent])]
-    for row in sent.tolist():
-        _judge(rows, findings, drains, last_read, row, None)
-    passed = [pair for state in gone_through(rows, findings) for pair in state.passed]
-    done: set[tuple[int, int, int]] = set()
+    letters: dict[Message, dict[Place, int]] = {}
+    for row in sent[np.argsort(rows.end[sent], kind="stable")].tolist():
+        letters.setdefault(message_of(row), {}).setdefault(place_of(row), row)
+    due: dict[Message, dict[Place, tuple[int, int | None]]] = {}
+    for message, mine in letters.items():
+        for place, row in mine.items():
+            if drains.asks_for(rows, message, row, None):
+                due.setdefault(message, {})[place] = (row, None)
+    passed = [pair for state in gone_through(rows, findings) for pair in state.passed.values()]
+    done: set[tuple[Message, Place]] = set()
     for before, after in sorted(passed, key=lambda pair: pair[1].begin):
-        message = (int(rows.run[before.place]), int(rows.group[before.place]), int(rows.source[before.place]))
-        if message[2] != NO_TEXT and message not in done:
-            done.add(message)
-            _judge(rows, findings, drains, last_read, before.place, after.place)
+        message, place = message_of(before.place), place_of(before.place)
+        if message[2] == NO_TEXT or (message, place) in done:
+            continue
+        done.add((message, place))
+        if place not in letters.get(message, {}) and drains.asks_for(rows, message, before.place, after.place):
+            due.setdefault(message, {})[place] = (before.place, after.place)
+    for message, given_up in due.items():
+        _judge(rows, findings, drains.of[message[:2]][1], lies.get(message, {}), list(given_up.values()))
 
 
 def _judge(
-    rows: Rows,
-    findings: Findings,
-    drains: Drains,
-    last_read: dict[tuple[int, int, int], int],
-    given_up: int,
-    passed: int | None,
+    rows: Rows, findings: Findings, last: int, lies: dict[Place, int], given_up: list[tuple[int, int | None]]
 ) -> None:
-    group = (int(rows.run[given_up]), int(rows.group[given_up]))
-    drained = drains.of.get(group)
-    if drained is None:
-        return
-    first, last = drained
-    bound = rows.config_of(given_up).dead_letter_bound_ms * MS
-    if passed is None:
-        ended = int(rows.ended[given_up]) or int(rows.started[given_up])
-        if rows.end[given_up] >= rows.begin[first] or rows.started[first] < ended + bound:
-            return
-    elif rows.begin[first] < rows.begin[passed] or rows.started[first] < rows.started[passed] + bound:
-        return
-    is_read = last_read.get((*group, int(rows.source[given_up])), -1) >= rows.begin[given_up]
-    topic = dead_letter_topic(rows.words("group")[int(rows.group[given_up])])
-    begun, until = int(rows.begin[given_up]), int(rows.end[last])
-    if not is_read and rows.context_of(given_up).trimmed_between(topic, begun, until):
-        return
-    findings.at_stake(np.asarray([given_up]))
-    if not is_read:
-        findings.violation([row for row in (given_up, passed, last) if row is not None])
+    """One message: as many copies as places at which it was given up."""
+    given_up.sort(key=lambda pair: int(rows.begin[pair[0]]))
+    copies = sum(1 for seq in lies.values() if seq >= rows.begin[given_up[0][0]])
+    for index, (row, passed) in enumerate(given_up):
+        if index >= copies and _was_removed(rows, row, last):
+            continue
+        findings.at_stake(np.asarray([row]))
+        if index >= copies:
+            name = "not-found" if passed is None else "passed-by"
+            findings.violation([each for each in (row, passed, last) if each is not None], name=name)
+
+
+def _was_removed(rows: Rows, row: int, last: int) -> bool:
+    """May the broker have removed the dead letter on purpose? Not while it keeps everything."""
+    context = rows.context_of(row)
+    topic = dead_letter_topic(rows.words("group")[int(rows.group[row])])
+    config, begun = context.info.config, int(rows.begin[row])
+    young_us = int(rows.started[row]) + config.keep_ms * MS - context.info.clock_bound_us
+    keeps = config.keep_ms > 0 and context.clock_stepped == NEVER
+    return any(
+        begun < seq <= rows.end[last] and not (keeps and at_us < young_us)
+        for seq, at_us in context.removals.get(topic, ())
+    )
 
 
 TWIN = Twin("DLQ-1", (*OP_COLUMNS, "message_id", "origin_id"), kernel)

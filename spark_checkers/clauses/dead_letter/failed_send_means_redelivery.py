@@ -8,16 +8,24 @@ from spark_checkers.twin import Twin
 
 
 class Lane(CallLane):
-    """The next call must not start beyond a message whose dead letter failed."""
+    """No delivery is beyond a message whose dead letter failed and that has not come again."""
 
     __slots__ = ()
 
     def next_call(self, calls: Calls, op: Op) -> None:
-        if calls.failed:
-            self.stakes += 1
-            lowest = min(calls.failed)
-            if op.offset > lowest:
-                self.found(calls.failed[lowest], op)
+        self.stakes += bool(calls.failed)
+        self._skips(calls, op)
+
+    def same_call(self, calls: Calls, op: Op) -> None:
+        self.stakes += self._skips(calls, op)
+
+    def _skips(self, calls: Calls, op: Op) -> bool:
+        lowest = min(calls.failed, default=op.offset)
+        if lowest >= op.offset:
+            return False
+        self.found(calls.failed[lowest], op)
+        calls.failed = {offset: letter for offset, letter in calls.failed.items() if offset >= op.offset}
+        return True
 
 
 TWIN = Twin("DLQ-6", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from spark_checkers.counting import COUNTING_KINDS, Counter, Counting
+from spark_checkers.counting import COUNTING_KINDS, Counter, Counting, Try
 from spark_checkers.lanes import OP_COLUMNS, Op, ended_before, machine_kernel
 from spark_checkers.rows import NONE
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_SUSPENDS, Kind
+from specs.vocabulary import Kind
 
 
 class Lane(Counting):
-    """Compares what follows a delivery with the counter that it carried."""
+    """Compares what follows a delivery with the counters that its call carried."""
 
     __slots__ = ()
 
-    def _exhausted(self, op: Op) -> bool:
-        """Was the message delivered for the last time allowed, in vain?"""
-        limit = self.config.max_reconsume_times
-        return 0 <= limit <= op.reconsume and op.outcome in LISTENER_SUSPENDS
+    def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
+        if last is not None and not last.failed and self._over(last) and ended_before(last.ops[op.offset], op):
+            self.found(last.ops[op.offset], op)
 
-    def delivered(self, counter: Counter, op: Op) -> None:
-        last = counter.last
-        if last is None or last.offset != op.offset or not self._exhausted(last):
-            return
-        if ended_before(last, op) and not counter.dead_letter_failed:
-            self.found(last, op)
-
-    def given_up(self, counter: Counter, op: Op) -> None:
-        last, limit = counter.last, self.config.max_reconsume_times
-        if limit < 0 or last is None or last.reconsume == NONE or counter.dead_letter_failed:
+    def given_up(self, last: Try, op: Op) -> None:
+        limit, before = self.config.max_reconsume_times, last.ops[op.offset]
+        if limit < 0 or before.reconsume == NONE or op.offset in last.failed:
             return
         self.stakes += 1
-        if last.reconsume < limit:
-            self.found(last, op)
+        if before.reconsume < limit:
+            self.found(before, op)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and self.config.batch == 1 and self._exhausted(op):
-            self.stakes += 1
+        counter = self.counters.get(op.incarnation)
+        if op.kind is Kind.DELIVER and counter is not None and not counter.rolled_back:
+            mine = counter.tries.get(op.offset)
+            self.stakes += mine is not None and mine.number == op.op and self._over(mine)
         super().ends(op)
+
+    def _over(self, call: Try) -> bool:
+        """Was every message of the call delivered for the last time allowed, in vain?"""
+        return self.complete(call) and all(self.exhausted(op) for op in call.ops.values())
 
 
 TWIN = Twin("RTY-5", OP_COLUMNS, machine_kernel(Lane, COUNTING_KINDS, lease=False))

@@ -1,4 +1,4 @@
-"""RTY-4 over columns: only what follows a suspended call is looked at."""
+"""RTY-4 over columns: only what follows a suspended call is looked at, until all of it came again."""
 
 from __future__ import annotations
 
@@ -9,19 +9,35 @@ from specs.vocabulary import LISTENER_SUSPENDS
 
 
 class Lane(CallLane):
-    """Compares the start of each call with the batch that was suspended before it."""
+    """Where a call starts after a suspended one, and what it leaves behind."""
 
     __slots__ = ()
 
     def next_call(self, calls: Calls, op: Op) -> None:
-        if not calls.rows or calls.rows[-1].outcome not in LISTENER_SUSPENDS:
-            return
-        batch = sorted(calls.rows, key=lambda each: each.offset)
-        kept = [each for each in batch if each.offset not in calls.given_up]
-        if kept:
-            self.stakes += 1
-            if op.offset <= batch[-1].offset and op.offset not in (batch[0].offset, kept[0].offset):
-                self.found(kept[0], batch[-1], op)
+        due = self.due(calls)
+        self.stakes += bool(due)
+        if calls.rows and calls.rows[-1].outcome in LISTENER_SUSPENDS:
+            offsets = {each.offset for each in calls.rows}
+            mine = [each for each in due if each.offset in offsets and each in calls.rows]
+            whole = calls.whole or len(calls.rows) >= self.config.batch  # else some of it may be cut off
+            low, high = min(offsets) if whole else 0, max(offsets)
+            if mine and op.offset <= high and not low <= op.offset <= mine[0].offset:
+                highest = next(each for each in calls.rows if each.offset == high)
+                self.found(mine[0], highest, op)
+                self.forget(calls, op.offset)
+                return
+        self._left_behind(calls, op)
+
+    def same_call(self, calls: Calls, op: Op) -> None:
+        self.stakes += self._left_behind(calls, op)
+
+    def _left_behind(self, calls: Calls, op: Op) -> bool:
+        due = self.due(calls)
+        if not due or due[0].offset >= op.offset:
+            return False
+        self.found(due[0], calls.failed.get(due[0].offset), op, name="left-behind")
+        self.forget(calls, op.offset)
+        return True
 
 
 TWIN = Twin("RTY-4", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
 
 
 class Lane(Machine):
-    """The last delivery of each incarnation."""
+    """Of each incarnation the messages of its last call, and those that have to come again."""
 
-    __slots__ = ("last",)
+    __slots__ = ("call", "known", "whole")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.last: dict[int, Op] = {}
+        self.known: dict[int, dict[int, Op]] = {}
+        self.call: dict[int, int] = {}
+        # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
+        self.whole = self.config.batch == 1 or not any(
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+        )
 
     def takes(self, stretch: Stretch) -> bool:
-        self.last[stretch.first.incarnation] = stretch.last
+        name = stretch.first.incarnation
+        again = any(stretch.first.offset <= offset < stretch.stop for offset in self.known.get(name, ()))
+        if again or not self.whole or self.call.get(name) == stretch.first.op:
+            return False
+        self._deliver(stretch.last)
         return True
+
+    def _deliver(self, op: Op) -> None:
+        known = self.known.get(op.incarnation, {})
+        if self.call.get(op.incarnation) != op.op:
+            self.call[op.incarnation] = op.op
+            known = {offset: before for offset, before in known.items() if asks_again(before)}
+        self.known[op.incarnation] = {**known, op.offset: op}
 
     def begins(self, op: Op) -> None:
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.ADD:
-            self.last.pop(op.incarnation, None)
+            self.known.pop(op.incarnation, None)
+        elif op.offset < 0:
+            return
         elif op.kind is Kind.DELIVER:
-            self.last[op.incarnation] = op
-        elif op.offset >= 0:
-            last = self.last.get(op.incarnation)
-            if last is not None and last.offset == op.offset:
+            self._deliver(op)
+        else:
+            last = self.known.get(op.incarnation, {}).get(op.offset)
+            if last is not None:
+                self.stakes += last.outcome not in LISTENER_SUSPENDS
                 self.found(last, op)
 
     def ends(self, op: Op) -> None:

@@ -1,22 +1,27 @@
-"""RTY-1 over columns: a stretch that holds nothing of the last suspended batch is passed over."""
+"""RTY-1 over columns: a stretch that holds nothing that is suspended is passed over."""
 
 from __future__ import annotations
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
-from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 LEAST_MS, MOST_MS = 10, 30_000
 
 
 def wait_ms(op: Op, default_ms: int) -> int:
     """The pause that the ended call asks for."""
-    return min(max(default_ms if op.suspend < 0 else op.suspend, LEAST_MS), MOST_MS)
+    return own_wait_ms(default_ms if op.suspend < 0 else op.suspend)
+
+
+def own_wait_ms(wished_ms: int) -> int:
+    """The pause that is made of what was wished for."""
+    return min(max(wished_ms, LEAST_MS), MOST_MS)
 
 
 class Lane(Machine):
-    """For each incarnation, the messages of its last suspended batch that have not come again."""
+    """For each incarnation, the suspended messages that have not come again."""
 
     __slots__ = ("suspended",)
 
@@ -25,8 +30,8 @@ class Lane(Machine):
         self.suspended: dict[int, dict[int, Op]] = {}
 
     def takes(self, stretch: Stretch) -> bool:
-        batch = self.suspended.get(stretch.first.incarnation)
-        return not batch or not any(stretch.first.offset <= offset < stretch.stop for offset in batch)
+        mine = self.suspended.get(stretch.first.incarnation, ())
+        return not any(stretch.first.offset <= offset < stretch.stop for offset in mine)
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
@@ -36,20 +41,22 @@ class Lane(Machine):
         elif op.kind is Kind.ADD:
             self.suspended.pop(op.incarnation, None)
         elif op.offset >= 0:
-            batch = self.suspended.get(op.incarnation)
-            before = batch.pop(op.offset, None) if batch else None
-            if before is not None and before.ended < NEVER:
+            before = self.suspended.get(op.incarnation, {}).pop(op.offset, None)
+            if op.kind is Kind.DELIVER and before is not None and before.ended < NEVER:
                 self.stakes += 1
                 if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
                     self.found(before, op)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and asks_again(op) and op.incarnation != NO_TEXT and op.offset >= 0:
-            batch = self.suspended.get(op.incarnation)
-            if not batch or next(iter(batch.values())).op != op.op:
-                batch = self.suspended[op.incarnation] = {}
-            batch[op.offset] = op
+        if op.kind is not Kind.DELIVER or not asks_again(op) or op.incarnation == NO_TEXT or op.offset < 0:
+            return
+        mine = self.suspended.get(op.incarnation, {})
+        if op.outcome is Outcome.ROLLBACK:  # it may replay at once what was given up unseen
+            limit = self.config.max_reconsume_times
+            mine = {at: each for at, each in mine.items() if limit < 0 or NONE < each.reconsume < limit}
+        self.suspended[op.incarnation] = {**mine, op.offset: op}
 
 
-TWIN = Twin("RTY-1", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False))
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+TWIN = Twin("RTY-1", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find

@@ -256,6 +256,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if other == NOWHERE:
             continue
         until = max(ready_us, int(rows.started[other])) + slack_us
+        if not context.has_threads(_client(rows, late), int(rows.begin[late])):
+            begin = max(ready_us, int(rows.ended[other]))
+            until = begin + slack_us
+            if not _rests(rows, other, late, until) or not _has_a_thread(rows, lanes, calls, late, begin):
+                continue
         needed = min(until, int(rows.started[late])) - lease_us
         renewal = NOWHERE
         if rows.started[lock] < needed:
@@ -271,11 +276,45 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _is_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
-    """Is the client alive all the time, with threads for all its lanes?"""
+    """Is the client alive all the time?"""
     context, client, now = rows.context_of(late), _client(rows, late), int(rows.begin[late])
     leaving = context.leaving_at(client, rows.name_of("group", late), now)
     gone = leaving or context.client_died_between(client, int(rows.begin[add]), now)
-    return not gone and not context.paused_since(client, ready_us, now) and context.has_threads(client, now)
+    return not gone and not context.paused_since(client, ready_us, now)
+
+
+def _rests(rows: Rows, other: int, late: int, until: int) -> bool:
+    """Does the other lane wait out a suspend time that is longer than the bound?"""
+    if rows.end[other] >= rows.begin[late]:
+        return False
+    where = np.asarray([other])
+    free = int(free_us(rows, where)[0])
+    return free > until and _asks_again(rows, where)[0]
+
+
+def _asks_again(rows: Rows, where: Ints) -> Mask:
+    manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
+    again: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where] | (rows.ended_as(Outcome.ROLLBACK)[where] & manual)
+    return again
+
+
+def _has_a_thread(rows: Rows, lanes: Lanes, calls: Ints, late: int, begin_us: int) -> bool:
+    """Were fewer lanes of the client at work since then than it has threads? Giving up is work, seen or not."""
+    now = int(rows.begin[late])
+    mine = calls[(lanes.client[calls] == lanes.client[late]) & (rows.begin[calls] < now)]
+    over = rows.end[mine] < now
+    at_work = ~over | (rows.ended[mine] > begin_us)
+    limit, times = rows.config("max_reconsume_times", mine), rows.number("reconsume_times")[mine]
+    last_try = (limit >= 0) & ((times == NONE) | (times >= limit)) & rows.ended_as(*LISTENER_SUSPENDS)[mine]
+    place, count = dense(lanes.lane[mine])
+    busy = np.zeros(count, np.bool_)
+    busy[place[at_work]] = True
+    ended = mine[over][np.argsort(rows.end[mine[over]], kind="stable")]
+    last_call = dict(zip(lanes.lane[ended].tolist(), rows.number("op_id")[ended].tolist(), strict=True))
+    for index in np.flatnonzero(over & last_try).tolist():
+        row = mine[index]
+        busy[place[index]] |= last_call[int(lanes.lane[row])] == rows.number("op_id")[row]
+    return bool(busy.sum() < rows.config_of(late).threads)
 
 
 COLUMNS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_checkers.counting import COUNTING_KINDS, Counter, Counting
+from spark_checkers.counting import COUNTING_KINDS, Counter, Counting, Try
 from spark_checkers.lanes import OP_COLUMNS, Op, asks_again, ended_before, machine_kernel
 from spark_checkers.rows import NONE
 from spark_checkers.twin import Twin
@@ -13,18 +13,21 @@ class Lane(Counting):
 
     __slots__ = ()
 
-    def delivered(self, counter: Counter, op: Op) -> None:
-        last = counter.last
+    def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
         if op.reconsume == NONE:
             return
-        if last is not None and last.offset == op.offset:
-            follows = asks_again(last) and ended_before(last, op) and not counter.dead_letter_failed
-            if follows and last.reconsume != NONE:
+        if last is None:
+            if op.offset > counter.highest and counter.add is not None and op.reconsume != 0:
                 self.stakes += 1
-                if op.reconsume != last.reconsume + 1:
-                    self.found(last, op)
-        elif op.offset > counter.highest and counter.add is not None and op.reconsume != 0:
-            self.found(counter.add, op)
+                self.found(counter.add, op)
+            return
+        before = last.ops[op.offset]
+        of_others = (len(last.ops) > 1 or not self.complete(last)) and self.exhausted(before)  # it may come again because of them, uncounted
+        follows = asks_again(before) and ended_before(before, op) and op.offset not in last.failed
+        if follows and not of_others and before.reconsume != NONE:
+            self.stakes += 1
+            if op.reconsume != before.reconsume + 1:
+                self.found(before, op)
 
 
 TWIN = Twin("RTY-3", OP_COLUMNS, machine_kernel(Lane, COUNTING_KINDS, lease=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_checkers.clauses.retry.no_redelivery_before_suspend import wait_ms
+from spark_checkers.clauses.retry.no_redelivery_before_suspend import own_wait_ms, wait_ms
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
@@ -52,7 +52,7 @@ class Lane(Machine):
                 self.waiting[op.incarnation].due = NEVER
         elif op.kind is Kind.LOCK:
             for name, waiting in list(self.waiting.items()):
-                if waiting.op.client == op.client and op.started > waiting.due + self.slack:
+                if waiting.op.client == op.client and waiting.due < NEVER and op.started > self._until(waiting):
                     del self.waiting[name]
                     self._seen(waiting, op)
         elif op.kind is Kind.UNLOCK:
@@ -62,16 +62,23 @@ class Lane(Machine):
         lock, client = waiting.lock, waiting.op.client
         if waiting.due == NEVER or lock is None:
             return
-        until = waiting.due + self.slack
+        until = self._until(waiting)
         kept = lock.started + self.config.client_lease_ms * MS >= until
         there = not self.paused_since(client, waiting.op.started) and not self.leaving(client)
         if not kept or not there or self.client_died_since(client, waiting.op):
             return
         if not self.context.has_threads(self.lane.name(client), self.now):
             return
-        self.stakes += op.kind is Kind.DELIVER
+        self.stakes += op.kind is Kind.DELIVER or op.started > until
         if op.started > until:
             self.found(waiting.add, waiting.op, waiting.letter, lock, op)
+
+    def _until(self, waiting: Waiting) -> int:
+        """The end of the bound: sooner where the consumer's own, longer time would be over."""
+        asked, own = wait_ms(waiting.op, self.config.suspend_ms), own_wait_ms(self.config.suspend_ms)
+        if asked >= own:
+            return waiting.due + self.slack
+        return waiting.due + min(self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS))
 
     def _lost(self, op: Op) -> None:
         self.locks.pop(op.client, None)
@@ -100,9 +107,11 @@ class Lane(Machine):
         add = self.adds.get(op.incarnation)
         if add is None or op.incarnation == NO_TEXT or op.client == NO_TEXT or not asks_again(op):
             return
+        before = self.waiting.get(op.incarnation)
+        sure = before is None or before.op.op != op.op or before.due < NEVER
         waiting = self.waiting[op.incarnation] = Waiting(add, op)
         limit = self.config.max_reconsume_times
-        if op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit:
+        if sure and (op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit):
             self._wait(waiting, op)
 
     def _wait(self, waiting: Waiting, after: Op) -> None:

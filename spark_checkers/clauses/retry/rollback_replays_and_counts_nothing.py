@@ -5,21 +5,25 @@ from __future__ import annotations
 from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
 class Work:
-    """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again."""
+    """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again.
 
-    __slots__ = ("call", "replay", "rollback", "taken")
+    spent: the highest offset that it may have given up unseen, should it go on beyond.
+    """
+
+    __slots__ = ("call", "replay", "rollback", "spent", "taken")
 
     def __init__(self) -> None:
         self.call = NONE
         self.taken: dict[int, Op] = {}
         self.rollback: Op | None = None
         self.replay: dict[int, tuple[Op, Op]] = {}
+        self.spent = NONE
 
 
 class Lane(Machine):
@@ -46,21 +50,31 @@ class Lane(Machine):
             work = self.works.setdefault(op.incarnation, Work())
             if op.op != work.call:
                 work.call = op.op
-                if work.rollback is not None:
-                    self._replay(work, work.rollback, op)
+                self._begin_call(work, op)
+            self._leave_behind(work, op)
             put_back = work.replay.pop(op.offset, None)
             if put_back is not None:
+                self.stakes += 1
                 self._count(*put_back, op)
 
-    def _replay(self, work: Work, rollback: Op, op: Op) -> None:
-        self.stakes += 1
-        lowest = min(work.taken)
-        if op.offset > lowest and ended_before(rollback, op):
-            self.found(work.taken[lowest], rollback, op)
-        for offset, taken in work.taken.items():
-            work.replay[offset] = (taken, rollback)
-        work.taken.clear()
-        work.rollback = None
+    def _begin_call(self, work: Work, op: Op) -> None:
+        if NONE < work.spent < op.offset:
+            work.taken, work.rollback = {}, None
+        work.spent = NONE
+        if work.rollback is not None:
+            for offset, taken in work.taken.items():
+                work.replay[offset] = (taken, work.rollback)
+            work.taken, work.rollback = {}, None
+
+    def _leave_behind(self, work: Work, op: Op) -> None:
+        lowest = min(work.replay, default=op.offset)
+        if lowest >= op.offset:
+            return
+        taken, rollback = work.replay[lowest]
+        work.replay = {offset: back for offset, back in work.replay.items() if offset >= op.offset}
+        if ended_before(rollback, op):
+            self.stakes += 1
+            self.found(taken, rollback, op)
 
     def _count(self, before: Op, rollback: Op, op: Op) -> None:
         known = NONE not in (before.reconsume, op.reconsume)
@@ -78,8 +92,11 @@ class Lane(Machine):
         else:
             return
         if commits:
-            work.taken.clear()
-            work.rollback = None
+            work.taken, work.rollback = {}, None
+        elif op.kind is Kind.DELIVER and op.outcome in LISTENER_SUSPENDS:
+            limit = self.config.max_reconsume_times
+            if limit >= 0 and (op.reconsume == NONE or op.reconsume >= limit):
+                work.spent = max(work.spent, op.offset)
         elif op.kind is Kind.DELIVER and op.manual and op.op == work.call:
             if op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK):
                 work.taken[op.offset] = op

@@ -10,6 +10,8 @@ from spark_checkers.twin import Twin
 from specs.plan.config import Config
 from specs.vocabulary import RETRY_PREFIX, Kind
 
+UNASKED = 3
+"""The level of a message that is sent back without one, and for the first time."""
 _UNITS_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
@@ -22,33 +24,53 @@ def kernel(rows: Rows, findings: Findings) -> None:
     """Every copy against the earliest due time of the send-backs that carry one retry less."""
     back = rows.are(Kind.SEND_BACK) & (rows.number("delay_level") != NONE)
     copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX) & (rows.number("attempt") == 1)
+    sends = first_sends(rows)
     where = np.flatnonzero((back | copy) & (rows.number("reconsume_times") != NONE))
     where = where[rows.begin[where] < rows.clock_stepped(where)]
     if not len(where):
         return
     where = where[np.argsort(rows.begin[where], kind="stable")]
-    of, _ = dense(rows.run[where], rows.source[where], rows.group[where])
+    number, _ = dense(rows.run[where], rows.source[where], rows.group[where])
     times, level = rows.number("reconsume_times"), rows.number("delay_level")
     due: dict[tuple[int, int], tuple[int, int]] = {}  # (message, counter): (µs, the send-back)
     last: dict[int, int] = {}
+    first: dict[tuple[int, int], int] = {}  # of a message: the seq of its first send-back, in any group
     tables: dict[int, list[int]] = {}
-    for message, row in zip(of.tolist(), where.tolist(), strict=True):
+    for message, row in zip(number.tolist(), where.tolist(), strict=True):
         counter = int(times[row])
         if back[row]:
             table = tables.setdefault(int(rows.run[row]), table_us(rows.config_of(row)))
-            waits = int(level[row]) > 0 and bool(table)
-            until = int(rows.started[row]) + (table[min(int(level[row]), len(table)) - 1] if waits else 0)
+            asked = int(level[row]) or UNASKED + counter
+            until = int(rows.started[row]) + (table[min(asked, len(table)) - 1] if table and asked > 0 else 0)
             last[message] = row
+            first.setdefault((int(rows.run[row]), int(rows.source[row])), int(rows.begin[row]))
             known = due.get((message, counter))
             if known is None or until < known[0]:
                 due[message, counter] = (until, row)
         elif message in last and _of_its_group(rows, row):
+            of = (int(rows.run[row]), int(rows.source[row]))
+            sent = sends.get(of)
+            if sent is None or rows.begin[sent] >= first[of]:
+                continue  # the history begins in the middle
             findings.at_stake(np.asarray([row]))
             known = due.get((message, counter - 1))
             if known is None:
-                findings.violation([last[message], row], name="miscounted")
-            elif rows.started[row] < known[0] - MS:
-                findings.violation([known[1], row])
+                findings.violation([sent, last[message], row], name="miscounted")
+            elif rows.started[row] < known[0] - MS - rows.context_of(row).info.clock_bound_us:
+                findings.violation([sent, known[1], row])
+
+
+def first_sends(rows: Rows) -> dict[tuple[int, int], int]:
+    """By run and message: the row with which it was first sent."""
+    sends = rows.of(Kind.SEND)
+    sends = sends[np.argsort(-rows.begin[sends], kind="stable")]
+    return dict(
+        zip(
+            zip(rows.run[sends].tolist(), rows.source[sends].tolist(), strict=True),
+            sends.tolist(),
+            strict=True,
+        )
+    )
 
 
 def _of_its_group(rows: Rows, row: int) -> bool:

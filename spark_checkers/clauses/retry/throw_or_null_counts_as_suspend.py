@@ -15,21 +15,22 @@ class Lane(CallLane):
 
     __slots__ = ()
 
+    BACK = (Outcome.NULL, Outcome.THREW)
+
     def next_call(self, calls: Calls, op: Op) -> None:
-        if not calls.rows or calls.rows[-1].outcome not in (Outcome.NULL, Outcome.THREW):
-            return
-        self.stakes += 1
-        if op.offset > max(each.offset for each in calls.rows):
-            owed = self.owed(calls)
-            if owed:
-                self.found(owed[-1], calls.failed.get(owed[-1].offset), op)
-            return
-        for before in calls.rows:
-            if before.offset == op.offset:
-                wait = wait_ms(before, self.config.suspend_ms)
-                if before.ended < NEVER and op.started <= before.ended + (wait - 1) * MS:
-                    self.found(before, op)
+        self.same_call(calls, op)
+
+    def same_call(self, calls: Calls, op: Op) -> None:
+        before = calls.owed.get(op.offset)
+        behind = [each for each in self.due(calls) if each.offset < op.offset]
+        self.stakes += before is not None or bool(behind)
+        if before is not None and before.ended < NEVER:
+            if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
+                self.found(before, op)
                 return
+        if behind:
+            self.found(behind[0], calls.failed.get(behind[0].offset), op)
+            self.forget(calls, op.offset)
 
 
 TWIN = Twin("RTY-7", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))

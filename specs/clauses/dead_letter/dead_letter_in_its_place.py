@@ -66,10 +66,10 @@ class MessageJudge(Judge):
             return NOTHING
         if not self.sent or row.queue_offset is None:
             return NOTHING
+        self.opportunities += 1
         topic = row.topic or ""
         first = min(self.sent.values(), key=lambda each: each.seq_begin)
         if topic.startswith(DLQ_PREFIX):
-            self.opportunities += 1
             return NOTHING if topic[len(DLQ_PREFIX) :] in self.known else (Misplaced(first, row),)
         if topic.startswith(RETRY_PREFIX):
             group = topic[len(RETRY_PREFIX) :]

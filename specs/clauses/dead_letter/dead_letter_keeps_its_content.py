@@ -23,7 +23,7 @@ KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
-NEEDS = frozenset({Kind.SEND})
+NEEDS = frozenset({Kind.READ})
 
 WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""
@@ -87,9 +87,10 @@ class MessageJudge(Judge):
             if contents(original) != contents(row) or row.view not in (None, original.topic):
                 return (Changed(original, row),)
         sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
-        if sent is not None and row.origin_id is None and self.config.dialect != WITHOUT_ORIGIN_ID:
-            return (Changed(sent, row),)
-        return NOTHING
+        if sent is None or self.config.dialect == WITHOUT_ORIGIN_ID:
+            return NOTHING
+        self.opportunities += original is None
+        return (Changed(sent, row),) if row.origin_id is None else NOTHING
 
 
 judge = MessageJudge

@@ -1,8 +1,9 @@
 """A dead letter is stored at once: it does not wait for a delay level.
 
 The time at which the broker stored it (which it writes into the message) is at most the bound later than the
-answer to the client that gave the message up; both are wall clocks. Where a dead letter of the message was refused
-or unanswered, a copy may arrive at any time, and nothing is claimed. RocketMQ promises this from 5.0 on: before, the
+answer to the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead letter of the message was refused
+or unanswered, or tried before the history begins, a copy may arrive at any time, and nothing is claimed; and in an open world what arrives late may be
+somebody else's, and is at most possibly late. RocketMQ promises this from 5.0 on: before, the
 delay level that the client sets is obeyed.
 """
 
@@ -35,6 +36,7 @@ PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+CONCLUDES_FROM_ABSENCE = True
 
 
 def wants(row: Row) -> bool:
@@ -59,7 +61,7 @@ class MessageJudge(Judge):
         self.failed: set[str] = set()
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and row.outcome is not Outcome.OK:
+        if row.kind is Kind.DEAD_LETTER and (row.outcome is not Outcome.OK or row.attempt not in (None, 1)):
             self.failed.add(row.group or "")
         return NOTHING
 
@@ -74,7 +76,8 @@ class MessageJudge(Judge):
         if sent is None or name in self.failed or row.wall_us is None or sent.ended_wall_us is None:
             return NOTHING
         self.opportunities += 1
-        if row.wall_us <= sent.ended_wall_us + self.config.dead_letter_bound_ms * MS:
+        bound_us = self.config.dead_letter_bound_ms * MS + self.context.info.clock_bound_us
+        if row.wall_us <= sent.ended_wall_us + bound_us:
             return NOTHING
         return (StoredLate(sent, row),)
 

@@ -1,8 +1,8 @@
 """Messages of one lane that were given up one after the other lie in that order in a dead-letter queue.
 
 A dead letter that was acknowledged before another was sent has the smaller offset, where both lie in the same
-dead-letter queue. Claimed for messages of one lane of a group, each with one dead letter, acknowledged, and found in
-one place. A broker that makes dead letters wait for their delay levels can't promise it. Decided when the history
+dead-letter queue. Claimed for messages of one lane of a group, each with one dead letter, its first try and acknowledged,
+and found in one place: a try before it, perhaps before the history begins, may have been stored at any time, and in an open world somebody else's. A broker that makes dead letters wait for their delay levels can't promise it. Decided when the history
 is over.
 """
 
@@ -22,11 +22,12 @@ PARTY = Party.PAIR
 KEY = Key.GROUP
 PREMISE = (
     ORDERLY,
-    Premise("one dead letter", "one dead letter of the message was sent in its group, and it was acknowledged"),
+    Premise("one dead letter", "one dead letter of the message was sent in its group, once, and it was acknowledged"),
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+CONCLUDES_FROM_ABSENCE = True
 
 
 def wants(row: Row) -> bool:
@@ -77,7 +78,9 @@ class GroupJudge(Judge):
         queues: dict[tuple[object, ...], list[tuple[Row, Row]]] = {}
         for source, sent in self.sent.items():
             places = self.read.get(source, {})
-            if len(sent) == 1 and len(places) == 1 and sent[0].outcome is Outcome.OK:
+            if len(sent) != 1 or sent[0].attempt not in (None, 1):
+                continue
+            if len(places) == 1 and sent[0].outcome is Outcome.OK:
                 (read,) = places.values()
                 queues.setdefault((sent[0].lane, read.broker, read.queue_id), []).append((sent[0], read))
         found: list[Finding] = []

@@ -2,12 +2,14 @@
 
 (a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards.
 (b) A message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went
-on to a higher offset) without any dead letter being sent, is found there too, or else it is gone.
+on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
+A message that lies at two places of the topic, and was given up at both, is to be found twice.
 Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by
 a read that began at least the bound later; a read that failed decides nothing. A drain's READ rows of that topic
-name the group. (b) needs the auto mode, one message per call and a limit. A dead letter that was begun before the
-broker removed some of the group's dead letters on purpose, and is not found afterwards, may have been one of them;
-what was begun later lies above the announced minimum.
+name the group. In an open world there may be dead-letter queues that nobody read, of brokers that nobody named: what is
+not found there is at most possibly lost. (b) needs the auto mode and a limit. A dead letter that was begun before the
+broker removed some of the group's dead letters on purpose, and is not found afterwards, may have been one of them,
+unless it was too young for that (`keep_ms`); what was begun later lies above the announced minimum.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import (
-    BATCH_OF_ONE,
     DRAINED,
     MS,
     NOT_REMOVED,
@@ -28,22 +29,24 @@ from specs.clauses.base import (
     Judge,
     at,
     ended_before,
+    is_copy_topic,
     is_manual,
     ms,
     who,
 )
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Key, Kind, Outcome, Party, dead_letter_topic
 
 ID = "DLQ-1"
 TITLE = "an exhausted message reaches the dead letters"
 STATEMENT = "An exhausted message reaches its group's dead-letter queue within the bound."
 PARTY = Party.PAIR
 KEY = Key.GROUP
-PREMISE = (ORDERLY, DRAINED, BATCH_OF_ONE, NOT_REMOVED, NOTHING_TAKEN_BACK)
+PREMISE = (ORDERLY, DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER, Kind.ADD})
 NEEDS = frozenset({Kind.READ})
+CONCLUDES_FROM_ABSENCE = True
 
 
 def wants(row: Row) -> bool:
@@ -53,14 +56,27 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NotFound(Finding):
-    """given_up: its acknowledged dead letter, or its last delivery; passed: the delivery that passed it by."""
+    """given_up: its acknowledged dead letter."""
 
     given_up: Row
-    passed: Row | None
+    drained: Row
+
+
+@dataclass(frozen=True, slots=True)
+class PassedBy(Finding):
+    """last: its last delivery. passed: the delivery that passed it by."""
+
+    last: Row
+    passed: Row
     drained: Row
 
 
 _Lane = tuple[str | None, str | None, int | None, str | None]
+_Place = tuple[str | None, str | None, int | None, int | None]
+
+
+def _place_of(row: Row) -> _Place:
+    return (row.topic, row.broker, row.queue_id, row.queue_offset)
 
 
 class GroupJudge(Judge):
@@ -70,29 +86,41 @@ class GroupJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.sent: dict[str, Row] = {}  # message → its first acknowledged dead letter
-        self.exhausted: dict[_Lane, Row] = {}  # lane and incarnation → the delivery after which it must be given up
-        self.passed: dict[str, tuple[Row, Row]] = {}  # message → its last delivery, the delivery that passed it by
-        self.read: dict[str, int] = {}  # message → where in the history it was last read
+        self.sent: dict[str, dict[_Place, Row]] = {}  # message → place → its first acknowledged dead letter
+        # lane and incarnation → offset → the delivery after which it must be given up
+        self.exhausted: dict[_Lane, dict[int, Row]] = {}
+        # place and incarnation → its last delivery, the delivery that passed it by
+        self.passed: dict[tuple[_Place, str], tuple[Row, Row]] = {}
+        self.read: dict[str, dict[_Place, int]] = {}  # message → where it lies → where in the history it was last read
         self.markers: dict[tuple[str | None, int | None], Row | None] = {}  # queue → the last read to its end
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
+        if row.kind is Kind.READ or row.incarnation is None:
             return NOTHING
-        if self.exhausted:
-            lane = (row.topic, row.broker, row.queue_id, row.incarnation)
-            before = self.exhausted.get(lane)
-            if before is not None and (row.kind is not Kind.DEAD_LETTER or row.queue_offset == before.queue_offset):
-                del self.exhausted[lane]
-                went_on = row.kind is Kind.DELIVER and (row.queue_offset or -1) > (before.queue_offset or 0)
-                if went_on and before.source_id is not None and row.incarnation is not None:
-                    self.passed.setdefault(before.source_id, (before, row))
+        lane = (row.topic, row.broker, row.queue_id, row.incarnation)
+        if row.kind is Kind.ADD:
+            self.exhausted.pop(lane, None)
+            return NOTHING
+        offset = row.queue_offset
+        if offset is None:
+            return NOTHING
+        self.passed.pop((_place_of(row), row.incarnation), None)
+        waiting = self.exhausted.get(lane)
+        if not waiting:
+            return NOTHING
+        waiting.pop(offset, None)
+        if row.kind is Kind.DELIVER:
+            for each in [each for each, before in waiting.items() if each < offset and before.op_id != row.op_id]:
+                before = waiting.pop(each)
+                if before.source_id is not None and row.lane not in self.context.resets:
+                    self.passed.setdefault((_place_of(before), row.incarnation), (before, row))
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DELIVER:
-            if self._is_exhausted(row):
-                self.exhausted[(row.topic, row.broker, row.queue_id, row.incarnation)] = row
+            if self._is_exhausted(row) and row.queue_offset is not None:
+                lane = (row.topic, row.broker, row.queue_id, row.incarnation)
+                self.exhausted.setdefault(lane, {})[row.queue_offset] = row
             return NOTHING
         source = row.source_id
         if row.kind is Kind.READ:
@@ -102,17 +130,16 @@ class GroupJudge(Judge):
             else:
                 self.markers.setdefault(queue, None)
                 if source is not None and row.outcome is Outcome.OK:
-                    self.read[source] = row.seq_begin
+                    self.read.setdefault(source, {})[_place_of(row)] = row.seq_begin
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and source is not None:
-            self.sent.setdefault(source, row)
+            self.sent.setdefault(source, {}).setdefault(_place_of(row), row)
         return NOTHING
 
     def _is_exhausted(self, row: Row) -> bool:
-        limit = self.config.max_reconsume_times
-        if limit < 0 or row.outcome not in LISTENER_SUSPENDS or self.config.batch != 1 or is_manual(row):
+        limit, times = self.config.max_reconsume_times, row.reconsume_times
+        if limit < 0 or row.outcome not in LISTENER_SUSPENDS or is_manual(row) or is_copy_topic(row.topic):
             return False
-        times = row.reconsume_times
-        return times is not None and times >= limit and not (row.topic or "").startswith(RETRY_PREFIX)
+        return times is not None and times >= limit
 
     def finish(self) -> Iterable[Finding]:
         markers = [marker for marker in self.markers.values() if marker is not None and marker.outcome is Outcome.OK]
@@ -120,40 +147,61 @@ class GroupJudge(Judge):
             return NOTHING
         first = min(markers, key=lambda marker: marker.seq_begin)
         last = max(markers, key=lambda marker: marker.seq_begin)
-        bound_us = self.config.dead_letter_bound_ms * MS
         found: list[Finding] = []
-        for source, row in self.sent.items():
-            if not ended_before(row, first) or first.started_us < (row.ended_us or row.started_us) + bound_us:
-                continue
-            if self.read.get(source, -1) >= row.seq_begin:
-                self.opportunities += 1
-            elif not self._may_be_removed(row, last):
-                self.opportunities += 1
-                found.append(NotFound(row, None, last))
-        for source, (row, passed) in self.passed.items():
-            if first.seq_begin < passed.seq_begin or first.started_us < passed.started_us + bound_us:
-                continue
-            if self.read.get(source, -1) >= row.seq_begin:
-                self.opportunities += 1
-            elif not self._may_be_removed(row, last):
-                self.opportunities += 1
-                found.append(NotFound(row, passed, last))
+        for source, given_up in self._due(first).items():
+            given_up.sort(key=lambda pair: pair[0].seq_begin)
+            lies = self.read.get(source, {}).values()
+            copies = sum(1 for seq in lies if seq >= given_up[0][0].seq_begin)
+            for index, (row, passed) in enumerate(given_up):
+                if index < copies:
+                    self.opportunities += 1
+                elif not self._may_be_removed(row, last):
+                    self.opportunities += 1
+                    found.append(NotFound(row, last) if passed is None else PassedBy(row, passed, last))
         return found
+
+    def _due(self, first: Row) -> dict[str, list[tuple[Row, Row | None]]]:
+        """By message, what was given up or passed by long enough before the reading began, once for each place."""
+        bound_us = self.config.dead_letter_bound_ms * MS + self.context.info.clock_bound_us
+        due: dict[str, list[tuple[Row, Row | None]]] = {}
+        for source, letters in self.sent.items():
+            for row in letters.values():
+                if ended_before(row, first) and first.started_us >= (row.ended_us or row.started_us) + bound_us:
+                    due.setdefault(source, []).append((row, None))
+        earliest: dict[_Place, tuple[Row, Row]] = {}
+        for (place, _), pair in self.passed.items():
+            if place not in earliest or pair[1].seq_begin < earliest[place][1].seq_begin:
+                earliest[place] = pair
+        for place, (row, passed) in earliest.items():
+            source = row.source_id or ""
+            is_over = first.seq_begin >= passed.seq_begin and first.started_us >= passed.started_us + bound_us
+            if is_over and place not in self.sent.get(source, {}):
+                due.setdefault(source, []).append((row, passed))
+        return due
 
     def _may_be_removed(self, row: Row, last: Row) -> bool:
         """Did the broker remove some of the group's dead letters on purpose, between it and the end of the reading?"""
         trims = self.context.trims.get(dead_letter_topic(row.group or ""), ())
-        return any(row.seq_begin < trim.seq_begin <= (last.seq_end or 0) for trim in trims)
+        return any(
+            row.seq_begin < trim.seq_begin <= (last.seq_end or 0) and not self._is_too_young(row, trim)
+            for trim in trims
+        )
+
+    def _is_too_young(self, row: Row, trim: Row) -> bool:
+        """Was the dead letter certainly younger, when the broker removed something, than it keeps everything?"""
+        if not self.config.keep_ms or self.context.clock_stepped is not None:
+            return False
+        return trim.started_us - row.started_us + self.context.info.clock_bound_us < self.config.keep_ms * MS
 
 
 judge = GroupJudge
 
 
-def explain(found: NotFound) -> str:
-    row, drained = found.given_up, found.drained
+def explain(found: NotFound | PassedBy) -> str:
+    row, drained = found.last if isinstance(found, PassedBy) else found.given_up, found.drained
     message = f"message {row.source_id} (offset {row.queue_offset} of {row.lane})"
-    missing = f"it was not among the {drained.value} dead letters read at {at(drained)}"
-    if found.passed is None:
+    missing = f"its dead letter was not among the {drained.value} that were read at {at(drained)}"
+    if isinstance(found, NotFound):
         later = ms(drained.started_us - (row.ended_us or row.started_us))
         return f"{who(row)} gave up {message} at {at(row)} and was told that it is stored; {later} later {missing}"
     return (

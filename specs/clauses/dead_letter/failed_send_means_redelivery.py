@@ -1,7 +1,8 @@
 """A message whose dead letter was refused, or not answered, is delivered again: the lane does not pass it.
 
-A send without an answer may have happened, so the message may come twice; skipping it would lose it. Judged when
-the incarnation's next call begins: it must not start beyond a message whose last dead letter was not acknowledged.
+A send without an answer may have happened, so the message may come twice; skipping it would lose it. It stays owed
+until the incarnation has delivered it again, or a further dead letter of it was acknowledged, whatever else of its batch
+comes first: no call may hold, or start with, anything beyond it before.
 Says nothing about an incarnation that makes no further call, and nothing once the lane was reset.
 """
 
@@ -34,16 +35,29 @@ class Skipped(Finding):
 
 
 class LaneJudge(CallsJudge):
-    """Compares the start of each call with the dead letters that failed before it."""
+    """Compares each delivery with the dead letters that failed before it."""
 
     __slots__ = ()
 
     def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        if not calls.failed:
-            return NOTHING
-        self.opportunities += 1
-        lowest = min(calls.failed)
-        return (Skipped(calls.failed[lowest], row),) if (row.queue_offset or 0) > lowest else NOTHING
+        if calls.failed:
+            self.opportunities += 1
+        return self._skipped(calls, row)
+
+    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
+        found = self._skipped(calls, row)
+        if found:
+            self.opportunities += 1
+        return found
+
+    def _skipped(self, calls: Calls, row: Row) -> tuple[Finding, ...]:
+        skipped = sorted(offset for offset in calls.failed if offset < (row.queue_offset or 0))
+        if not skipped:
+            return ()
+        found = Skipped(calls.failed[skipped[0]], row)
+        for offset in skipped:  # told once
+            del calls.failed[offset]
+        return (found,)
 
 
 judge = LaneJudge

@@ -1,8 +1,10 @@
-"""Once its dead letter was acknowledged, the same incarnation does not deliver a message again.
+"""Once its dead letter was acknowledged, the same incarnation does not deliver a message again, now or later.
 
-Claimed where the consumer takes one message per call (a batch that is given up only in part comes again as a
-whole) and works in auto mode (in manual mode a ROLLBACK replays what was given up as well). Another incarnation may
-deliver it: it may not know. Says nothing once the lane was reset.
+Where a call held several messages, one of them that was given up may come again as long as another one of them has to,
+since a batch is put back as a whole: not once all of them were given up, nor after the others have come again without
+it, nor after the batch succeeded. Where it comes again and is given up in vain, it has to come as well. Claimed in auto
+mode (in manual mode a ROLLBACK replays what was given up as well). Another incarnation may deliver it: it may not know.
+Says nothing once the lane was reset, nor of a message of several whose batch is not in the history.
 """
 
 from __future__ import annotations
@@ -12,28 +14,28 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     AUTO_MODE,
-    BATCH_OF_ONE,
     IN_PLACE,
     NO_RESET,
     NOTHING,
-    Context,
     Finding,
-    Judge,
     at,
-    is_manual,
     who,
 )
+from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "DLQ-3"
 TITLE = "a given-up message is not delivered again"
-STATEMENT = "After its dead letter was acknowledged, a message is not delivered again by the same incarnation."
+STATEMENT = (
+    "After its dead letter was acknowledged, a message is not delivered again by the same incarnation, unless with others "
+    "of its batch that have to come again."
+)
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (IN_PLACE, BATCH_OF_ONE, AUTO_MODE, NO_RESET)
+PREMISE = (IN_PLACE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+KINDS = BATCH_KINDS
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 
 
@@ -43,55 +45,29 @@ class CameBack(Finding):
     again: Row
 
 
-class _Incarnation:
-    """manual: has it made a call in manual mode? given_up: offset → its acknowledged dead letter."""
+class LaneJudge(BatchesJudge):
+    """Compares each delivery with what its incarnation gave up."""
 
-    __slots__ = ("given_up", "manual")
-
-    def __init__(self) -> None:
-        self.given_up: dict[int, Row] = {}
-        self.manual = False
-
-
-class LaneJudge(Judge):
-    """Remembers what each incarnation gave up: few messages, one row for each."""
-
-    __slots__ = ("incarnations",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
-
-    def _of(self, row: Row) -> _Incarnation | None:
-        if row.incarnation is None or row.queue_offset is None:
-            return None
-        found = self.incarnations.get(row.incarnation)
-        if found is None:
-            found = self.incarnations[row.incarnation] = _Incarnation()
-        return found
+    __slots__ = ()
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.RESET:
-            self.incarnations.clear()
-        elif row.kind is Kind.ADD:
-            self.incarnations.pop(row.incarnation or "", None)
-        elif row.kind is Kind.DELIVER:
-            mine = self._of(row)
-            if mine is not None:
-                before = mine.given_up.get(row.queue_offset or 0)
-                if before is not None and not mine.manual:
-                    return (CameBack(before, row),)
-        return NOTHING
+        work = self.work_of(row)
+        if work is None or row.kind is not Kind.DELIVER or row.queue_offset is None:
+            return NOTHING
+        offset, found = row.queue_offset, False
+        before = work.letters.get(offset)
+        if before is not None and not work.manual:
+            others_come = work.others_come(offset, row.op_id)
+            found = others_come is False or (others_come is None and self.config.batch == 1)
+        told = work.again.get(offset) is False
+        work.delivered(row, offset)
+        if not found or before is None:
+            return NOTHING
+        work.again[offset] = False
+        return NOTHING if told else (CameBack(before, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        mine = self._of(row)
-        if mine is None:
-            return NOTHING
-        if is_manual(row):
-            mine.manual = True
-        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and not mine.manual:
-            mine.given_up.setdefault(row.queue_offset or 0, row)
-            self.opportunities += 1
+        self.opportunities += self.ended(row)
         return NOTHING
 
 

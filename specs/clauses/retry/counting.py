@@ -1,32 +1,51 @@
 """How one incarnation counts the retries of a message: shared by the clauses of reconsume times.
 
-The counter lives in the client and is counted in place, so these clauses look at one incarnation, at a batch of
-one, at an original topic, and leave out what counts otherwise: a ROLLBACK replays without counting, and a dead
-letter that was refused or unanswered counts once more.
+The counter lives in the client and is counted in place, so these clauses look at one incarnation, and at original
+topics: a copy in a retry topic, or among the dead letters, was stored with a counter of its own. They leave out what
+counts otherwise: a manual ROLLBACK replays without counting (in auto mode a ROLLBACK acknowledges), and a dead letter
+that was refused or unanswered counts once more.
+
+Each message of a call is counted by itself. What asked to come again is remembered until it does, whatever comes in
+between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge
+from specs.clauses.base import NOTHING, Context, Finding, Judge, asks_again, is_copy_topic, is_manual
 from specs.history.row import Row
-from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 COUNTING_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
 
-class Counter:
-    """One incarnation: its last delivery, the highest offset so far, and why it may count otherwise."""
+class Call:
+    """The rows of one listener call, and of which of its messages a dead letter failed since.
 
-    __slots__ = ("add", "dead_letter_failed", "highest", "last", "rolled_back")
+    whole: no row of it can be cut off, where the history begins.
+    """
+
+    __slots__ = ("failed", "op", "rows", "whole")
+
+    def __init__(self, op: int, whole: bool) -> None:
+        self.op = op
+        self.whole = whole
+        self.rows: dict[int, Row] = {}
+        self.failed: set[int] = set()
+
+
+class Counter:
+    """One incarnation: the last call of each message that may come again, and the highest offset so far."""
+
+    __slots__ = ("add", "calls", "current", "highest", "rolled_back")
 
     def __init__(self, add: Row | None = None) -> None:
         self.add = add
-        self.last: Row | None = None
+        self.calls: dict[int, Call] = {}
+        self.current: Call | None = None
         self.highest = -1
         self.rolled_back = False
-        self.dead_letter_failed = False  # of the last delivered offset
 
 
 class CountingJudge(Judge):
@@ -38,49 +57,67 @@ class CountingJudge(Judge):
         super().__init__(context)
         self.counters: dict[str, Counter] = {}
 
-    def delivered(self, counter: Counter, row: Row) -> Iterable[Finding]:
-        """A delivery begins; `counter` still holds what was before."""
+    def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
+        """A delivery begins. call: the last one of its message, which asked for it again, if there was one."""
         return NOTHING
 
-    def given_up(self, counter: Counter, row: Row) -> Iterable[Finding]:
-        """A dead letter of the last delivered message begins."""
+    def given_up(self, call: Call, row: Row) -> Iterable[Finding]:
+        """A dead letter begins. call: the last one of its message."""
         return NOTHING
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name, offset = row.incarnation, row.queue_offset
-        kind = row.kind
-        if kind is Kind.RESET:
+        if row.kind is Kind.RESET:
             self.counters.clear()
             return NOTHING
         if name is None:
             return NOTHING
-        if kind is Kind.ADD:
+        if row.kind is Kind.ADD:
             self.counters[name] = Counter(row)
             return NOTHING
-        if offset is None or self.config.batch != 1 or (row.topic or "").startswith(RETRY_PREFIX):
+        if offset is None or is_copy_topic(row.topic):
             return NOTHING
         counter = self.counters.get(name)
         if counter is None:
             counter = self.counters[name] = Counter()
-        if kind is Kind.DEAD_LETTER:
-            last = counter.last
-            if last is None or last.queue_offset != offset:
-                return NOTHING
-            found = NOTHING if counter.rolled_back else self.given_up(counter, row)
-            if row.outcome is not Outcome.OK:
-                counter.dead_letter_failed = True
-            return found
-        found = NOTHING if counter.rolled_back else self.delivered(counter, row)
-        if counter.last is None or counter.last.queue_offset != offset:
-            counter.dead_letter_failed = False
-        counter.last = row
-        if offset > counter.highest:
-            counter.highest = offset
+        return self._letter(counter, row, offset) if row.kind is Kind.DEAD_LETTER else self._call(counter, row, offset)
+
+    def _letter(self, counter: Counter, row: Row, offset: int) -> Iterable[Finding]:
+        call = counter.calls.get(offset)
+        if call is None:
+            return NOTHING
+        found = NOTHING if counter.rolled_back else self.given_up(call, row)
+        if row.outcome is not Outcome.OK:
+            call.failed.add(offset)
+        return found
+
+    def _call(self, counter: Counter, row: Row, offset: int) -> Iterable[Finding]:
+        current = counter.current
+        if current is None or current.op != row.op_id:
+            if current is not None:
+                for each, before in current.rows.items():
+                    if not asks_again(before) and counter.calls.get(each) is current:
+                        del counter.calls[each]  # it was finished
+            begun = current is not None or counter.add is not None
+            current = counter.current = Call(row.op_id, begun)
+        found = NOTHING if counter.rolled_back else self.delivered(counter, counter.calls.get(offset), row)
+        counter.calls[offset] = current
+        current.rows[offset] = row
+        counter.highest = max(counter.highest, offset)
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and row.outcome is Outcome.ROLLBACK and row.incarnation is not None:
-            counter = self.counters.get(row.incarnation)
+        if row.kind is Kind.DELIVER and row.outcome is Outcome.ROLLBACK and is_manual(row):
+            counter = self.counters.get(row.incarnation or "")
             if counter is not None:
                 counter.rolled_back = True
         return NOTHING
+
+    def is_whole(self, call: Call) -> bool:
+        """Are all rows of the call in the history? Of one that is full none can be missing."""
+        return call.whole or len(call.rows) >= self.config.batch
+
+    def is_exhausted(self, row: Row) -> bool:
+        """Was the message delivered for the last time allowed, in vain?"""
+        limit, times = self.config.max_reconsume_times, row.reconsume_times
+        return limit >= 0 and times is not None and times >= limit and row.outcome in LISTENER_SUSPENDS

@@ -1,8 +1,10 @@
 """With a limit of N retries a message is delivered N + 1 times in an incarnation, and is then given up.
 
-(a) After a delivery that carried N (or more) and was suspended, the message does not come again, unless its dead
-letter failed. (b) No message is given up whose last delivery carried less than N. N = 0 means one delivery; no
-limit (-1) says nothing. The premises are those of RTY-3.
+(a) After a delivery that carried N (or more) and was suspended, the message does not come again, at once or later,
+unless its dead letter failed. Where a call held several messages this is claimed once all of them carried N or more: as
+long as one of them may be tried again, or its dead letter failed, the batch comes again as a whole. (b) No message is
+given up whose last delivery carried less than N. N = 0 means one delivery; no limit (-1) says nothing. The premises are
+those of RTY-3.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import (
-    BATCH_OF_ONE,
     DEAD_LETTER_SENT,
     NO_ROLLBACK,
     NOTHING,
@@ -21,16 +22,16 @@ from specs.clauses.base import (
     ended_before,
     who,
 )
-from specs.clauses.retry.counting import COUNTING_KINDS, Counter, CountingJudge
+from specs.clauses.retry.counting import COUNTING_KINDS, Call, Counter, CountingJudge
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-5"
 TITLE = "a limit of N gives N + 1 deliveries"
 STATEMENT = "With a limit of N retries, a message that never succeeds is delivered N + 1 times and then given up."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, BATCH_OF_ONE, NO_ROLLBACK, DEAD_LETTER_SENT)
+PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = COUNTING_KINDS
 NEEDS = frozenset({Kind.DELIVER})
@@ -50,31 +51,31 @@ class LaneJudge(CountingJudge):
 
     __slots__ = ()
 
-    def delivered(self, counter: Counter, row: Row) -> Iterable[Finding]:
-        last, limit = counter.last, self.config.max_reconsume_times
-        if last is None or last.queue_offset != row.queue_offset or not self._exhausted(last):
+    def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
+        if call is None or call.failed or not self._is_over(call):
             return NOTHING
-        if counter.dead_letter_failed or not ended_before(last, row):
-            return NOTHING
-        return (LimitMissed(last, row, limit),)
+        last = call.rows[row.queue_offset or 0]
+        return (LimitMissed(last, row, self.config.max_reconsume_times),) if ended_before(last, row) else NOTHING
 
-    def given_up(self, counter: Counter, row: Row) -> Iterable[Finding]:
-        last, limit = counter.last, self.config.max_reconsume_times
-        if limit < 0 or last is None or last.reconsume_times is None or counter.dead_letter_failed:
+    def given_up(self, call: Call, row: Row) -> Iterable[Finding]:
+        offset, limit = row.queue_offset or 0, self.config.max_reconsume_times
+        last = call.rows[offset]
+        if limit < 0 or last.reconsume_times is None or offset in call.failed:
             return NOTHING
         self.opportunities += 1
         return (LimitMissed(last, row, limit),) if last.reconsume_times < limit else NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and self.config.batch == 1 and self._exhausted(row):
-            self.opportunities += 1
+        counter = self.counters.get(row.incarnation or "")
+        if row.kind is Kind.DELIVER and counter is not None and not counter.rolled_back:
+            call = counter.calls.get(row.queue_offset if row.queue_offset is not None else -1)
+            if call is not None and call.op == row.op_id and self._is_over(call):
+                self.opportunities += 1
         return CountingJudge.ends(self, row)
 
-    def _exhausted(self, row: Row) -> bool:
-        """Was the message delivered for the last time allowed, in vain?"""
-        limit = self.config.max_reconsume_times
-        times = row.reconsume_times
-        return limit >= 0 and times is not None and times >= limit and row.outcome in LISTENER_SUSPENDS
+    def _is_over(self, call: Call) -> bool:
+        """Was each of its messages delivered for the last time allowed, in vain?"""
+        return self.is_whole(call) and all(self.is_exhausted(row) for row in call.rows.values())
 
 
 judge = LaneJudge

@@ -2,8 +2,10 @@
 
 The counter of an original message lives in the client's memory of one incarnation. So the first delivery of a
 message by an incarnation that was watched from its add carries 0, however often another incarnation had delivered
-it. At stake where another incarnation had suspended the message before. A copy in a retry topic carries its own
-counter. Says nothing once the lane was reset.
+it. At stake where another incarnation had suspended the message before; of these the last 1024 of a lane are
+remembered, which is more than a client holds of it. Which delivery is the first of its message is asked for each
+message, not for the lane: keys go side by side. A copy in a retry topic carries its own counter. Says nothing once the
+lane was reset.
 """
 
 from __future__ import annotations
@@ -11,7 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import IN_PLACE, NO_RESET, NOTHING, Context, Finding, Judge, asks_again, at, is_copy_topic, who
+from specs.clauses.base import (
+    IN_PLACE,
+    NO_RESET,
+    NOTHING,
+    Context,
+    Finding,
+    Intervals,
+    Judge,
+    asks_again,
+    at,
+    is_copy_topic,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -36,24 +50,27 @@ class CountedOn(Finding):
     first: Row
 
 
+REMEMBERED = 1024
+"""So many suspended messages of a lane: RocketMQ's clients pull no further once they hold 1000."""
+
+
 class _Incarnation:
-    __slots__ = ("add", "highest")
+    __slots__ = ("add", "delivered")
 
     def __init__(self, add: Row | None) -> None:
         self.add = add
-        self.highest = -1
+        self.delivered = Intervals()
 
 
 class LaneJudge(Judge):
-    """Remembers the messages of the lane's last suspended batch, and how far each incarnation is."""
+    """Remembers the messages of the lane that were suspended last, and what each incarnation has delivered."""
 
-    __slots__ = ("incarnations", "op", "suspended")
+    __slots__ = ("incarnations", "suspended")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.incarnations: dict[str, _Incarnation] = {}
         self.suspended: dict[int, Row] = {}
-        self.op = -1  # the call that was suspended
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RESET:
@@ -67,8 +84,8 @@ class LaneJudge(Judge):
             mine = self.incarnations.get(row.incarnation)
             if mine is None:
                 mine = self.incarnations[row.incarnation] = _Incarnation(None)
-            offset, is_first = row.queue_offset, row.queue_offset > mine.highest
-            mine.highest = max(mine.highest, offset)
+            offset, is_first = row.queue_offset, row.queue_offset not in mine.delivered
+            mine.delivered.add(offset)
             before = self.suspended.get(offset)
             if is_first and before is not None and mine.add is not None and row.reconsume_times is not None:
                 self.opportunities += 1
@@ -78,10 +95,10 @@ class LaneJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DELIVER and asks_again(row) and row.incarnation and row.queue_offset is not None:
-            if row.op_id != self.op:
-                self.op = row.op_id
-                self.suspended.clear()
+            self.suspended.pop(row.queue_offset, None)
             self.suspended[row.queue_offset] = row
+            if len(self.suspended) > REMEMBERED:
+                del self.suspended[next(iter(self.suspended))]
         return NOTHING
 
 

@@ -1,7 +1,7 @@
 """An orderly consumer that nobody gave a limit of retries (-1, the default) never gives a message up.
 
-Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered is one too many
-then, answered or not. The default of concurrent consumers, 16, is kept by the broker, which counts for them: it is no
+Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered, in its last call or
+in one that asked for the message again, is one too many then, answered or not. The default of concurrent consumers, 16, is kept by the broker, which counts for them: it is no
 matter of this clause.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, who
+from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, asks_again, at, who
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
@@ -40,24 +40,33 @@ class GivenUp(Finding):
 
 
 class LaneJudge(Judge):
-    """Remembers the last delivery of each incarnation."""
+    """Remembers, of each incarnation, the messages of its last call and those that have to come again."""
 
-    __slots__ = ("last",)
+    __slots__ = ("last", "op")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.last: dict[str, Row] = {}
+        self.last: dict[str, dict[int, Row]] = {}
+        self.op: dict[str, int] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.incarnation is None:
+        name, offset = row.incarnation, row.queue_offset
+        if name is None:
             return NOTHING
         if row.kind is Kind.ADD:
-            self.last.pop(row.incarnation, None)
+            self.last.pop(name, None)
+        elif offset is None:
+            return NOTHING
         elif row.kind is Kind.DELIVER:
-            self.last[row.incarnation] = row
-        elif row.queue_offset is not None:
-            last = self.last.get(row.incarnation)
-            if last is not None and last.queue_offset == row.queue_offset:
+            known = self.last.setdefault(name, {})
+            if self.op.get(name) != row.op_id:
+                self.op[name] = row.op_id
+                known = self.last[name] = {each: before for each, before in known.items() if asks_again(before)}
+            known[offset] = row
+        else:
+            last = self.last.get(name, {}).get(offset)
+            if last is not None:
+                self.opportunities += last.outcome not in LISTENER_SUSPENDS
                 return (GivenUp(last, row),)
         return NOTHING
 

@@ -1,9 +1,11 @@
-"""A suspended batch does not come again before its suspend time has passed.
+"""A suspended message does not come again before its suspend time has passed.
 
 The time counts from the end of the call that asked for it (SUSPEND, null, a throw, or a manual ROLLBACK). It is
 what the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole
-milliseconds, so a redelivery refutes when it comes at least one millisecond early. Only the last suspended batch
-is remembered: the lane is blocked by it (ORD-3). Says nothing about another incarnation, nor about coming late.
+milliseconds, so a redelivery refutes when it comes at least one millisecond early. Every suspended message is remembered
+until it comes again, whatever of the lane comes in between: several keys may be suspended at once. One that was given
+up, or may have been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. Says nothing about
+another incarnation, nor about coming late.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import IN_PLACE, MS, NOTHING, Context, Finding, Judge, asks_again, at, ms, who
+from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "RTY-1"
 TITLE = "no redelivery before the suspend time"
@@ -22,7 +25,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 NEEDS = frozenset({Kind.DELIVER})
 
 SUSPEND_MS_MIN = 10
@@ -43,7 +46,7 @@ class TooEarly(Finding):
 
 
 class LaneJudge(Judge):
-    """Remembers, for each incarnation, the messages of its last suspended batch that have not come again."""
+    """Remembers, for each incarnation, the suspended messages that have not come again."""
 
     __slots__ = ("suspended",)
 
@@ -60,11 +63,11 @@ class LaneJudge(Judge):
         if row.kind is Kind.ADD:
             self.suspended.pop(row.incarnation, None)
             return NOTHING
-        batch = self.suspended.get(row.incarnation)
-        if not batch or row.queue_offset is None:
+        mine = self.suspended.get(row.incarnation)
+        if not mine or row.queue_offset is None:
             return NOTHING
-        before = batch.pop(row.queue_offset, None)
-        if before is None or before.ended_us is None:
+        before = mine.pop(row.queue_offset, None)
+        if row.kind is not Kind.DELIVER or before is None or before.ended_us is None:
             return NOTHING
         self.opportunities += 1
         promised = suspend_ms(before, self.config.suspend_ms)
@@ -73,11 +76,13 @@ class LaneJudge(Judge):
         return (TooEarly(before, row, promised),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and asks_again(row) and row.incarnation and row.queue_offset is not None:
-            batch = self.suspended.get(row.incarnation)
-            if not batch or next(iter(batch.values())).op_id != row.op_id:
-                batch = self.suspended[row.incarnation] = {}
-            batch[row.queue_offset] = row
+        if row.kind is not Kind.DELIVER or not asks_again(row) or not row.incarnation or row.queue_offset is None:
+            return NOTHING
+        mine = self.suspended.setdefault(row.incarnation, {})
+        if row.outcome is Outcome.ROLLBACK:
+            for offset in [each for each, before in mine.items() if may_be_given_up(before, self.config)]:
+                del mine[offset]
+        mine[row.queue_offset] = row
         return NOTHING
 
 

@@ -10,9 +10,12 @@ same one that is called at last: a drop ends it. The message is the next one: be
 pull began before it), or else the first one of a pull that ended when the lane had nothing to do. A grant of the
 lease was answered before the lane was ready, and it or one renewal of it outlives the bound; nothing was refused and
 nothing given back since; and it was fresh when the last call ended, if there was one, since a lane that finds itself
-without a lease asks again after seconds only. The client was not paused, did not die and is not shutting down; it
-has twice as many threads as it ever added lanes, since a call of an earlier life of a lane may still keep one. For
-that reason a first call is judged only in a lane's first life at this client. Says nothing of a lane whose last call
+without a lease asks again after seconds only. The client was not paused, did not die and is not shutting down. It has
+twice as many threads as it ever added lanes, since a call of an earlier life of a lane may still keep one; for that
+reason a first call is judged only in a lane's first life at this client. With fewer threads one must have been free: a
+lane that waits out its suspend time keeps none. Then the bound counts from the end of the call that suspended the other
+lane, if that was later; and since then fewer lanes than there are threads were at work, or may have been at giving up
+what they had tried for the last time. Says nothing of a lane whose last call
 asked for its messages again, or of a message that was delivered before.
 """
 
@@ -49,7 +52,7 @@ ID = "RTY-6"
 TITLE = "other lanes go on"
 STATEMENT = (
     "While one lane of a client is suspended or its listener takes long, the other lanes go on, as long as the client "
-    "has threads for all of them."
+    "has threads for all of them; a lane that waits out its suspend time keeps no thread."
 )
 PARTY = Party.CLIENT
 KEY = Key.GROUP
@@ -60,7 +63,11 @@ PREMISE = (
     NOT_PAUSED,
     NO_FILTER,
     Premise("fresh lease", "a grant was answered before the lane was ready, and outlives the bound"),
-    Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
+    Premise(
+        "a thread",
+        "the client has twice as many threads as it ever added lanes, or the other lane waits out its suspend time and "
+        "fewer lanes are at work meanwhile than there are threads",
+    ),
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
@@ -118,10 +125,21 @@ class _Life:
         self.highest = -1
 
 
+class _Work:
+    """What a lane did at a client: its last call, when it was over, and the last one after which it may give up."""
+
+    __slots__ = ("ended_us", "op", "unsure")
+
+    def __init__(self) -> None:
+        self.op = -1
+        self.ended_us = -1
+        self.unsure = -2
+
+
 class GroupJudge(Judge):
     """Remembers each client's lanes, their grants, and the calls that keep or kept a lane for longer than the bound."""
 
-    __slots__ = ("granted", "lease_us", "lives", "lost", "open", "rests", "seen", "slack_us")
+    __slots__ = ("at_work", "granted", "lease_us", "lives", "lost", "open", "rests", "seen", "slack_us", "worked")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -133,6 +151,8 @@ class GroupJudge(Judge):
         self.lost: dict[Lane, int] = {}  # where in the history a lease was last refused or given back
         self.open: dict[str, dict[int, Row]] = {}  # by client: what runs
         self.rests: dict[str, dict[Place, Row]] = {}  # by client and lane: the long call that is over last
+        self.at_work: dict[str, dict[int, Place]] = {}  # by client: the lanes of what runs, whatever was reset
+        self.worked: dict[str, dict[Place, _Work]] = {}  # by client and lane: what is over
 
     # ------------------------------------------------------------ begins
 
@@ -164,6 +184,7 @@ class GroupJudge(Judge):
             while life.pulls and (life.pulls[0][0].value or 0) <= life.highest + 1:
                 life.pulls.popleft()
         self.open.setdefault(lane[0], {})[row.seq_begin] = row
+        self.at_work.setdefault(lane[0], {})[row.seq_begin] = lane[1]
         return found
 
     def _life(self, lane: Lane, row: Row) -> _Life | None:
@@ -206,6 +227,12 @@ class GroupJudge(Judge):
         if busy is None:
             return NOTHING
         until_us = max(found.ready_us, busy.started_us) + self.slack_us
+        if not context.has_threads(client):
+            from_us = max(found.ready_us, busy.ended_us or busy.started_us)
+            until_us = from_us + self.slack_us
+            rests = busy.seq_end is not None and busy.seq_end < late.seq_begin and asks_again(busy)
+            if not rests or self.free_us(busy) <= until_us or not self._has_a_thread(client, from_us):
+                return NOTHING
         needed_us = min(until_us, late.started_us) - self.lease_us
         if lock.started_us >= needed_us:
             renewal = None
@@ -216,13 +243,20 @@ class GroupJudge(Judge):
             or context.is_leaving(client, found.pull.group)
             or context.client_died_since(client, found.add)
             or context.paused_since(client, found.ready_us)
-            or not context.has_threads(client)
         ):
             return NOTHING
         self.opportunities += 1
         if late.started_us <= until_us:
             return NOTHING
         return (HeldBack(found.add, lock, renewal, found.pull, found.before, busy, late, found.ready_us),)
+
+    def _has_a_thread(self, client: str, from_us: int) -> bool:
+        """Were fewer lanes at work since then than the client has threads?"""
+        lanes = set(self.at_work.get(client, {}).values())
+        for place, work in self.worked.get(client, {}).items():
+            if work.ended_us > from_us or work.op == work.unsure:
+                lanes.add(place)
+        return len(lanes) < self.config.threads
 
     def _busy(self, found: HeldBack) -> Row | None:
         """A call of another lane that kept it busy for longer than the bound after this one was ready."""
@@ -263,6 +297,7 @@ class GroupJudge(Judge):
             return NOTHING
         life = self._life(lane, row)
         if row.kind is Kind.DELIVER:
+            self._worked(lane, row)
             self._ended(lane, row)
             if life is not None and life.last is row:
                 lease = self._lease(lane)
@@ -285,6 +320,15 @@ class GroupJudge(Judge):
             for lease in (life.lease, *(each for _, each in life.pulls)):
                 if lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us:
                     lease.renewal = row
+
+    def _worked(self, lane: Lane, row: Row) -> None:
+        client, place = lane
+        self.at_work.get(client, {}).pop(row.seq_begin, None)
+        work = self.worked.setdefault(client, {}).setdefault(place, _Work())
+        work.op = row.op_id
+        work.ended_us = max(work.ended_us, row.ended_us or 0)
+        if row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config):
+            work.unsure = row.op_id
 
     def _ended(self, lane: Lane, row: Row) -> None:
         client, place = lane

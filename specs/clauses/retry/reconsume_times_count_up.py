@@ -1,9 +1,11 @@
 """The retry counter of a message goes 0, 1, 2 … within an incarnation.
 
 The first delivery of an incarnation that was watched from its add carries 0, and each delivery after a suspension
-carries one more than the one before. Only for messages of an original topic (a copy in a retry topic carries its
-own counter), one message per call, no ROLLBACK (it replays without counting) and no failed dead letter in between
-(it counts as well). A lane dropped and added again counts from 0 again: that is another incarnation.
+carries one more than the one before, whatever was delivered in between. Each message of a call is counted by itself;
+but one whose retries were used up, and which comes again only because others of its batch do, may carry the same count
+once more. Only for messages of an original topic (copies, of messages to retry and of messages given up, carry counters
+of their own), no manual ROLLBACK (it replays without counting) and no failed dead letter in between (it counts as
+well). A lane dropped and added again counts from 0 again: that is another incarnation.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import (
-    BATCH_OF_ONE,
     DEAD_LETTER_SENT,
     NO_ROLLBACK,
     NOTHING,
@@ -23,7 +24,7 @@ from specs.clauses.base import (
     ended_before,
     who,
 )
-from specs.clauses.retry.counting import COUNTING_KINDS, Counter, CountingJudge
+from specs.clauses.retry.counting import COUNTING_KINDS, Call, Counter, CountingJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -32,7 +33,7 @@ TITLE = "reconsume times count up"
 STATEMENT = "Within an incarnation, the reconsume times of a message count up from 0, one by one."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, BATCH_OF_ONE, NO_ROLLBACK, DEAD_LETTER_SENT)
+PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = COUNTING_KINDS
 NEEDS = frozenset({Kind.DELIVER})
@@ -52,19 +53,23 @@ class LaneJudge(CountingJudge):
 
     __slots__ = ()
 
-    def delivered(self, counter: Counter, row: Row) -> Iterable[Finding]:
-        times, last, offset = row.reconsume_times, counter.last, row.queue_offset
-        if times is None or offset is None:
+    def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
+        times, offset = row.reconsume_times, row.queue_offset or 0
+        if times is None:
             return NOTHING
-        if last is not None and last.queue_offset == offset:
-            before = last.reconsume_times
-            if before is None or counter.dead_letter_failed or not asks_again(last) or not ended_before(last, row):
+        if call is None:
+            if offset <= counter.highest or counter.add is None or times == 0:
                 return NOTHING
             self.opportunities += 1
-            return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)
-        if offset > counter.highest and counter.add is not None and times != 0:
             return (Miscounted(counter.add, row, 0),)
-        return NOTHING
+        last = call.rows[offset]
+        before = last.reconsume_times
+        if before is None or offset in call.failed or not asks_again(last) or not ended_before(last, row):
+            return NOTHING
+        if (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last):
+            return NOTHING
+        self.opportunities += 1
+        return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)
 
 
 judge = LaneJudge

@@ -2,11 +2,12 @@
 
 The time is that of RTY-1; where the message was to be given up and its dead letter failed, it counts from the end of
 that send. Refuted by whatever the client does on the lane more than the bound (`schedule_slack_ms`) later while no
-call has begun: the call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept
+call has begun; where the listener asked for less than the consumer's own time, the bound ends as that would (after half
+of it at the earliest), since who takes a short time for none asked must not pass. What comes later than that: the call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept
 the lane: one grant of the lease was answered before the time was up and is still fresh when the bound ends, nothing
 was refused and nothing given back since; the client was not paused, did not die and is not shutting down; and it has
-twice as many threads as it ever added lanes, so that none waits for one. Says nothing of a message whose retries were
-used up and of whose dead letter there is no row, nor about an incarnation that does nothing any more.
+twice as many threads as it ever added lanes, so that none waits for one. Says nothing of a batch of which a message's
+retries were used up and of whose dead letter there is no row, nor about an incarnation that does nothing any more.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.clauses.calls import may_be_given_up
-from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.clauses.retry.no_redelivery_before_suspend import SUSPEND_MS_MAX, SUSPEND_MS_MIN, suspend_ms
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
@@ -128,13 +129,21 @@ class LaneJudge(Judge):
         return found
 
     def _is_late(self, waiting: _Waiting, row: Row) -> bool:
-        return waiting.due_us is not None and row.started_us > waiting.due_us + self.config.schedule_slack_ms * MS
+        return waiting.due_us is not None and row.started_us > self._until_us(waiting, waiting.due_us)
+
+    def _until_us(self, waiting: _Waiting, due_us: int) -> int:
+        """The end of the bound."""
+        slack_ms, own_ms = self.config.schedule_slack_ms, self.config.suspend_ms
+        less_ms = min(max(own_ms, SUSPEND_MS_MIN), SUSPEND_MS_MAX) - suspend_ms(waiting.row, own_ms)
+        if less_ms > 0:
+            slack_ms = min(slack_ms, max(slack_ms // 2, less_ms - 1))
+        return due_us + slack_ms * MS
 
     def _seen(self, waiting: _Waiting, row: Row) -> Iterable[Finding]:
         due_us, lock, suspended = waiting.due_us, waiting.lock, waiting.row
         if due_us is None or lock is None:
             return NOTHING
-        until_us = due_us + self.config.schedule_slack_ms * MS
+        until_us = self._until_us(waiting, due_us)
         context, client = self.context, suspended.client_id
         if (
             lock.started_us + self.config.client_lease_ms * MS < until_us
@@ -144,9 +153,10 @@ class LaneJudge(Judge):
             or not context.has_threads(client)
         ):
             return NOTHING
-        if row.kind is Kind.DELIVER:
+        is_late = self._is_late(waiting, row)
+        if is_late or row.kind is Kind.DELIVER:
             self.opportunities += 1
-        if not self._is_late(waiting, row):
+        if not is_late:
             return NOTHING
         return (TooLate(waiting.add, suspended, waiting.dead_letter, lock, row, due_us),)
 
@@ -184,8 +194,12 @@ class LaneJudge(Judge):
         add = self.adds.get(row.incarnation or "")
         if row.incarnation is None or row.client_id is None or add is None or not asks_again(row):
             return
+        before = self.waiting.get(row.incarnation)
+        of_batch = before is not None and before.row.op_id == row.op_id
+        unsure = row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
         waiting = self.waiting[row.incarnation] = _Waiting(add, row)
-        if row.outcome not in LISTENER_SUSPENDS or not may_be_given_up(row, self.config):
+        # As long as one message of the batch may be on its way to the dead letters, the time has not begun.
+        if not unsure and not (of_batch and before is not None and before.due_us is None):
             self._wait(waiting, row.ended_us)
 
     def _wait(self, waiting: _Waiting, from_us: int | None) -> None:

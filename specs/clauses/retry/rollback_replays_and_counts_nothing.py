@@ -1,10 +1,10 @@
 """A manual ROLLBACK replays everything taken and not committed, and counts nothing.
 
 In manual mode a SUCCESS leaves its messages taken until a COMMIT. A ROLLBACK puts them all back, with its own batch:
-(a) the incarnation's next call starts at the lowest of them or before, and (b) each of them carries, when it comes
-again, the retry counter that it carried before. An auto call that acknowledges, or whose message is given up,
-commits all that was taken as well. After a message was given up in manual mode nothing is claimed of what was taken
-before it.
+(a) until each of them has come again, no call of the incarnation delivers anything beyond the lowest that has not, and
+(b) each of them carries, when it comes again, the retry counter that it carried before. An auto call that acknowledges,
+or whose message is given up, commits all that was taken as well. After a message was given up in manual mode, or may
+have been where nobody saw it, nothing is claimed of what was taken before it.
 Says nothing once the lane was reset.
 """
 
@@ -26,8 +26,9 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
+from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
@@ -42,7 +43,7 @@ NEEDS = frozenset({Kind.DELIVER})
 
 @dataclass(frozen=True, slots=True)
 class NotReplayed(Finding):
-    """taken: the lowest message that had to come first, or the one whose counter moved (counted)."""
+    """taken: the lowest message that had to come before, or the one whose counter moved (counted)."""
 
     taken: Row
     rollback: Row
@@ -51,15 +52,24 @@ class NotReplayed(Finding):
 
 
 class _Incarnation:
-    """taken: delivered, ended well or rolled back, not committed. replay: what a ROLLBACK put back, still to come."""
+    """taken: delivered, ended well or rolled back, not committed. replay: what a ROLLBACK put back, still to come.
 
-    __slots__ = ("op", "replay", "rollback", "taken")
+    exhausted: the highest offset of a suspended message whose retries were used up; once something beyond is
+    delivered, it may have been given up.
+    """
+
+    __slots__ = ("exhausted", "op", "replay", "rollback", "taken")
 
     def __init__(self) -> None:
         self.op = -1
         self.taken: dict[int, Row] = {}
         self.rollback: Row | None = None
         self.replay: dict[int, tuple[Row, Row]] = {}
+        self.exhausted: int | None = None
+
+    def commit(self) -> None:
+        self.taken.clear()
+        self.rollback = None
 
 
 class LaneJudge(Judge):
@@ -82,28 +92,38 @@ class LaneJudge(Judge):
             mine = self.incarnations.get(row.incarnation)
             if mine is None:
                 mine = self.incarnations[row.incarnation] = _Incarnation()
-            return [*self._next_call(mine, row, row.queue_offset), *self._counter(mine, row, row.queue_offset)]
+            if row.op_id != mine.op:
+                self._next_call(mine, row, row.queue_offset)
+            return [*self._passed(mine, row, row.queue_offset), *self._counter(mine, row, row.queue_offset)]
         return NOTHING
 
-    def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
-        if row.op_id == mine.op:
-            return
+    def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> None:
         mine.op = row.op_id
+        if mine.exhausted is not None:
+            if offset > mine.exhausted:
+                mine.commit()
+            mine.exhausted = None
         rollback = mine.rollback
-        if rollback is None:
-            return
-        self.opportunities += 1
-        lowest = min(mine.taken)
-        if offset > lowest and ended_before(rollback, row):
-            yield NotReplayed(mine.taken[lowest], rollback, row, counted=False)
-        mine.replay.update((each, (taken, rollback)) for each, taken in mine.taken.items())
-        mine.taken.clear()
-        mine.rollback = None
+        if rollback is not None:
+            mine.replay.update((each, (taken, rollback)) for each, taken in mine.taken.items())
+            mine.commit()
+
+    def _passed(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
+        """Is something that was put back left behind? Told once."""
+        passed = sorted(each for each in mine.replay if each < offset)
+        if passed:
+            taken, rollback = mine.replay[passed[0]]
+            for each in passed:
+                del mine.replay[each]
+            if ended_before(rollback, row):
+                self.opportunities += 1
+                yield NotReplayed(taken, rollback, row, counted=False)
 
     def _counter(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
         put_back = mine.replay.pop(offset, None)
         if put_back is None:
             return
+        self.opportunities += 1
         before, rollback = put_back
         if before.reconsume_times is None or row.reconsume_times is None:
             return
@@ -116,15 +136,15 @@ class LaneJudge(Judge):
             return NOTHING
         if row.kind is Kind.DEAD_LETTER:
             if row.outcome is Outcome.OK:  # in auto mode this commits, as an acknowledging call does
-                mine.taken.clear()
-                mine.rollback = None
+                mine.commit()
         elif acknowledges(row):
-            mine.taken.clear()
-            mine.rollback = None
+            mine.commit()
         elif is_manual(row) and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and row.op_id == mine.op:
             mine.taken[row.queue_offset] = row
             if row.outcome is Outcome.ROLLBACK:
                 mine.rollback = row
+        elif row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config):
+            mine.exhausted = max(row.queue_offset, -1 if mine.exhausted is None else mine.exhausted)
         return NOTHING
 
 
@@ -140,6 +160,6 @@ def explain(found: NotReplayed) -> str:
             f"{new.reconsume_times}; it was retry {taken.reconsume_times} before {said}, which counts nothing"
         )
     return (
-        f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}, although {said} had put offset "
-        f"{taken.queue_offset} back, which was taken and not committed"
+        f"{who(new)} delivered offset {new.queue_offset} of {new.lane} at {at(new)}, although {said} had put offset "
+        f"{taken.queue_offset} back, which was taken and not committed and has not come again"
     )

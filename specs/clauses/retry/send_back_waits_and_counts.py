@@ -2,13 +2,15 @@
 
 A copy in the group's retry topic that carries the counter n was made by a send-back of a message that carried
 n - 1. It is delivered no sooner than the delay of that send-back's level after the send-back *began* (the broker
-counts from when it stored the copy, which is later), less a millisecond, since brokers keep time in whole ones.
+counts from when it stored the copy, which is later), less a millisecond, since brokers keep time in whole ones, and
+less the bound between the clocks of the two. Level 0 asks for none: it means 3 and the counter that the message carried.
 Any send-back may have been the one, whatever its answer: one that was refused because a flush took too long has
 stored a copy all the same. So the earliest due time of all those that carry n - 1 counts.
 
 Only the first delivery by a process is looked at (`attempt` 1): a client that could not send a copy back delivers
 it again by itself, and shows a counter that it has counted on. A copy of a message of which no send-back was seen
-says nothing.
+says nothing, nor one of a message whose send the history does not hold: where it begins in the middle, the send-back of
+which the copy was made may lie before.
 """
 
 from __future__ import annotations
@@ -40,8 +42,11 @@ PARTY = Party.PAIR
 KEY = Key.MESSAGE
 PREMISE = (CONCURRENT, CLOSED_WORLD, NO_WALL_CLOCK_STEP)
 SOURCES = ("docs/sources.md#send-back", "docs/sources.md#delay", "docs/sources.md#concurrent-loop")
-KINDS = frozenset({Kind.SEND_BACK, Kind.DELIVER})
+KINDS = frozenset({Kind.SEND, Kind.SEND_BACK, Kind.DELIVER})
 NEEDS = frozenset({Kind.DELIVER, Kind.SEND_BACK})
+
+DEFAULT_LEVEL = 3
+"""What level 0 means, for a message that was never sent back before."""
 
 _UNIT_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
@@ -61,6 +66,7 @@ def delays_us(levels: str) -> tuple[int, ...]:
 class TooSoon(Finding):
     """wait_us: what the level means."""
 
+    sent: Row
     returned: Row
     copy: Row
     wait_us: int
@@ -68,6 +74,7 @@ class TooSoon(Finding):
 
 @dataclass(frozen=True, slots=True)
 class Miscounted(Finding):
+    sent: Row
     returned: Row
     copy: Row
 
@@ -85,45 +92,49 @@ class _Group:
 class MessageJudge(Judge):
     """Remembers, for each group, the send-backs of one message: one for each counter."""
 
-    __slots__ = ("groups",)
+    __slots__ = ("groups", "sent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.groups: dict[str, _Group] = {}
+        self.sent: Row | None = None  # unless a send-back was seen before
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name = row.group or ""
+        if row.kind is Kind.SEND:
+            if self.sent is None and not self.groups:
+                self.sent = row
+            return NOTHING
         if row.kind is Kind.SEND_BACK:
-            self._returned(self.groups.setdefault(name, _Group()), row)
+            if row.reconsume_times is not None and row.delay_level is not None:
+                self._returned(self.groups.setdefault(name, _Group()), row, row.reconsume_times, row.delay_level)
             return NOTHING
         group = self.groups.get(name)
         if group is None or group.last is None or row.attempt != 1 or row.topic != RETRY_PREFIX + name:
             return NOTHING
         return self._copy(group, group.last, row)
 
-    def _returned(self, group: _Group, row: Row) -> None:
-        times = row.reconsume_times
-        if times is None or row.delay_level is None:
-            return
+    def _returned(self, group: _Group, row: Row, times: int, asked: int) -> None:
         group.last = row
         table = delays_us(self.config.delay_levels)
-        wait_us = table[min(row.delay_level, len(table)) - 1] if table and row.delay_level > 0 else 0
+        level = asked or DEFAULT_LEVEL + times
+        wait_us = table[min(level, len(table)) - 1] if table and level > 0 else 0
         known = group.due.get(times)
         if known is None or row.started_us + wait_us < known[0]:
             group.due[times] = (row.started_us + wait_us, row, wait_us)
 
     def _copy(self, group: _Group, last: Row, row: Row) -> Iterable[Finding]:
-        times = row.reconsume_times
-        if times is None:
+        times, sent = row.reconsume_times, self.sent
+        if times is None or sent is None:
             return NOTHING
         self.opportunities += 1
         known = group.due.get(times - 1)
         if known is None:
-            return (Miscounted(last, row),)
+            return (Miscounted(sent, last, row),)
         due_us, returned, wait_us = known
-        if row.started_us >= due_us - MS:
+        if row.started_us >= due_us - MS - self.context.info.clock_bound_us:
             return NOTHING
-        return (TooSoon(returned, row, wait_us),)
+        return (TooSoon(sent, returned, row, wait_us),)
 
 
 judge = MessageJudge
@@ -139,5 +150,5 @@ def explain(found: TooSoon | Miscounted) -> str:
         )
     return (
         f"{said}, {ms(copy.started_us - returned.started_us)} after {who(returned)} sent it back with level "
-        f"{returned.delay_level}, which is {ms(found.wait_us)}"
+        f"{returned.delay_level or 'none'}, which is {ms(found.wait_us)}"
     )

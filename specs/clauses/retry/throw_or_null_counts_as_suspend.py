@@ -1,7 +1,7 @@
 """A listener that throws, or returns nothing, has asked for its batch again, as if it had said SUSPEND.
 
-So the lane does not go on beyond such a batch (unless it was given up), and the batch does not come again before
-the suspend time has passed: what the listener had set before it threw, else the consumer's own. What follows from a
+So the lane does not go on beyond a message of such a batch before it came again (unless it was given up), and none of
+the batch comes again before the suspend time has passed: what the listener had set before it threw, else the consumer's own. What follows from a
 SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are one. Its counter is RTY-3's matter.
 """
 
@@ -48,23 +48,28 @@ class LaneJudge(CallsJudge):
 
     __slots__ = ()
 
+    PUTS_BACK = NO_RESULT
+
     def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        if not calls.rows or calls.rows[-1].outcome not in NO_RESULT:
+        return self.same_call(calls, row)
+
+    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
+        offset = row.queue_offset or 0
+        before = calls.owed.get(offset)
+        passed = [each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset]
+        if before is None and not passed:
             return NOTHING
         self.opportunities += 1
-        offset = row.queue_offset or 0
-        if offset > max(each.queue_offset or 0 for each in calls.rows):
-            owed = calls.owed(self.config)
-            if not owed:
-                return NOTHING
-            return (NotSuspended(owed[-1], calls.failed.get(owed[-1].queue_offset or 0), row, early=False),)
-        before = next((each for each in calls.rows if each.queue_offset == offset), None)
-        if before is None or before.ended_us is None:
+        if before is not None and before.ended_us is not None:
+            promised = suspend_ms(before, self.config.suspend_ms)
+            if row.started_us <= before.ended_us + (promised - 1) * MS:
+                return (NotSuspended(before, None, row, early=True),)
+        if not passed:
             return NOTHING
-        promised = suspend_ms(before, self.config.suspend_ms)
-        if row.started_us > before.ended_us + (promised - 1) * MS:
-            return NOTHING
-        return (NotSuspended(before, None, row, early=True),)
+        failed = passed[0]
+        found = NotSuspended(failed, calls.failed.get(failed.queue_offset or 0), row, early=False)
+        calls.passed_by(offset)
+        return (found,)
 
 
 judge = LaneJudge

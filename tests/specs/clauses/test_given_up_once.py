@@ -68,7 +68,6 @@ KEPT = {
     10ms..11ms      alice  delivers      billing/orders/b0/3   offset=18 id=m18 mode=manual rollback
 """
     + AGAIN.format("ok"),
-    "one message per call, which DLQ-2 judges": "config batch=1\n" + DEAD + AGAIN.format("ok"),
 }
 
 
@@ -82,3 +81,44 @@ def test_it_is_given_up_a_second_time(text: str) -> None:
 def test_it_may_be_given_up_again(text: str) -> None:
     config = "" if text.startswith("config") else "config batch=2\n"
     assert violations(f"{config}{text}") == []
+
+
+CALL = """
+    0ms..1ms        alice  delivers      billing/orders/b0/3   offset=17 id=m17 rt=1 call={0} suspend
+    0ms..1ms        alice  delivers      billing/orders/b0/3   offset=18 id=m18 rt={1} call={0} suspend
+"""
+
+NAMED = {
+    "the batch is not known": ("given-up-again", "config batch=2\n" + DEAD + AGAIN.format("ok")),
+    "the batch came again because of 18": (
+        "given-up-again",
+        "config batch=2 max_reconsume_times=1\n"
+        + CALL.format(1, 0)
+        + DEAD.replace("0ms..5ms", "2ms..5ms")
+        + CALL.format(2, 1).replace("0ms..1ms", "1001ms..1002ms")
+        + AGAIN.format("ok"),
+    ),
+    "the batch did not come again": (
+        "given-up-twice",
+        "config batch=2 max_reconsume_times=1\n"
+        + CALL.format(1, 0)
+        + DEAD.replace("0ms..5ms", "2ms..5ms")
+        + AGAIN.format("ok"),
+    ),
+    "the batch came again without a cause": (
+        "given-up-twice",
+        "config batch=2 max_reconsume_times=1\n"
+        + CALL.format(1, 1)
+        + DEAD.replace("0ms..5ms", "2ms..5ms")
+        + DEAD.replace("0ms..5ms", "2ms..5ms").replace("17", "18")
+        + CALL.format(2, 1).replace("0ms..1ms", "1001ms..1002ms")
+        + AGAIN.format("ok"),
+    ),
+    "one message per call": ("given-up-twice", "config batch=1\n" + DEAD + AGAIN.format("ok")),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), NAMED.values(), ids=list(NAMED))
+def test_what_a_batch_explains_has_a_name_of_its_own(name: str, text: str) -> None:
+    """A profile allows the one and not the other."""
+    assert [each.name for each in violations(text)] == [name]

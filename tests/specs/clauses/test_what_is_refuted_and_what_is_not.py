@@ -511,8 +511,8 @@ EXAMPLES = (
     ),
     Example(
         "RTY-3",
-        0,
-        "a batch of several may be counted together",
+        1,
+        "each message of a batch is counted by itself",
         """
         config batch=2
         0ms..1ms        alice  delivers  billing/orders/b0/3  offset=7 rt=0 suspend

@@ -1,0 +1,126 @@
+"""What one lane's incarnations gave up, and what comes again with it: what the twins of DLQ-3 and DLQ-10 share."""
+
+from __future__ import annotations
+
+from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again
+from spark_checkers.rows import NO_TEXT, Findings
+from specs.vocabulary import Kind, Outcome
+
+BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+
+
+class Work:
+    """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call.
+
+    letters: of a message given up, its first acknowledged dead letter. back: those that came again since, and whether
+    their batch may have had to.
+    """
+
+    __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
+
+    def __init__(self, size: int, whole: bool = False) -> None:
+        self.size = size
+        self.whole = whole  # nothing of the next call can be cut off
+        self.cut: int | None = None  # the call of which something may be
+        self.manual = False
+        self.running: int | None = None
+        self.calls: dict[int, dict[int, Op]] = {}
+        self.latest: dict[int, int] = {}
+        self.letters: dict[int, Op] = {}
+        self.back: dict[int, bool] = {}
+
+    def begin(self, number: int) -> None:
+        """A call: what the one before finished is forgotten, and calls of which nothing is the last word."""
+        if number == self.running:
+            return
+        if self.running is not None:
+            for offset, op in self.calls[self.running].items():
+                if self.latest.get(offset) == self.running and offset not in self.letters and not asks_again(op):
+                    del self.latest[offset]
+            wanted = set(self.latest.values())
+            self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
+        self.running = number
+        self.calls[number] = {}
+        if not self.whole:
+            self.cut, self.whole = number, True
+
+    def rightly(self, offset: int, number: int) -> bool | None:
+        """May the message come again in the call of this number, because of others? None: its call is unknown."""
+        last = self.latest.get(offset)
+        if last is None:
+            return None
+        if not asks_again(self.calls[last][offset]):
+            return False
+        if last == self.cut and len(self.calls[last]) < self.size:
+            return None
+        others = [other for other in self.calls[last] if other != offset and other not in self.letters]
+        return any(self.latest.get(other) in (last, number) for other in others)
+
+    def deliver(self, op: Op) -> None:
+        self.begin(op.op)
+        if op.offset in self.letters:
+            self.back[op.offset] = self.rightly(op.offset, op.op) is not False
+        self.calls[op.op][op.offset] = op
+        self.latest[op.offset] = op.op
+
+
+class BatchLane(Machine):
+    """Follows the work of each incarnation; a subclass compares."""
+
+    __slots__ = ("whole", "works")
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
+        self.whole = self.config.batch == 1 or not any(
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+        )
+
+    def delivered(self, work: Work, op: Op) -> None:
+        """A delivery begins."""
+        work.deliver(op)
+
+    def given_up(self, work: Work, op: Op) -> None:
+        """A dead letter begins."""
+
+    def takes(self, stretch: Stretch) -> bool:
+        work = self._work(stretch.first.incarnation)
+        known = {*work.letters, *work.latest} if self.whole else set()
+        if not self.whole or any(stretch.first.offset <= offset < stretch.stop for offset in known):
+            return False
+        work.whole |= stretch.calls > 1
+        work.deliver(stretch.last)
+        work.manual |= stretch.first.manual
+        return True
+
+    def _work(self, name: int) -> Work:
+        return self.works.setdefault(name, Work(self.config.batch))
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.works[op.incarnation] = Work(self.config.batch, whole=True)
+        elif op.offset >= 0:
+            work = self._work(op.incarnation)
+            if op.kind is Kind.DELIVER:
+                self.delivered(work, op)
+            else:
+                self.given_up(work, op)
+
+    def ends(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        if work is None or op.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
+            return
+        work.manual |= op.manual
+        if op.kind is Kind.DELIVER or work.manual:
+            return
+        came_back = work.back.pop(op.offset, False)
+        if op.outcome is Outcome.OK:
+            self.stakes += 1
+            work.letters.setdefault(op.offset, op)
+        elif came_back:
+            del work.letters[op.offset]
