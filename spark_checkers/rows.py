@@ -292,6 +292,8 @@ def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bo
 Runs = Mapping[str, RunContext]
 """By the run's name."""
 _PLAIN = RunContext(RunInfo(""))
+_OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
+"""The codes of pulls that are told to go on elsewhere, or that found nothing."""
 _CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
 
@@ -440,6 +442,51 @@ class Rows:
         if "detail" not in self.table.column_names:
             return np.zeros(self.size, np.bool_)
         return np.equal(self.text("detail"), self.code("detail", "corrected"))
+
+    @cached_property
+    def correction(self) -> Mask:
+        """Does this commit report a broker's correction: is that said, or did a pull name its value before?
+
+        A pull names a value when it is told to go on there: code 21, or nothing found and further ahead. The commits
+        of the incarnation (where the pull names none: of the client) that repeat it count, up to the first other
+        one after them, and until the incarnation begins anew.
+        """
+        found = self.corrected.copy()
+        if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(self.table.column_names):
+            return found
+        code, value = self.number("code"), self.value
+        ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
+        told = self.are(Kind.PULL) & ((code == _OFFSET_MOVED) | ahead) & (value != NONE) & (self.end < NEVER)
+        if not told.any():
+            return found
+        named = self.text("incarnation") != NO_TEXT
+        also = (self.are(Kind.COMMIT) & (value != NONE) & ~found) | (self.are(Kind.ADD) & named)
+        also &= np.isin(self.lane, self.lane[told])
+        events = [(int(self.end[place]), 1, place) for place in np.flatnonzero(told).tolist()]
+        events += [(int(self.begin[place]), 0, place) for place in np.flatnonzero(also).tolist()]
+        adds = self.are(Kind.ADD)
+        words: dict[tuple[int, ...], int] = {}  # by incarnation, or by lane and client
+        repeated: set[tuple[int, ...]] = set()
+        for _seq, is_pull, place in sorted(events):
+            own: tuple[int, ...] = (int(self.incarnation[place]),)
+            clients = (int(self.lane[place]), int(self.client[place]))
+            if is_pull:
+                by = own if named[place] else clients
+                words[by] = int(value[place])
+                repeated.discard(by)
+            elif adds[place]:
+                words.pop(own, None)
+                repeated.discard(own)
+            else:
+                for by in (own, clients) if named[place] else (clients,):
+                    if words.get(by) == value[place]:
+                        repeated.add(by)
+                        found[place] = True
+                        break
+                    if by in repeated:
+                        repeated.discard(by)
+                        del words[by]
+        return found
 
     @cached_property
     def source(self) -> Ints:

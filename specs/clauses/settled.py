@@ -45,7 +45,7 @@ class SettledJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.progress = QueueProgress(self.config)
+        self.progress = QueueProgress(self.context)
         self.groups: dict[str, _Group] = {}
         self.marker: Row | None = None  # the settled reading that is under way
 
