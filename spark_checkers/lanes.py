@@ -17,6 +17,7 @@ import numpy as np
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
 from specs.clauses.certainty import recorded
+from specs.clauses.links import Sending
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -396,6 +397,18 @@ class Machine:
         """Is the client shutting down its work in the lane's group, or does nobody record who does?"""
         known = recorded(self.context.info)
         return (known is not None and Kind.LEAVE not in known) or self.leaving(client)
+
+    def is_of_an_old_life(self, client: int, op: Op) -> bool:
+        """Did the process that did this die, or leave and begin anew in the lane's group, since?"""
+        return self.context.is_of_an_old_life(self.lane.name(client), self.lane.group, op.begin, self.now)
+
+    def sending(self, op: Op) -> Sending:
+        """The request on its way to the lane's broker."""
+        return Sending(self.lane.name(op.client), self.broker, op.kind, op.started)
+
+    def may_arrive_until(self, op: Op, until_us: int) -> int:
+        """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
+        return self.context.may_arrive_until(self.sending(op), until_us, self.now)
 
     def leaving(self, client: int) -> bool:
         """Is the client shutting down its work in the lane's group?"""
