@@ -55,6 +55,7 @@ _CONTEXT_KINDS = (
     Kind.TRIM,
 )
 _FRAMES_TWICE = "duplicate "
+_DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class RunContext:
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
+    adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
+    died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
+    disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
 
     @classmethod
     def of(
@@ -110,12 +114,18 @@ class RunContext:
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
         hold_ups: list[HoldUp] = []
+        adds: dict[tuple[str | None, str | None], tuple[int, Row]] = {}
+        died_us: dict[int, int] = {}
+        disturbed: list[tuple[int, int]] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
             if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
                 hold_ups.append(found)
+            if row.kind in _DISTURBS:
+                calm_us = NEVER if row.ended_us is None else row.ended_us
+                disturbed.append((row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0)))
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -129,6 +139,8 @@ class RunContext:
                     unflushed.setdefault(row.broker, []).append((row.seq_begin, safe_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
+                if row.kind is Kind.CRASH:
+                    died_us[row.seq_begin] = row.started_us if row.ended_us is None else row.ended_us
                 if row.kind is Kind.JOIN and row.group:
                     joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
             elif row.kind is Kind.PAUSE and row.broker and row.client_id in (None, row.broker):
@@ -144,6 +156,7 @@ class RunContext:
                 twice = min(twice, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
+                adds.setdefault((row.group, row.topic), (row.seq_begin, row))
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
             elif row.kind is Kind.TRIM and row.value is not None:
@@ -169,7 +182,14 @@ class RunContext:
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
             hold_ups,
+            adds,
+            died_us,
+            disturbed,
         )
+
+    def calm_since_us(self, now: int) -> int:
+        """Until when something that had begun by `now` disturbed the group life: a start, an end, a pause, a fault."""
+        return next((until for seq, until in reversed(self.disturbed) if seq <= now), -1)
 
     def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
         """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
@@ -277,10 +297,8 @@ class RunContext:
     def newest_member(self, group: str, now: int) -> int | None:
         """The seq of the JOIN of the group's living member that started last."""
         for seq, client in reversed(self.joined.get(group, ())):
-            if seq <= now:
-                states = self.client_state.get(client, ())
-                if not any(kind is not Kind.JOIN and seq < each <= now for each, kind in states):
-                    return seq
+            if seq <= now and self.member_since(group, client, now) == seq:
+                return seq
         return None
 
     def leave_at(self, client: str, group: str, now: int) -> Row | None:

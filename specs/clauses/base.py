@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from specs.clauses.certainty import recorded
-from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
+from specs.clauses.links import FOR_EVER_US, HoldUp, Sending, arrives_until, hold_up, is_disturbed
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -260,6 +260,8 @@ class Context:
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
     kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
+    first_adds: dict[tuple[str | None, str | None], Row] = field(default_factory=dict)  # by group and topic
+    disturbed_us: int = -1  # until when something disturbed the group life: starts, ends, pauses, faults, clock steps
     hold_ups: list[HoldUp] = field(default_factory=list)  # what stood in the way of requests
     old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)  # as `leaving`: whose successor is there
 
@@ -270,6 +272,9 @@ class Context:
     def begins(self, row: Row) -> None:
         if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
             self.hold_ups.append(found)
+        if row.kind in DISTURBS:
+            ended_us = FOR_EVER_US if row.ended_us is None else row.ended_us
+            self.disturbed_us = max(self.disturbed_us, ended_us)
         match row.kind:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
@@ -299,6 +304,7 @@ class Context:
             case Kind.ADD if row.client_id:
                 self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
+                self.first_adds.setdefault((row.group, row.topic), row)
             case Kind.RESET:
                 self.resets.add(row.lane)
             case Kind.TRIM if row.value is not None:
@@ -442,6 +448,8 @@ class Context:
         self.kept_from.clear()
         self.trims.clear()
         self.hold_ups.clear()
+        self.first_adds.clear()
+        self.disturbed_us = -1
         self.old_lives.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
@@ -461,6 +469,8 @@ def _sending(row: Row) -> Sending:
     return Sending(row.client_id or "", row.broker or "", row.kind, row.started_us)
 
 
+DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
+"""What can hold up whoever should take a lane."""
 CONTEXT_KINDS = frozenset(
     {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
 )

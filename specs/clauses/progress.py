@@ -76,6 +76,7 @@ class GroupProgress:
         "queue",
         "unfinished",
         "unknown",
+        "was_added",
         "was_reset",
     )
 
@@ -87,6 +88,7 @@ class GroupProgress:
         self.unfinished: dict[int, list[Row]] = {}  # the latest delivery of each incarnation
         self.incarnations: dict[str, Incarnation] = {}
         self.was_reset = False
+        self.was_added = False  # has anybody ever begun to work on the lane?
         self.letters = UntoldLetters(queue.context)
         self.unknown: set[int] = set()  # of the unfinished: what may have been given up unseen
 
@@ -99,6 +101,7 @@ class GroupProgress:
     # ------------------------------------------------------------ begins
 
     def add(self, row: Row) -> Incarnation | None:
+        self.was_added = True
         if row.incarnation is None:
             return None
         new = self.incarnations[row.incarnation] = Incarnation(row.incarnation)
