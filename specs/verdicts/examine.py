@@ -143,10 +143,10 @@ class _Bench:
             tally.assumed = tuple(sorted(clause.excuses - everything))
         return tally
 
-    def best(self, name: str | None = None) -> Finding | None:
-        """The first finding, a certain one before a possible one; of this name, if one is given."""
-        chosen = (found.best for (_, each), found in self.sums.items() if name in (None, each))
-        return min((best for best in chosen if best is not None), key=_rank, default=None)
+    @property
+    def best(self) -> Finding | None:
+        """The first finding, a certain one before a possible one."""
+        return min((found.best for found in self.sums.values() if found.best is not None), key=_rank, default=None)
 
 
 def _group_of(finding: Finding) -> str | None:
@@ -252,13 +252,10 @@ class Examiner:
         tallies.update((bench.clause.id, bench.tally(self._seen)) for bench in self.benches)
         return Examination({id_: tallies[id_] for id_ in self._order}, self.facts, list(why_cut))
 
-    def first_finding(self, name: str | None = None) -> Finding | None:
-        """End the history; the first violation of the first clause, a certain one before a possible one.
-
-        name: of the findings that count, all by default.
-        """
+    def first_finding(self) -> Finding | None:
+        """End the history; the first violation of the first clause, a certain one before a possible one."""
         self._finish()
-        return self.benches[0].best(name) if self.benches else None  # else the run does not meet a premise
+        return self.benches[0].best if self.benches else None  # else the run does not meet a premise of the clause
 
     def _finish(self) -> None:
         self._end_until(None)
@@ -402,25 +399,24 @@ def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[
 
 
 def witness(clause: Clause, finding: Finding, info: RunInfo) -> tuple[tuple[Row, ...], str]:
-    """The smallest part of a finding's evidence that the same clause still refutes, in the same way, and its explanation.
+    """The smallest part of a finding's evidence that the same clause still refutes, and its explanation.
 
     Only rows of the evidence are left out, one at a time, latest first; the rest of the history plays no part.
     """
-    rows, name = finding.rows, finding.name
-    best = _first(clause, rows, info, name, certain=finding.certain)
+    rows = finding.rows
+    best = _first(clause, rows, info, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
         return rows, clause.explain(finding)
     for row in reversed(rows):
         smaller = tuple(each for each in rows if each is not row)
-        found = _first(clause, smaller, info, name, certain=finding.certain) if smaller else None
+        found = _first(clause, smaller, info, certain=finding.certain) if smaller else None
         if found is not None:
             rows, best = smaller, found
     return rows, clause.explain(best)
 
 
-def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, name: str, *, certain: bool) -> Finding | None:
-    """What the rows alone show of the same kind."""
+def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, *, certain: bool) -> Finding | None:
     examiner = Examiner(info, (clause,), alone=True)
     examiner.feed(rows)
-    best = examiner.first_finding(name)
+    best = examiner.first_finding()
     return best if best is not None and best.certain >= certain else None

@@ -30,13 +30,9 @@ class Lane(Settled):
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
         if last.start_row is None:
             return
-        evidence = [*places(last.add, last.start_row), read, marker]
-        if int(self.lane.digest.rows.offset[read]) >= (last.start or 0):
-            self.findings.violation(evidence)
-            return
-        first = self._first(last)
-        if first.start_row is not None:
-            self.findings.violation([*places(first.add, first.start_row), *evidence], name="skipped")
+        is_of_last = int(self.lane.digest.rows.offset[read]) >= (last.start or 0)
+        shown = last if is_of_last else self._first(last)
+        self.findings.violation([*places(shown.add, shown.start_row), read, marker])
 
 
 TWIN = Twin("LIV-1", COLUMNS, settled_kernel(Lane))

@@ -34,23 +34,11 @@ __all__ = ["wants"]
 
 @dataclass(frozen=True, slots=True)
 class NeverFinished(Finding):
-    """start: what set the incarnation's start: the ADD or a look-up. read: the message, found by the drain."""
+    """add, start: the incarnation from whose start on all is to be finished (the last one, or an earlier one that began
+    lower), and what set its start: the ADD or a look-up. read: the message, found by the drain."""
 
     add: Row
     start: Row
-    read: Row
-    marker: Row
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped(Finding):
-    """began, start: an earlier incarnation, and what set its start. add, later: likewise of the last one, which
-    starts beyond the message."""
-
-    began: Row
-    start: Row
-    add: Row
-    later: Row
     read: Row
     marker: Row
 
@@ -82,22 +70,16 @@ class QueueJudge(SettledJudge):
             return
         first = self._first(self.progress.groups[group], last)
         if first is not None and first.add is not None and first.start_row is not None:
-            yield Skipped(first.add, first.start_row, last.add, last.start_row, read, marker)
+            yield NeverFinished(first.add, first.start_row, read, marker)
 
 
 judge = QueueJudge
 
 
-def explain(found: NeverFinished | Skipped) -> str:
-    add, read, marker = found.add, found.read, found.marker
-    if isinstance(found, Skipped):
-        return (
-            f"message {read.message_id} at offset {read.queue_offset} of {read.queue} was never finished by {add.group}: "
-            f"{who(found.began)} had started at {start_of(found.start)} at {at(found.start)}, {who(add)} started at "
-            f"{start_of(found.later)} at {at(found.later)}, and all was healed and quiet by {at(marker)}"
-        )
+def explain(found: NeverFinished) -> str:
+    add, start, read, marker = found.add, found.start, found.read, found.marker
     return (
         f"message {read.message_id} at offset {read.queue_offset} of {read.queue} was never finished by {add.group}, "
-        f"although {who(add)}, who started at {start_of(found.start)} at {at(add)}, has the lane, and all was healed and "
-        f"quiet by {at(marker)}"
+        f"although {who(add)} had started at {start_of(start)} at {at(add)}, the lane has an owner, and all was healed "
+        f"and quiet by {at(marker)}"
     )
