@@ -147,20 +147,23 @@ class Settled(Progress):
         """The group owes the message that was read."""
 
 
-def settled_kernel(machine: type[Settled]) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue."""
+def settled_kernel(machine: type[Settled], *, unread: bool = False) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue.
+
+    unread: lanes whose queue nobody read are gone through as well.
+    """
     wanted = frozenset(PROGRESS_KINDS)
 
     def kernel(rows: Rows, findings: Findings) -> None:
         found = readings(rows)
-        if not found:
+        if not found and not unread:
             return
         for queue, lanes in groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])):
             for lane in lanes:
-                if queue not in found or is_copy_topic(lane.topic):
+                if (queue not in found and not unread) or is_copy_topic(lane.topic):
                     continue
                 state = machine(lane, findings)
-                state.events = found[queue]
+                state.events = found.get(queue, [])
                 run_lane(state, lane, NEVER)
                 state.catch_up(NEVER)
                 if state.stakes:

@@ -106,7 +106,7 @@ def never_had(rows: Rows, findings: Findings) -> None:
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    settled_kernel(Lane)(rows, findings)
+    settled_kernel(Lane, unread=True)(rows, findings)
     never_had(rows, findings)
 
 
