@@ -16,6 +16,8 @@ import numpy as np
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
+from specs.clauses.certainty import recorded
+from specs.clauses.links import Sending
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -38,7 +40,10 @@ BEGIN, END, STRETCH = 0, 1, 2
 
 
 class Op(NamedTuple):
-    """One row as a machine sees it. place: its position in the rows. Texts are codes, NO_TEXT for none."""
+    """One row as a machine sees it. place: its position in the rows. Texts are codes, NO_TEXT for none.
+
+    corrected: who recorded the commit says that it reports a correction. correction: it does, as far as the pulls tell.
+    """
 
     place: int
     begin: int
@@ -59,6 +64,7 @@ class Op(NamedTuple):
     value: int
     corrected: bool
     epoch: int
+    correction: bool
 
 
 OP_COLUMNS = (
@@ -266,6 +272,7 @@ class Digest:
             rows.value[where].tolist(),
             rows.corrected[where].tolist(),
             rows.number("broker_epoch")[where].tolist(),
+            rows.correction[where].tolist(),
         ]
         return [Op(*each) for each in zip(*columns, strict=True)]
 
@@ -375,6 +382,33 @@ class Machine:
     def client_died_since(self, client: int, op: Op) -> bool:
         """Did the client crash after the operation began, whether or not it started again?"""
         return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
+
+    def untold_letters(self) -> bool:
+        """May messages of the lane be given up without a word? Only where no recorder says that it tells."""
+        return self.context.info.records is None or Kind.DEAD_LETTER not in (recorded(self.context.info) or ())
+
+    def may_be_given_up(self, op: Op) -> bool:
+        """May the message of this call, which is over, have been given up, as far as the call goes?"""
+        limit = self.config.max_reconsume_times
+        at_limit = limit >= 0 and (op.reconsume == NONE or op.reconsume >= limit)
+        return at_limit and not op.manual and op.outcome in LISTENER_SUSPENDS
+
+    def may_be_leaving(self, client: int) -> bool:
+        """Is the client shutting down its work in the lane's group, or does nobody record who does?"""
+        known = recorded(self.context.info)
+        return (known is not None and Kind.LEAVE not in known) or self.leaving(client)
+
+    def is_of_an_old_life(self, client: int, op: Op) -> bool:
+        """Did the process that did this die, or leave and begin anew in the lane's group, since?"""
+        return self.context.is_of_an_old_life(self.lane.name(client), self.lane.group, op.begin, self.now)
+
+    def sending(self, op: Op) -> Sending:
+        """The request on its way to the lane's broker."""
+        return Sending(self.lane.name(op.client), self.broker, op.kind, op.started)
+
+    def may_arrive_until(self, op: Op, until_us: int) -> int:
+        """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
+        return self.context.may_arrive_until(self.sending(op), until_us, self.now)
 
     def leaving(self, client: int) -> bool:
         """Is the client shutting down its work in the lane's group?"""

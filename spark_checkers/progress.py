@@ -109,6 +109,8 @@ class Progress(Machine):
         "sends",
         "shared",
         "unfinished",
+        "unknown",
+        "untold",
         "was_reset",
     )
 
@@ -122,6 +124,8 @@ class Progress(Machine):
         self.unfinished: dict[int, list[Op]] = {}
         self.incarnations: dict[int, Incarnation] = {}
         self.was_reset = False
+        self.untold = self.untold_letters()
+        self.unknown: set[int] = set()  # of the unfinished: what may have been given up without a word
         self.claims: list[Claim] = []
         self.shared = False  # does another group read the queue?
         self.seen_at = NEVER
@@ -176,11 +180,13 @@ class Progress(Machine):
                     new.start, new.start_row = op.value, op
         elif op.kind is Kind.DROP:
             self.seen()
-            if op.incarnation != NO_TEXT:
+            if op.incarnation != NO_TEXT and self.incarnation(op.incarnation).dropped is None:
                 self.incarnation(op.incarnation).dropped = op
         elif op.kind is Kind.RESET:
             self.seen()
             self._reset()
+        elif op.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
+            self.untold = False
 
     def first_delivery(self, mine: Incarnation, op: Op) -> None:
         """The incarnation delivers for the first time."""
@@ -201,12 +207,14 @@ class Progress(Machine):
         """Remember the delivery until somebody has finished its message."""
         if op.offset in self.finished:
             return
+        self.unknown.discard(op.offset)
         before = self.unfinished.get(op.offset, ())
         self.unfinished[op.offset] = [*(each for each in before if each.incarnation != op.incarnation), op]
 
     def _reset(self) -> None:
         self.was_reset = True
         self.unfinished.clear()
+        self.unknown.clear()
         for each in self.incarnations.values():
             each.void = True
             each.start = each.start_row = each.lowest = None
@@ -234,6 +242,8 @@ class Progress(Machine):
                 self._looked_up(self.incarnation(op.incarnation), op)
 
     def _call_ends(self, mine: Incarnation, op: Op) -> None:
+        if op.offset in self.unfinished and self.may_be_given_up(op):
+            self.unknown.add(op.offset)
         if mine.dropped is not None:
             return
         if acknowledges(op):
@@ -259,6 +269,8 @@ class Progress(Machine):
 
     def _finish(self, start: int, stop: int, by: Stretch | None = None) -> None:
         self.finished.add(start, stop)
+        if self.unknown:
+            self.unknown.difference_update([each for each in self.unknown if start <= each < stop])
         if self.unfinished:
             if stop - start > len(self.unfinished):
                 for offset in [each for each in self.unfinished if start <= each < stop]:
@@ -300,10 +312,18 @@ class Progress(Machine):
             if known is None or known >= stop:
                 return
             if known == offset:
-                yield offset
+                if not (self.untold and offset in self.unknown):
+                    yield offset
                 offset += 1
             else:
                 offset = known
+
+    def holds(self, start: int, stop: int) -> bool:
+        """Is any offset in start..stop-1 known to hold a message?"""
+        first = self.delivered.first_present(start)
+        return (first is not None and first < stop) or (
+            self.sends.first_known(self.queue, start, stop, self.now) is not None
+        )
 
     def drop_of(self, op: Op) -> list[int]:
         """The drop that keeps an acknowledging delivery from finishing its message: part of the evidence."""

@@ -22,6 +22,7 @@ from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
 from specs.clauses.base import changed_nothing
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -54,6 +55,7 @@ _CONTEXT_KINDS = (
     Kind.TRIM,
 )
 _FRAMES_TWICE = "duplicate "
+_DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class RunContext:
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     removals: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # by topic: when in µs, each
+    hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
+    adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
+    died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
+    disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
 
     @classmethod
     def of(
@@ -109,10 +115,19 @@ class RunContext:
         removals: dict[str, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
+        hold_ups: list[HoldUp] = []
+        adds: dict[tuple[str | None, str | None], tuple[int, Row]] = {}
+        died_us: dict[int, int] = {}
+        disturbed: list[tuple[int, int]] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
+            if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
+                hold_ups.append(found)
+            if row.kind in _DISTURBS:
+                calm_us = NEVER if row.ended_us is None else row.ended_us
+                disturbed.append((row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0)))
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -126,6 +141,8 @@ class RunContext:
                     unflushed.setdefault(row.broker, []).append((row.seq_begin, safe_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
+                if row.kind is Kind.CRASH:
+                    died_us[row.seq_begin] = row.started_us if row.ended_us is None else row.ended_us
                 if row.kind is Kind.JOIN and row.group:
                     joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
             elif row.kind is Kind.PAUSE and row.broker and row.client_id in (None, row.broker):
@@ -141,6 +158,7 @@ class RunContext:
                 twice = min(twice, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
+                adds.setdefault((row.group, row.topic), (row.seq_begin, row))
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
             elif row.kind is Kind.TRIM and row.value is not None:
@@ -167,7 +185,59 @@ class RunContext:
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
             removals,
+            hold_ups,
+            adds,
+            died_us,
+            disturbed,
         )
+
+    def calm_since_us(self, now: int) -> int:
+        """Until when something that had begun by `now` disturbed the group life: a start, an end, a pause, a fault."""
+        return next((until for seq, until in reversed(self.disturbed) if seq <= now), -1)
+
+    def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
+        """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
+        if not self.hold_ups:
+            return until_us
+        return arrives_until(sending, until_us, *self._in_the_way(now))
+
+    def is_disturbed(self, sending: Sending, until_us: int, now: int) -> bool:
+        """Did anything that had begun by `now` stand in the way of a request, or of its answer, until then?"""
+        return bool(self.hold_ups) and is_disturbed(sending, until_us, *self._in_the_way(now))
+
+    def _in_the_way(self, now: int) -> tuple[list[HoldUp], int, int]:
+        known = [each for each in self.hold_ups if each.seq <= now]
+        return known, self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
+
+    def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
+        """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""
+        if self.client_died_between(client, seq, now):
+            return True
+        left: Row | None = None
+        for at, where, row in self.work.get(client, ()):
+            if at > now:
+                break
+            here = where in (group, None)
+            if row.kind is Kind.LEAVE:
+                left = row if here else left
+                continue
+            anew = where == group or (where is None and row.kind is Kind.JOIN)
+            if left is not None and (anew or left.group is None):
+                if seq <= (left.seq_begin if left.seq_end is None else left.seq_end):
+                    return True
+                left = None
+        return False
+
+    def member_since(self, group: str, client: str, now: int) -> int | None:
+        """The seq of the JOIN since which the client is a member of the group; None where it is none."""
+        joined = next((seq for seq, who in reversed(self.joined.get(group, ())) if seq <= now and who == client), None)
+        if joined is None or self.client_died_between(client, joined, now):
+            return None
+        gone = any(
+            joined < at <= now and row.kind is Kind.LEAVE and where in (group, None)
+            for at, where, row in self.work.get(client, ())
+        )
+        return None if gone else joined
 
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""
@@ -226,10 +296,8 @@ class RunContext:
     def newest_member(self, group: str, now: int) -> int | None:
         """The seq of the JOIN of the group's living member that started last."""
         for seq, client in reversed(self.joined.get(group, ())):
-            if seq <= now:
-                states = self.client_state.get(client, ())
-                if not any(kind is not Kind.JOIN and seq < each <= now for each, kind in states):
-                    return seq
+            if seq <= now and self.member_since(group, client, now) == seq:
+                return seq
         return None
 
     def leave_at(self, client: str, group: str, now: int) -> Row | None:
@@ -291,6 +359,8 @@ def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bo
 Runs = Mapping[str, RunContext]
 """By the run's name."""
 _PLAIN = RunContext(RunInfo(""))
+_OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
+"""The codes of pulls that are told to go on elsewhere, or that found nothing."""
 _CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
 
@@ -455,6 +525,51 @@ class Rows:
         if "detail" not in self.table.column_names:
             return np.zeros(self.size, np.bool_)
         return np.equal(self.text("detail"), self.code("detail", "corrected"))
+
+    @cached_property
+    def correction(self) -> Mask:
+        """Does this commit report a broker's correction: is that said, or did a pull name its value before?
+
+        A pull names a value when it is told to go on there: code 21, or nothing found and further ahead. The commits
+        of the incarnation (where the pull names none: of the client) that repeat it count, up to the first other
+        one after them, and until the incarnation begins anew.
+        """
+        found = self.corrected.copy()
+        if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(self.table.column_names):
+            return found
+        code, value = self.number("code"), self.value
+        ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
+        told = self.are(Kind.PULL) & ((code == _OFFSET_MOVED) | ahead) & (value != NONE) & (self.end < NEVER)
+        if not told.any():
+            return found
+        named = self.text("incarnation") != NO_TEXT
+        also = (self.are(Kind.COMMIT) & (value != NONE) & ~found) | (self.are(Kind.ADD) & named)
+        also &= np.isin(self.lane, self.lane[told])
+        events = [(int(self.end[place]), 1, place) for place in np.flatnonzero(told).tolist()]
+        events += [(int(self.begin[place]), 0, place) for place in np.flatnonzero(also).tolist()]
+        adds = self.are(Kind.ADD)
+        words: dict[tuple[int, ...], int] = {}  # by incarnation, or by lane and client
+        repeated: set[tuple[int, ...]] = set()
+        for _seq, is_pull, place in sorted(events):
+            own: tuple[int, ...] = (int(self.incarnation[place]),)
+            clients = (int(self.lane[place]), int(self.client[place]))
+            if is_pull:
+                by = own if named[place] else clients
+                words[by] = int(value[place])
+                repeated.discard(by)
+            elif adds[place]:
+                words.pop(own, None)
+                repeated.discard(own)
+            else:
+                for by in (own, clients) if named[place] else (clients,):
+                    if words.get(by) == value[place]:
+                        repeated.add(by)
+                        found[place] = True
+                        break
+                    if by in repeated:
+                        repeated.discard(by)
+                        del words[by]
+        return found
 
     @cached_property
     def source(self) -> Ints:

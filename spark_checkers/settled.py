@@ -45,7 +45,7 @@ def readings(rows: Rows) -> dict[int, list[Event]]:
 class Settled(Progress):
     """One group on the queue. A subclass says when it is at stake, and what shows that a message is owed."""
 
-    __slots__ = ("at", "events", "handed_over", "last", "last_code", "marker", "owing", "running", "taken_by_hand")
+    __slots__ = ("at", "events", "handed_over", "last", "last_code", "marker", "owing", "running", "taken_by_hand", "worked_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -56,6 +56,7 @@ class Settled(Progress):
         self.last_code = NO_TEXT
         self.running: set[int] = set()
         self.taken_by_hand = False  # has the listener chosen the manual mode?
+        self.worked_us = -1  # when the last call of the lane ended
         self.marker = -1
         self.owing = -1
 
@@ -68,10 +69,13 @@ class Settled(Progress):
         if not super().takes(stretch):
             return False
         self.taken_by_hand = self.taken_by_hand or stretch.first.manual
+        self.worked_us = max(self.worked_us, stretch.last.ended)
         return True
 
     def begins(self, op: Op) -> None:
         self.catch_up(op.begin)
+        if op.kind is Kind.ADD and self.last is not None and not self.running:
+            self.taken_over(self.last, op)
         super().begins(op)
         if op.kind is Kind.ADD and op.incarnation != NO_TEXT:
             self.handed_over = self.last is not None
@@ -86,6 +90,8 @@ class Settled(Progress):
         self.catch_up(op.end)
         super().ends(op)
         self.running.discard(op.place)
+        if op.kind is Kind.DELIVER:
+            self.worked_us = max(self.worked_us, op.ended)
 
     # ---- the readings
 
@@ -109,13 +115,22 @@ class Settled(Progress):
 
     def _read(self, place: int) -> None:
         offset, last = int(self.lane.digest.rows.offset[place]), self.last
-        if last is None or last.start is None or offset < last.start or self.taken_by_hand or self.was_reset:
+        if last is None or last.start is None or self.taken_by_hand or self.was_reset:
+            return
+        if offset < self.counts_from(last) or (self.untold and offset in self.unknown):
             return
         if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
             return
         self.stakes += 1
         if self.owing < 0 and offset not in self.finished:
             self.owing = place
+
+    def counts_from(self, last: Incarnation) -> int:
+        """The first offset whose message the group has to finish."""
+        return last.start or 0
+
+    def taken_over(self, last: Incarnation, add: Op) -> None:
+        """The lane is added anew, after this incarnation of it."""
 
     def has_died(self, last: Incarnation) -> bool:
         return last.add is not None and self.client_died_since(last.add.client, last.add)
@@ -132,20 +147,23 @@ class Settled(Progress):
         """The group owes the message that was read."""
 
 
-def settled_kernel(machine: type[Settled]) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue."""
+def settled_kernel(machine: type[Settled], *, unread: bool = False) -> Callable[[Rows, Findings], None]:
+    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue.
+
+    unread: lanes whose queue nobody read are gone through as well.
+    """
     wanted = frozenset(PROGRESS_KINDS)
 
     def kernel(rows: Rows, findings: Findings) -> None:
         found = readings(rows)
-        if not found:
+        if not found and not unread:
             return
         for queue, lanes in groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])):
             for lane in lanes:
-                if queue not in found or is_copy_topic(lane.topic):
+                if (queue not in found and not unread) or is_copy_topic(lane.topic):
                     continue
                 state = machine(lane, findings)
-                state.events = found[queue]
+                state.events = found.get(queue, [])
                 run_lane(state, lane, NEVER)
                 state.catch_up(NEVER)
                 if state.stakes:

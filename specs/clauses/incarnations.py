@@ -5,12 +5,94 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge
+from specs.clauses.base import NOTHING, Context, Finding, Judge, is_manual
+from specs.clauses.calls import may_be_given_up
+from specs.clauses.certainty import recorded
 from specs.history.row import Row
-from specs.vocabulary import Kind
+from specs.vocabulary import LISTENER_SUSPENDS, Kind
 
 CORRECTED = "corrected"
 """The detail of a commit whose value a broker's correction or a filter made."""
+OFFSET_MOVED = 21
+"""The answer to a pull that has to go on elsewhere."""
+NOTHING_HERE = frozenset({19, 20})
+"""The answers to a pull that found nothing: at once, or nothing of what it wants."""
+
+
+class Corrections:
+    """Which commits report a broker's correction, whether or not who recorded them says so (`detail=corrected`).
+
+    A pull that was told to go on elsewhere (its code is 21, or it found nothing and goes on further ahead) names the
+    value. A commit of it, by the incarnation that pulled, is the broker's correction: the first one, and those that
+    repeat it, until the incarnation has reported something else after it. A pull that names no incarnation speaks for
+    its client.
+    """
+
+    __slots__ = ("_named",)
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str | None, ...], tuple[int, bool]] = {}  # the value, and whether it was reported
+
+    def begins(self, row: Row) -> None:
+        """An operation of any kind begins: an ADD forgets what an incarnation of that name was told."""
+        if row.kind is Kind.ADD and row.incarnation is not None:
+            self._named.pop((row.group, row.incarnation), None)
+
+    def ends(self, row: Row) -> None:
+        """An operation of any kind ends: a pull may be told to go on elsewhere."""
+        value = row.value
+        if row.kind is not Kind.PULL or value is None:
+            return
+        skipped = row.code in NOTHING_HERE and row.queue_offset is not None and value > row.queue_offset
+        if row.code == OFFSET_MOVED or skipped:
+            by = (row.group, row.client_id, "") if row.incarnation is None else (row.group, row.incarnation)
+            self._named[by] = (value, False)
+
+    def has(self, commit: Row) -> bool:
+        """Does the commit, which begins, report a correction? To be asked once for each."""
+        if commit.detail == CORRECTED:
+            return True
+        for by in ((commit.group, commit.incarnation), (commit.group, commit.client_id, "")):
+            value, reported = self._named.get(by, (None, False))
+            if value is None or commit.value is None:
+                continue
+            if value == commit.value:
+                self._named[by] = (value, True)
+                return True
+            if reported:
+                del self._named[by]
+        return False
+
+
+class UntoldLetters:
+    """Whether the messages of a lane may have been given up without a word.
+
+    A client that is watched from outside does not tell what it gives up. Where no recorder declares that it writes
+    dead letters down, and the lane shows none, and none that was sent back either, a message that was suspended with
+    its counter at the limit may have been given up: nobody knows whether it is finished.
+    """
+
+    __slots__ = ("config", "told")
+
+    def __init__(self, context: Context) -> None:
+        self.config = context.info.config
+        known = recorded(context.info)
+        self.told = context.info.records is not None and known is not None and Kind.DEAD_LETTER in known
+
+    def begins(self, row: Row) -> None:
+        """An operation of the lane begins."""
+        if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
+            self.told = True
+
+    def may_take(self, row: Row) -> bool:
+        """May the message of this call, which is over, have been given up unseen, as far as the call goes?"""
+        return row.outcome in LISTENER_SUSPENDS and not is_manual(row) and may_be_given_up(row, self.config)
+
+
+def may_be_leaving(context: Context, client_id: str | None, group: str | None) -> bool:
+    """Is the client shutting down its work in the group, or does nobody record who does?"""
+    known = recorded(context.info)
+    return (known is not None and Kind.LEAVE not in known) or context.is_leaving(client_id, group) is not None
 
 Known = TypeVar("Known")
 

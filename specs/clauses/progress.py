@@ -12,6 +12,9 @@ sets it anew (if nothing is stored, to 0 where the group consumes from the first
 *Known*: an offset certainly holds a message after a SEND that was acknowledged with it ended, or a delivery of it
 began.
 
+*Not known*: a message that was suspended with its counter at the limit, in a lane of which no dead letter is told, may
+have been given up where nobody recorded it. It is neither owed nor finished (`incarnations.UntoldLetters`).
+
 Memory: ranges of offsets, and rows only for what is not finished: a SEND's until every group that was seen on the
 queue has finished it, a delivery's until its own group has. So what is kept is the backlog, not the history.
 """
@@ -21,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from specs.clauses.base import Intervals, acknowledges, is_manual
+from specs.clauses.base import Context, Intervals, acknowledges, is_manual
+from specs.clauses.incarnations import UntoldLetters
 from specs.history.row import Row
-from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 
 PROGRESS_KINDS = frozenset(
@@ -65,7 +68,18 @@ class Incarnation:
 class GroupProgress:
     """One group on the queue, that is one lane."""
 
-    __slots__ = ("config", "delivered", "finished", "incarnations", "queue", "unfinished", "was_reset")
+    __slots__ = (
+        "config",
+        "delivered",
+        "finished",
+        "incarnations",
+        "letters",
+        "queue",
+        "unfinished",
+        "unknown",
+        "was_added",
+        "was_reset",
+    )
 
     def __init__(self, queue: QueueProgress) -> None:
         self.queue = queue
@@ -75,6 +89,9 @@ class GroupProgress:
         self.unfinished: dict[int, list[Row]] = {}  # the latest delivery of each incarnation
         self.incarnations: dict[str, Incarnation] = {}
         self.was_reset = False
+        self.was_added = False  # has anybody ever begun to work on the lane?
+        self.letters = UntoldLetters(queue.context)
+        self.unknown: set[int] = set()  # of the unfinished: what may have been given up unseen
 
     def incarnation(self, name: str) -> Incarnation:
         found = self.incarnations.get(name)
@@ -85,6 +102,7 @@ class GroupProgress:
     # ------------------------------------------------------------ begins
 
     def add(self, row: Row) -> Incarnation | None:
+        self.was_added = True
         if row.incarnation is None:
             return None
         new = self.incarnations[row.incarnation] = Incarnation(row.incarnation)
@@ -95,11 +113,13 @@ class GroupProgress:
 
     def drop(self, row: Row) -> None:
         if row.incarnation is not None:
-            self.incarnation(row.incarnation).dropped = row
+            mine = self.incarnation(row.incarnation)
+            mine.dropped = mine.dropped or row  # it may be told twice
 
     def reset(self) -> None:
         self.was_reset = True
         self.unfinished.clear()
+        self.unknown.clear()
         for each in self.incarnations.values():
             each.void = True
             each.start = each.start_row = each.lowest = None
@@ -117,6 +137,7 @@ class GroupProgress:
         self.delivered.add(offset)
         if offset in self.finished:
             return
+        self.unknown.discard(offset)
         rows = self.unfinished.get(offset)
         if rows is None:
             self.unfinished[offset] = [row]
@@ -131,6 +152,8 @@ class GroupProgress:
         if row.incarnation is None or offset is None:
             return
         mine = self.incarnation(row.incarnation)
+        if offset in self.unfinished and self.letters.may_take(row):
+            self.unknown.add(offset)
         if mine.dropped is not None:
             return
         if acknowledges(row):
@@ -174,6 +197,7 @@ class GroupProgress:
     def finish(self, offset: int) -> None:
         self.finished.add(offset)
         self.unfinished.pop(offset, None)
+        self.unknown.discard(offset)
         self.queue.finished(offset)
 
     # ------------------------------------------------------------ questions
@@ -193,10 +217,20 @@ class GroupProgress:
             if known is None or known >= stop:
                 return
             if known == offset:
-                yield offset
+                if not self.may_be_given_up(offset):
+                    yield offset
                 offset += 1
             else:
                 offset = known
+
+    def may_be_given_up(self, offset: int) -> bool:
+        """May somebody have given the message up, and nobody have told?"""
+        return offset in self.unknown and not self.letters.told
+
+    def holds(self, start: int, stop: int) -> bool:
+        """Is any offset in start..stop-1 known to hold a message?"""
+        first = (known.first_present(start) for known in (self.delivered, self.queue.sent))
+        return any(offset is not None and offset < stop for offset in first)
 
     def drop_of(self, row: Row) -> Row | None:
         """The drop that keeps an acknowledging delivery from finishing its message: part of the evidence."""
@@ -207,10 +241,11 @@ class GroupProgress:
 class QueueProgress:
     """One queue: what was sent to it, and how far each group is."""
 
-    __slots__ = ("config", "groups", "send_rows", "sent")
+    __slots__ = ("config", "context", "groups", "send_rows", "sent")
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.config = context.info.config
         self.sent = Intervals()
         self.send_rows: dict[int, Row] = {}
         self.groups: dict[str, GroupProgress] = {}
@@ -223,10 +258,12 @@ class QueueProgress:
         return found
 
     def begins(self, row: Row) -> None:
-        """An operation of PROGRESS_KINDS begins."""
+        """An operation of PROGRESS_KINDS, or a send-back, begins."""
         match row.kind:
             case Kind.DELIVER:
                 self.group(row).deliver(row)
+            case Kind.DEAD_LETTER | Kind.SEND_BACK:
+                self.group(row).letters.begins(row)
             case Kind.ADD:
                 self.group(row).add(row)
             case Kind.DROP:
@@ -264,3 +301,8 @@ class QueueProgress:
             len(self.groups) == 1 or all(offset in group.finished for group in self.groups.values())
         ):
             del self.send_rows[offset]
+
+
+def start_of(row: Row) -> int:
+    """Where the row says that an incarnation starts: a look-up that found nothing stored says 0, from the first."""
+    return max(row.value or 0, 0)

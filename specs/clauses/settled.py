@@ -2,9 +2,10 @@
 
 A drain is settled (`detail=settled` on its markers) when before it all faults were healed, who had died was started
 again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
-be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation: what was
-skipped before is the affair of other clauses. Nothing is concluded of a group whose listener chose the manual mode
-(it may leave messages open), of a lane whose offset was reset, and of one whose listener call has not returned.
+be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation; a clause may
+say that they count from an earlier one on. Nothing is concluded of a group whose listener chose the manual mode (it may
+leave messages open), of a lane whose offset was reset, of one whose listener call has not returned, and of a message
+that may have been given up where nobody told.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from specs.clauses.base import NOTHING, Context, Finding, Judge, is_copy_topic, is_manual
-from specs.clauses.progress import PROGRESS_KINDS, Incarnation, QueueProgress
+from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, Incarnation, QueueProgress
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
@@ -26,9 +27,12 @@ def wants(row: Row) -> bool:
 
 
 class _Group:
-    """One group: its lane's last incarnation, calls of it that run, and the first message that the drain found owed."""
+    """One group: its lane's last incarnation, calls of it that run, and the first message that the drain found owed.
 
-    __slots__ = ("handed_over", "last", "manual", "owed", "running")
+    worked_us: when the last call of the lane ended.
+    """
+
+    __slots__ = ("handed_over", "last", "manual", "owed", "running", "worked_us")
 
     def __init__(self) -> None:
         self.last: Incarnation | None = None
@@ -36,6 +40,7 @@ class _Group:
         self.running: set[int] = set()
         self.manual = False
         self.owed: Row | None = None
+        self.worked_us = -1
 
 
 class SettledJudge(Judge):
@@ -45,7 +50,7 @@ class SettledJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.progress = QueueProgress(self.config)
+        self.progress = QueueProgress(self.context)
         self.groups: dict[str, _Group] = {}
         self.marker: Row | None = None  # the settled reading that is under way
 
@@ -57,9 +62,13 @@ class SettledJudge(Judge):
                 self.marker = row
                 for group in self.groups.values():
                     group.owed = None
+                self.reading_begins(row)
             return NOTHING
-        self.progress.begins(row)
         group = self.groups.setdefault(row.group or "", _Group())
+        found: Iterable[Finding] = NOTHING
+        if row.kind is Kind.ADD and group.last is not None and not group.running:
+            found = self.taken_over(group.last, group.worked_us, row)
+        self.progress.begins(row)
         if row.kind is Kind.ADD and row.incarnation is not None:
             group.handed_over = group.last is not None
             group.last = self.progress.group(row).incarnations[row.incarnation]
@@ -68,13 +77,15 @@ class SettledJudge(Judge):
             group.manual = group.manual or is_manual(row)
             if group.last is not None and row.incarnation == group.last.name:
                 group.running.add(row.seq_begin)
-        return NOTHING
+        return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.READ:
             self.progress.ends(row)
             if row.kind is Kind.DELIVER:
-                self.groups[row.group or ""].running.discard(row.seq_begin)
+                group = self.groups[row.group or ""]
+                group.running.discard(row.seq_begin)
+                group.worked_us = max(group.worked_us, row.ended_us or row.started_us)
             return NOTHING
         if self.marker is None or row.seq_begin != self.marker.seq_begin:
             return NOTHING
@@ -84,22 +95,46 @@ class SettledJudge(Judge):
             group = self.groups[name]
             if group.owed is not None and group.last is not None:
                 found.extend(self.owes(name, group.last, group.owed, row))
+        found.extend(self.reading_ends(row))
         return found
 
     def _read(self, row: Row, offset: int) -> None:
         if self.marker is None or row.outcome is not Outcome.OK:
             return
+        self.reads(row)
         for name, group in self.groups.items():
             progress, last = self.progress.groups.get(name), group.last
-            if progress is None or last is None or last.start is None or offset < last.start or group.manual:
+            if progress is None or last is None or last.start is None or group.manual:
+                continue
+            if offset < self.counts_from(progress, last):
                 continue
             if progress.was_reset or not self.is_at_stake(name, last, group.handed_over):
                 continue
             if group.running and not self.has_died(last):
                 continue
+            if progress.may_be_given_up(offset):
+                continue
             self.opportunities += 1
             if group.owed is None and offset not in progress.finished:
                 group.owed = row
+
+    def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:
+        """The first offset whose message the group has to finish."""
+        return last.start or 0
+
+    def taken_over(self, last: Incarnation, worked_us: int, add: Row) -> Iterable[Finding]:
+        """The lane is added anew, after this incarnation of it. worked_us: when its last call had ended."""
+        return NOTHING
+
+    def reading_begins(self, marker: Row) -> None:
+        """A settled reading begins."""
+
+    def reads(self, row: Row) -> None:
+        """A settled reading finds a message."""
+
+    def reading_ends(self, marker: Row) -> Iterable[Finding]:
+        """A settled reading is over."""
+        return NOTHING
 
     def has_died(self, last: Incarnation) -> bool:
         """Did the incarnation's client crash?"""

@@ -20,10 +20,10 @@ class Group(Progress):
             return
         self.seen()
         mine = self.incarnations.get(op.incarnation)
-        if mine is None or mine.void or op.value == NONE or op.corrected:
+        if mine is None or mine.void or op.value == NONE or op.correction:
             return
         start = mine.lowest if mine.start is None else mine.start
-        if start is None:
+        if start is None or not self.holds(start, op.value):
             return
         self.stakes += 1
         if self.finished.first_missing(start) < op.value:

@@ -53,9 +53,11 @@ class Incarnation:
         "committed",
         "dropped",
         "ends",
+        "given_up",
         "last_call",
         "late",
         "owed",
+        "sent",
         "start",
         "start_row",
         "stretches",
@@ -71,6 +73,8 @@ class Incarnation:
         self.calls: dict[int, int] = {}
         self.last_call: Op | None = None
         self.owed: deque[Op | Ends] = deque()
+        self.given_up: set[int] = set()  # ends of batches that it may have given up without a word
+        self.sent: dict[int, Op] = {}  # by a commit that will be refused: the last batch that it would have reported
         self.late = False
         self.dropped = False
 
@@ -91,24 +95,35 @@ class Incarnation:
                 return
         self.owed.popleft()
 
-    def committed_to(self, value: int) -> None:
-        """Batches that end at or below the value wait no longer, as far as the oldest goes."""
+    def committed_to(self, value: int, *, ask: bool) -> Op | None:
+        """Batches that end at or below the value wait no longer, as far as the oldest goes.
+
+        ask: which was the last of them?
+        """
+        last: Op | None = None
         while self.owed:
             head = self.owed[0]
             if isinstance(head, Op):
                 if head.offset + 1 > value:
-                    return
+                    break
+                last = head
                 self.owed.popleft()
-            elif value >= head.stretch.finished_to:
-                self.owed.popleft()
-            elif head.one_by_one:
-                head.at = max(head.at, value - head.stretch.first.offset)
-                return
-            else:
-                rows = head.rows()
-                while head.at < len(rows) and rows[head.at].offset + 1 <= value:
-                    head.at += 1
-                return
+                continue
+            if value < head.stretch.finished_to:
+                before = head.at
+                if head.one_by_one:
+                    head.at = max(head.at, value - head.stretch.first.offset)
+                else:
+                    rows = head.rows()
+                    while head.at < len(rows) and rows[head.at].offset + 1 <= value:
+                        head.at += 1
+                if ask and head.at > before:
+                    last = head.rows()[head.at - 1]
+                break
+            if ask:
+                last = head.rows()[-1]
+            self.owed.popleft()
+        return last
 
     def is_end(self, value: int) -> bool:
         return value in self.ends or any(each.holds(value) for each in reversed(self.stretches))
@@ -117,7 +132,7 @@ class Incarnation:
 class Lane(Machine):
     """The incarnations of the lane, and those under which the offset was reset."""
 
-    __slots__ = ("bound_us", "incarnations", "void")
+    __slots__ = ("bound_us", "incarnations", "untold", "void")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -125,6 +140,7 @@ class Lane(Machine):
         self.bound_us = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms) * MS
         self.incarnations: dict[int, Incarnation] = {}
         self.void: set[int] = set()
+        self.untold = self.untold_letters()
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
@@ -154,6 +170,8 @@ class Lane(Machine):
         return True
 
     def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = False
         if op.kind is Kind.RESET:
             self.void.update(self.incarnations)
             self.incarnations.clear()
@@ -199,13 +217,18 @@ class Lane(Machine):
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if op.value == NONE:
             return
-        mine.committed_to(op.value)
-        if op.corrected:
+        refused = op.outcome is Outcome.REFUSED
+        last = mine.committed_to(op.value, ask=refused)
+        if refused and last is not None:
+            mine.sent[op.place] = last
+        if op.correction:
             mine.committed = op.value
         elif mine.start_row is not None:
-            self.stakes += 1
             fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
             mine.committed = op.value
+            if not fits and self.untold and op.value in mine.given_up:
+                return
+            self.stakes += 1
             if not fits:
                 self.found(mine.start_row, op)
 
@@ -222,6 +245,10 @@ class Lane(Machine):
             return
         elif op.kind is Kind.DELIVER:
             self._call_ends(mine, op)
+        elif op.kind is Kind.COMMIT:
+            waits = mine.sent.pop(op.place, None)
+            if waits is not None and not mine.dropped and not mine.late:
+                mine.owed.appendleft(waits._replace(ended=op.ended))
         elif op.kind is Kind.DEAD_LETTER:
             last = mine.last_call
             of_last = op.outcome is Outcome.OK and last is not None and last.offset == op.offset
@@ -243,6 +270,8 @@ class Lane(Machine):
             mine.ends.add(op.offset + 1)
             if mine.add is not None and not mine.late:
                 mine.owed.append(op)
+        elif self.may_be_given_up(op):
+            mine.given_up.add(op.offset + 1)
 
 
 def _ended(op: Op) -> int:

@@ -16,77 +16,123 @@ REMEMBERED_MAX = 4_096
 class Lane(Machine):
     """The acknowledged commits of about one interval, and all commits that may follow the oldest of them."""
 
-    __slots__ = ("answered", "bound_us", "deaths", "floor_us", "interval_us", "later", "was_reset")
+    __slots__ = (
+        "alive",
+        "answered",
+        "bound_us",
+        "deaths",
+        "epochs",
+        "first",
+        "floor_us",
+        "later",
+        "long_us",
+        "only_resets",
+        "short_us",
+        "start_us",
+        "was_reset",
+    )
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        config = self.config
-        self.interval_us = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
-        self.bound_us = config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        config, clocks_us = self.config, self.context.info.clock_bound_us
+        slack_us = config.schedule_slack_ms * MS + clocks_us
+        self.start_us = config.persist_first_ms * MS + slack_us
+        self.short_us = config.persist_ms * MS + slack_us
+        self.long_us = max(self.start_us, self.short_us)
+        self.bound_us = config.delay_bound_ms * MS + clocks_us
         self.deaths = self.context.broker_deaths.get(self.broker, ())
-        self.answered: deque[Op] = deque()
+        self.epochs = self.context.epoch_deaths(self.broker)
+        self.first: Op | None = None
+        self.alive: Op | None = None  # the first answer of the broker's present life
+        self.answered: deque[tuple[Op, Op]] = deque()  # with the first answer of the life in which it was given
         self.later: deque[Op] = deque()
         self.floor_us = -1
+        self.only_resets = False
         self.was_reset = False
 
     def begins(self, op: Op) -> None:
+        if self.first is None:
+            self.first = op
+            self.floor_us = -1 if self.context.info.closed_world else op.started + self.bound_us
         if op.kind is Kind.RESET:
-            self.was_reset = True
-        elif op.kind is Kind.COMMIT and op.value != NONE and not self.was_reset:
+            self.only_resets = True
+            self.was_reset = self.was_reset or op.value == NONE or self.config.dialect == "4.9"
+        moves = op.kind is not Kind.FETCH_OFFSET and op.value != NONE and op.outcome is not Outcome.REFUSED
+        if moves and not self.was_reset:
             self.later.append(op)
             if len(self.later) > REMEMBERED_MAX:
                 self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
-                while self.answered and self.answered[0].started <= self.floor_us:
+                while self.answered and self.answered[0][0].started <= self.floor_us:
                     self.answered.popleft()
 
     def ends(self, op: Op) -> None:
         if self.was_reset:
             return
+        if op.outcome in (Outcome.OK, Outcome.REFUSED) and (self.alive is None or self.broker_died_since(self.alive)):
+            self.alive = None if self.broker_died_since(op) else op
         if op.kind is Kind.FETCH_OFFSET:
             self._asked(op)
-        elif op.outcome is Outcome.OK and op.value != NONE and op.started > self.floor_us:
-            self.answered.append(op)
+        elif self.only_resets and op.kind is Kind.COMMIT:
+            return  # the broker may have held it off
+        elif op.outcome is Outcome.OK and op.value != NONE and op.started > self.floor_us and self.alive is not None:
+            self.answered.append((op, self.alive))
             self._settle(op)
 
     def _until(self, commit: Op) -> int:
-        return max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        until = max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        return self.may_arrive_until(commit, until)
 
     def _settle(self, now: Op) -> None:
-        answered, old_us, spare = self.answered, now.ended - self.interval_us, 0
+        answered, old_us, spare = self.answered, now.ended - self.long_us, 0
         for index in range(1, len(answered)):
-            if answered[index].ended > old_us:
+            commit = answered[index][0]
+            if commit.ended > old_us:
                 break
-            if not self._undone(answered[index]):
+            if not self._undone(commit, self.long_us):
                 spare = index
         for _ in range(spare):
             answered.popleft()
-        while self.later and self._until(self.later[0]) < answered[0].started:
+        while self.later and self._until(self.later[0]) < answered[0][0].started:
             self.later.popleft()
 
-    def _undone(self, commit: Op) -> bool:
-        """Did the broker crash, up to now, before the commit was certainly on its disk?"""
-        until = commit.ended + self.interval_us
+    def _undone(self, commit: Op, interval_us: int) -> bool:
+        """Did the broker die, up to now, before the commit was certainly on its disk?"""
+        if any(commit.begin < seq <= self.now for seq in self.epochs):
+            return True
+        until = commit.ended + interval_us
         return any(commit.begin < seq <= self.now and at < until for seq, at in self.deaths)
+
+    def _written_after(self, commit: Op, alive: Op) -> int:
+        """How long after the commit it is on disk."""
+        return self.short_us if alive.ended + self.start_us <= commit.started else self.long_us
 
     def _asked(self, op: Op) -> None:
         answer = answered_offset(op)
         crash = next(((seq, at) for seq, at in reversed(self.deaths) if seq < op.begin), None)
         if crash is None or answer is None:
             return
-        commit = next((each for each in reversed(self.answered) if self._is_written(each, *crash)), None)
-        if commit is None or self.context.broker_paused_since(self.broker, commit.started - self.bound_us, self.now):
+        found = next((each for each in reversed(self.answered) if self._is_written(*each, *crash)), None)
+        if found is None:
             return
-        values = [each.value for each in self.later if self._until(each) >= commit.started]
-        lowest = min([commit.value, *values])
-        if lowest < 0:
+        commit, alive = found
+        if self.context.broker_paused_since(self.broker, commit.started - self.bound_us, self.now):
+            return
+        values = {commit.value, *(each.value for each in self.later if self._until(each) >= commit.started)}
+        if min(values) < 0:
             return
         self.stakes += 1
-        if answer < lowest:
-            self.findings.violation([commit.place, op.place], also=[crash[0]])
+        if answer not in values if self.context.info.closed_world else answer < min(values):
+            evidence = [commit.place, op.place]
+            if commit.ended + self.long_us > crash[1]:
+                evidence.append(alive.place)
+            elif not self.context.info.closed_world and self.first is not None:
+                evidence.append(self.first.place)
+            self.findings.violation(evidence, also=[crash[0]])
 
-    def _is_written(self, commit: Op, crash_seq: int, crash_us: int) -> bool:
-        in_time = commit.ended + self.interval_us <= crash_us
-        return in_time and commit.begin < crash_seq and not self._undone(commit)
+    def _is_written(self, commit: Op, alive: Op, crash_seq: int, crash_us: int) -> bool:
+        interval_us = self._written_after(commit, alive)
+        in_time = commit.ended + interval_us <= crash_us
+        return in_time and commit.begin < crash_seq and not self._undone(commit, interval_us)
 
 
 TWIN = Twin("CMT-7", OP_COLUMNS, machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False))

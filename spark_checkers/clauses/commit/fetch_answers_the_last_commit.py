@@ -13,62 +13,131 @@ REMEMBERED_MAX = 1_024
 
 
 class Lane(Machine):
-    """The last acknowledged commit, those that may have been applied after it, and the questions under way."""
+    """What was last certainly stored, what may have been applied after it, the questions under way, and what anybody
+    has named."""
 
-    __slots__ = ("asked", "bound_us", "floor_us", "last", "later", "was_reset")
+    __slots__ = (
+        "all_named",
+        "asked",
+        "bound_us",
+        "first",
+        "floor_us",
+        "highest",
+        "is_closed",
+        "known",
+        "later",
+        "named",
+        "nothing",
+        "was_reset",
+    )
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-        self.last: Op | None = None
+        self.is_closed = self.context.info.closed_world
+        self.first: Op | None = None
+        self.known: Op | None = None
         self.later: deque[Op] = deque()
         self.floor_us = -1
-        self.asked: dict[int, tuple[Op | None, set[int]]] = {}
+        self.asked: dict[int, tuple[Op | None, list[Op]]] = {}
         self.was_reset = False
+        # What anybody has named: the highest; and every value, while it is known that nothing was stored before.
+        self.all_named = True
+        self.highest: Op | None = None
+        self.nothing: Op | None = None
+        self.named: set[int] | None = set()
 
     def begins(self, op: Op) -> None:
+        if self.first is None:
+            self.first = op
+            self.floor_us = -1 if self.is_closed else op.started + self.bound_us
+        refused = op.outcome is Outcome.REFUSED
+        if op.kind is not Kind.FETCH_OFFSET and not refused:
+            self._names(op)
         if op.kind is Kind.RESET:
             self.was_reset = True
         elif self.was_reset:
             return
         elif op.kind is Kind.FETCH_OFFSET:
-            self.asked[op.place] = (self.last, {each.value for each in self.later})
-        elif op.value != NONE:
+            self.asked[op.place] = (self.known, list(self.later))
+        elif op.value != NONE and not refused:
             self.later.append(op)
-            for _, values in self.asked.values():
-                values.add(op.value)
+            for _, later in self.asked.values():
+                later.append(op)
             if len(self.later) > REMEMBERED_MAX:
                 self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
-                if self.last is not None and self.last.started <= self.floor_us:
-                    self.last = None
+                if self.known is not None and self.known.started <= self.floor_us:
+                    self.known = None
 
     def ends(self, op: Op) -> None:
-        if self.was_reset:
+        if op.kind is not Kind.FETCH_OFFSET:
+            if not self.was_reset and op.outcome is Outcome.OK and op.value != NONE:
+                self._is_stored(op)
             return
-        if op.kind is Kind.FETCH_OFFSET:
-            self._answered(op)
-        elif op.outcome is Outcome.OK and op.value != NONE and op.started > self.floor_us:
-            self._acknowledged(op)
+        answer = answered_offset(op)
+        known, later = self.asked.pop(op.place, (None, []))
+        if answer is None or (self.is_closed and self.all_named and self._is_invented(op, answer)):
+            return
+        if not self.was_reset:
+            if known is not None and self._is_forgotten(known, later, answer):
+                first = None if self.is_closed or self.first is known else self.first
+                self.found(first, known, op)
+                return
+            if answer > 0:
+                self._is_stored(op)
 
-    def _acknowledged(self, op: Op) -> None:
-        if self.last is None or op.begin > self.last.begin:
-            self.last = op
+    # ---- the last that was stored
+
+    def _is_stored(self, op: Op) -> None:
+        """What the row names was stored at some moment between its begin and its end."""
+        if op.started > self.floor_us and (self.known is None or op.begin > self.known.begin):
+            self.known = op
             while self.later and self._until(self.later[0]) < op.started:
                 self.later.popleft()
 
     def _until(self, commit: Op) -> int:
-        return max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        until = max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        return self.may_arrive_until(commit, until)
 
-    def _answered(self, op: Op) -> None:
-        last, values = self.asked.pop(op.place, (None, set()))
-        answer = answered_offset(op)
-        if last is None or answer is None or min(values, default=-1) < 0 or self.broker_died_since(last):
-            return
-        if self.context.broker_paused_since(self.broker, last.started - self.bound_us, self.now):
-            return
+    def _is_forgotten(self, known: Op, later: list[Op], answer: int) -> bool:
+        values = {known.value, *(each.value for each in later if self._until(each) >= known.started)}
+        if min(values) < 0 or self.broker_died_since(known):
+            return False
+        if self.context.broker_paused_since(self.broker, known.started - self.bound_us, self.now):
+            return False
         self.stakes += 1
-        if answer not in values:
-            self.found(last, op)
+        return answer not in values
+
+    # ---- what anybody has named
+
+    def _names(self, op: Op) -> None:
+        if op.value == NONE:
+            self.all_named = False
+            return
+        if self.highest is None or op.value > self.highest.value:
+            self.highest = op
+        if self.nothing is not None and self.named is not None:
+            self.named.add(op.value)
+            if len(self.named) > REMEMBERED_MAX:
+                self.nothing = self.named = None
+
+    def _is_invented(self, op: Op, answer: int) -> bool:
+        """Has nobody named the answer?"""
+        if self.highest is None and self.nothing is None:
+            if answer > 0:
+                self.named = None  # something was stored before the history begins
+            elif answer < 0 and self.named is not None:
+                self.nothing = op
+            return False
+        self.stakes += 1
+        shown: Op | None = None
+        if answer > 0 and self.nothing is not None:
+            shown = self.nothing if self.named is not None and answer not in self.named else None
+        elif answer > 0 and self.highest is not None and answer > self.highest.value:
+            shown = self.highest
+        if shown is not None:
+            self.found(shown, op, name="never-committed")
+        return shown is not None
 
 
 def answered_offset(op: Op) -> int | None:

@@ -6,18 +6,22 @@ from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretc
 from spark_checkers.progress import acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the highest message that it finished before its drop, and the highest value committed."""
+    """One incarnation: the highest message that it finished before its drop, and its commits.
 
-    __slots__ = ("add", "committed", "dropped", "finished")
+    committed: the highest value that was not refused. open: the commits without an answer yet.
+    """
+
+    __slots__ = ("add", "committed", "dropped", "finished", "open")
 
     def __init__(self, add: Op) -> None:
         self.add = add
         self.finished: Op | None = None
         self.committed = -1
+        self.open: dict[int, int] = {}
         self.dropped = False
 
 
@@ -59,18 +63,26 @@ class Lane(Machine):
         if op.kind is Kind.DROP:
             mine.dropped = True
         elif op.kind is Kind.COMMIT:
-            if op.corrected:
+            if op.correction:
                 del self.incarnations[op.incarnation]
             elif op.value != NONE:
-                mine.committed = max(mine.committed, op.value)
+                mine.open[op.place] = op.value
         elif op.kind is Kind.UNLOCK:
             del self.incarnations[op.incarnation]
             if mine.finished is not None:
                 self.stakes += 1
-                if mine.committed <= mine.finished.offset:
-                    self.found(mine.add, mine.finished, op)
+                if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
+                    name = "released-while-leaving" if self.may_be_leaving(op.client) else None
+                    self.found(mine.add, mine.finished, op, name=name)
 
     def ends(self, op: Op) -> None:
+        if op.kind is Kind.COMMIT:
+            known = self.incarnations.get(op.incarnation)
+            if known is not None and op.place in known.open:
+                value = known.open.pop(op.place)
+                if op.outcome is not Outcome.REFUSED:
+                    known.committed = max(known.committed, value)
+            return
         if op.kind is not Kind.DELIVER or op.offset == NONE or not acknowledges(op):
             return
         mine = self.incarnations.get(op.incarnation)

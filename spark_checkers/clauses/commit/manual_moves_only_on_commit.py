@@ -61,7 +61,7 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DELIVER:
                 mine.manual = op.manual
-            elif op.kind is Kind.COMMIT and mine.lowest is not None and op.value != NONE and not op.corrected:
+            elif op.kind is Kind.COMMIT and mine.lowest is not None and op.value != NONE and not op.correction:
                 self.stakes += 1
                 if op.value > mine.lowest.offset:
                     self.found(mine.add, mine.lowest, op)

@@ -27,7 +27,7 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}
-        self.limit_us = self.config.broker_lease_ms * MS
+        self.limit_us = self.config.broker_lease_ms * MS - self.context.info.clock_bound_us
 
     def begins(self, op: Op) -> None:
         client = self.clients.get(op.client)
@@ -36,10 +36,11 @@ class Lane(Machine):
         if op.kind is Kind.UNLOCK:
             if client.unlock is None:
                 client.unlock = op
-        elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and len(self.clients) > 1:
+        elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
             self.stakes += 1
-            if client.others is not None and client.unlock is not None and not self.broker_died_since(client.lock):
-                self.found(client.lock, client.unlock, client.others, op)
+            if client.others is not None and not self.broker_died_since(client.lock):
+                name = "committed-while-leaving" if self.may_be_leaving(op.client) else None
+                self.found(client.lock, client.unlock, client.others, op, name=name)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:

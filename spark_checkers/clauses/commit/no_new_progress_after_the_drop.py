@@ -10,14 +10,18 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the highest offset that it may report (None: nobody knows), how far it began, its drop."""
+    """One incarnation: the highest offset that it may report (None: nobody knows), how far it began, its drop.
 
-    __slots__ = ("add", "delivered", "drop", "finished")
+    given_up: beyond the highest message that it may have given up without a word.
+    """
+
+    __slots__ = ("add", "delivered", "drop", "finished", "given_up")
 
     def __init__(self, add: Op) -> None:
         self.add = add
         self.finished: int | None = None if add.value == NONE else add.value
         self.delivered = -1
+        self.given_up = -1
         self.drop: Op | None = None
 
     def reached(self, offset: int) -> None:
@@ -28,11 +32,12 @@ class Incarnation:
 class Lane(Machine):
     """The incarnations that were added."""
 
-    __slots__ = ("incarnations",)
+    __slots__ = ("incarnations", "untold")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}
+        self.untold = self.untold_letters()
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
@@ -44,6 +49,8 @@ class Lane(Machine):
         return True
 
     def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = False
         if op.kind is Kind.RESET:
             self.incarnations.clear()
         elif op.incarnation == NO_TEXT:
@@ -65,7 +72,9 @@ class Lane(Machine):
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if mine.drop is None:
             mine.reached(op.value)
-        elif mine.finished is not None and not op.corrected:
+        elif mine.finished is not None and not op.correction:
+            if self.untold and mine.finished < op.value <= mine.given_up:
+                return
             self.stakes += 1
             if op.value > mine.finished:
                 self.found(mine.add, mine.drop, op)
@@ -84,6 +93,8 @@ class Lane(Machine):
             return
         elif before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
             mine.reached(op.offset + 1)
+        elif before and op.kind is Kind.DELIVER and self.may_be_given_up(op):
+            mine.given_up = max(mine.given_up, op.offset + 1)
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET)

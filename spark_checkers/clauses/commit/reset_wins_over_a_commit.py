@@ -50,9 +50,10 @@ class Lane(Machine):
             self.dropped.pop(op.incarnation, None)
             self.told.pop(op.incarnation, None)
         elif op.kind is Kind.DROP:
-            self.dropped[op.incarnation] = op.begin
+            self.dropped.setdefault(op.incarnation, op.begin)
         elif op.value != NONE:
-            self.commits.append(op)
+            if op.outcome is not Outcome.REFUSED:
+                self.commits.append(op)
             self._committed(op)
 
     def ends(self, op: Op) -> None:
@@ -82,7 +83,7 @@ class Lane(Machine):
                 self.found(reset, pull, op, name="committed-the-old")
 
     def _until(self, op: Op, bound: int) -> int:
-        return max(op.ended if op.ended < NEVER else 0, op.started + bound)
+        return self.may_arrive_until(op, max(op.ended if op.ended < NEVER else 0, op.started + bound))
 
     def _answered(self, op: Op) -> None:
         reset, answer = self.asked.pop(op.place, None), answered_offset(op)

@@ -28,7 +28,7 @@ class Lane(Machine):
         self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
         self.start = self._start()
         self.lookups: dict[int, tuple[Op, int | None]] = {}
-        self.adds: dict[int, Op] = {}
+        self.adds: dict[int, tuple[Op, Op | None]] = {}  # with a look-up before it that had found nothing stored
         self.anchors: dict[int, Op] = {}
 
     def _start(self) -> str:
@@ -53,15 +53,19 @@ class Lane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.adds[op.incarnation] = op
             self.anchors.pop(op.incarnation, None)
             lookup, last = self.lookups.pop(op.client, (None, None))
-            if lookup is not None and ended_before(lookup, op) and op.value != NONE:
+            if lookup is not None and not ended_before(lookup, op):
+                lookup = None
+            empty = lookup is not None and answered_offset(lookup) == -1
+            self.adds[op.incarnation] = (op, lookup if empty else None)
+            if lookup is not None and op.value != NONE:
                 self._added(lookup, last, op)
         elif op.kind is Kind.PULL:
-            add, anchor = self.adds.pop(op.incarnation, None), self.anchors.pop(op.incarnation, None)
+            add, nothing = self.adds.pop(op.incarnation, (None, None))
+            anchor = self.anchors.pop(op.incarnation, None)
             if add is not None and anchor is not None and ended_before(anchor, op):
-                self._pulled(add, anchor, op)
+                self._pulled(add, nothing, anchor, op)
 
     def _last_seen(self, lookup: Op) -> int | None:
         """Of the sends that were acknowledged longer ago than the bound, the one with the highest offset."""
@@ -97,14 +101,20 @@ class Lane(Machine):
         """The minimum that the broker had announced for the queue by now."""
         return self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
 
-    def _pulled(self, add: Op, lookup: Op, op: Op) -> None:
+    def _pulled(self, add: Op, nothing: Op | None, lookup: Op, op: Op) -> None:
         told = answered_offset(lookup)
         wanted = add.value if told is not None and told < 0 else told
         if told is not None and (wanted == NONE or op.offset == NONE):
             return
         self.stakes += 1
-        if told is None or op.offset != wanted:
-            self.found(add, lookup, op, name="start-moved")
+        if told is None:
+            self.found(add, lookup, op, name="pulled-after-error")
+        elif op.offset != wanted:
+            later_end = self.start == "end" and told < 0 and op.offset > wanted
+            if later_end and nothing is not None:
+                self.found(nothing, add, lookup, op, name="start-moved")
+            else:
+                self.found(add, lookup, op, name="pulled-elsewhere")
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.FETCH_OFFSET or self.first is None or answered_offset(op) not in (-1, 0):
@@ -112,7 +122,8 @@ class Lane(Machine):
         rows, first = self.lane.digest.rows, self.first
         if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
             return
-        if rows.started[first] >= op.started - YOUNG_US and self._lives(first) and not self._kept_from():
+        young_us = YOUNG_US - self.context.info.clock_bound_us
+        if rows.started[first] >= op.started - young_us and self._lives(first) and not self._kept_from():
             self.stakes += 1
             if op.outcome is Outcome.REFUSED:
                 self.findings.violation([first, op.place], name="not-young")

@@ -1,17 +1,30 @@
-"""LIV-2 over columns: a settled reading asks the lane's progress, and the run who of the group lives."""
+"""LIV-2 over columns: a settled reading asks the lane's progress, and the run who of the group lives; an ADD asks
+how long the lane had been without an owner. Queues of which a group has no row at all are asked for apart."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from spark_checkers.lanes import LaneItems, Op
 from spark_checkers.progress import Incarnation
-from spark_checkers.settled import COLUMNS, Settled, places, settled_kernel
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.settled import COLUMNS, Settled, places, readings, settled_kernel
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_copy_topic
 from specs.vocabulary import Kind
 
 
 class Lane(Settled):
     """At stake where the lane had to find another owner, now or before, and the group lives."""
 
-    __slots__ = ()
+    __slots__ = ("bound_us",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        config = self.config
+        gone_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
+        taken_ms = config.rebalance_ms + config.lock_interval_ms + config.delay_bound_ms + config.schedule_slack_ms
+        self.bound_us = (gone_ms + taken_ms) * MS + self.context.info.clock_bound_us
 
     def _member(self) -> int | None:
         """The seq at which the living member of the group that started last joined."""
@@ -19,23 +32,83 @@ class Lane(Settled):
         group = int(rows.group[self.lane.place])
         return self.context.newest_member(rows.words("group")[group], self.now) if group >= 0 else None
 
+    def _end_of(self, last: Incarnation) -> tuple[int, int, list[int]] | None:
+        """Why the incarnation is over, if it is: its seq, when that was, and its place if it is a row of the lane."""
+        if last.dropped is not None:
+            ended = last.dropped.ended if last.dropped.ended < NEVER else last.dropped.started
+            return last.dropped.begin, ended, [last.dropped.place]
+        if last.add is None:
+            return None
+        client = self.lane.name(last.add.client)
+        if self.has_died(last):
+            seq = self.context.latest(client, Kind.CRASH, self.now)
+            return None if seq is None else (seq, self.context.died_us.get(seq, NEVER), [])
+        leave = self.context.leave_at(client, self.lane.group, self.now)
+        if leave is None:
+            return None
+        return leave.seq_begin, leave.started_us if leave.ended_us is None else leave.ended_us, []
+
     def is_at_stake(self, last: Incarnation) -> bool:
         return (self.handed_over or not self.lives(last)) and self._member() is not None
 
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
-        add, join = last.add, self._member()
-        if self.lives(last) or add is None or last.start_row is None or join is None:
+        add, join, end = last.add, self._member(), self._end_of(last)
+        if self.lives(last) or add is None or last.start_row is None or join is None or end is None:
             return
-        also = [join]
-        if last.dropped is None:
-            kind = Kind.CRASH if self.has_died(last) else Kind.LEAVE
-            end = self.context.latest(self.lane.name(add.client), kind, self.now)
-            if end is None:
-                return
-            also.append(end)
-        evidence = [*places(add, last.start_row, last.dropped), read, marker]
-        self.findings.violation(evidence, also=also)
+        evidence = [*places(add, last.start_row), *end[2], read, marker]
+        self.findings.violation(evidence, also=[join, end[0]])
+
+    def taken_over(self, last: Incarnation, add: Op) -> None:
+        end, join = self._end_of(last), self._member()
+        if end is None or join is None or last.add is None:
+            return
+        if any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
+            return
+        self.stakes += 1
+        if add.started - max(end[1], self.worked_us, self.context.calm_since_us(self.now)) > self.bound_us:
+            evidence = [*places(last.add, add), *end[2]]
+            self.findings.violation(evidence, also=[join, end[0]], name="too-late")
 
 
-TWIN = Twin("LIV-2", COLUMNS, settled_kernel(Lane))
+def never_had(rows: Rows, findings: Findings) -> None:
+    """Queues that a settled reading finds, of which a group that works on their topic has never had the lane."""
+    taken = rows.are(Kind.ADD, Kind.RESET) | (
+        rows.are(Kind.DELIVER) & (rows.text("incarnation") != NO_TEXT) & (rows.offset != NONE)
+    )
+    for queue, events in readings(rows).items():
+        place = events[0][2]
+        context, topic = rows.context_of(place), rows.name_of("topic", place)
+        config = context.info.config
+        if is_copy_topic(topic) or config.consume_from != "first" or config.strategy in ("CONFIG", "MACHINE_ROOM"):
+            continue
+        here = np.flatnonzero(taken & (rows.queue == queue))
+        names, words = rows.group[here], rows.words("group")
+        of_topic = [group for group, added in context.adds if added == topic and group is not None]
+        for group in sorted(of_topic):
+            code = words.index(group) if group in words else NO_TEXT - 1
+            begins = rows.begin[here[names == code]]
+            since = int(begins.min()) if len(begins) else NEVER
+            seq, _add = context.adds[group, topic]
+            first, marker, is_open = -1, -1, False
+            for now, is_end, at in events:
+                if is_end:
+                    join = context.newest_member(group, now)
+                    if at == marker and is_open and first >= 0 and join is not None and now < since:
+                        findings.violation([first, at], also=[seq, join], name="never-had")
+                    is_open = is_open and at != marker
+                    continue
+                if rows.offset[at] == NONE:
+                    member = context.newest_member(group, now)
+                    first, marker, is_open = -1, at, seq < now < since and member is not None
+                elif is_open:
+                    findings.at_stake_times(at, 1)
+                    first = at if first < 0 else first
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    settled_kernel(Lane, unread=True)(rows, findings)
+    never_had(rows, findings)
+
+
+TWIN = Twin("LIV-2", COLUMNS, kernel)
 find = TWIN.find

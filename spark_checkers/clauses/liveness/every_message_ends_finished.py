@@ -15,9 +15,24 @@ class Lane(Settled):
     def is_at_stake(self, last: Incarnation) -> bool:
         return self.lives(last)
 
+    def counts_from(self, last: Incarnation) -> int:
+        return min(last.start or 0, self._first(last).start or 0)
+
+    def _first(self, last: Incarnation) -> Incarnation:
+        """The incarnation with the lowest start, where everybody is recorded and the group owes all messages."""
+        first = last
+        if self.context.info.closed_world and self.config.consume_from == "first":
+            for each in self.incarnations.values():
+                if each.add is not None and each.start is not None and each.start < (first.start or 0):
+                    first = each
+        return first
+
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
-        if last.start_row is not None:
-            self.findings.violation([*places(last.add, last.start_row), read, marker])
+        if last.start_row is None:
+            return
+        is_of_last = int(self.lane.digest.rows.offset[read]) >= (last.start or 0)
+        shown = last if is_of_last else self._first(last)
+        self.findings.violation([*places(shown.add, shown.start_row), read, marker])
 
 
 TWIN = Twin("LIV-1", COLUMNS, settled_kernel(Lane))

@@ -2,8 +2,9 @@
 
 What *finished* means in each mode, where an incarnation starts, and when an offset is known to hold a message, is
 said in `specs.clauses.progress`. A message below the start is somebody else's. Where the start was not seen (no
-ADD and no look-up in the history) only messages that this incarnation itself delivered count. A commit after a
-broker's correction (`detail=corrected`) or after a reset says nothing.
+ADD and no look-up in the history) only messages that this incarnation itself delivered count. A commit of a broker's
+correction (of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`),
+or after a reset, says nothing. Nor does one that passes a message which may have been given up where nobody told.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
-from specs.clauses.progress import PROGRESS_KINDS, QueueProgress
+from specs.clauses.incarnations import Corrections
+from specs.clauses.progress import PROGRESS_KINDS, QueueProgress, start_of
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -23,10 +25,8 @@ PARTY = Party.CLIENT
 KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
-
-CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +42,36 @@ class Passed(Finding):
 
 
 class QueueJudge(Judge):
-    """Keeps the progress of one queue's groups."""
+    """Keeps the progress of one queue's groups, and what pulls were told."""
 
-    __slots__ = ("progress",)
+    __slots__ = ("corrections", "progress")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.progress = QueueProgress(self.config)
+        self.corrections = Corrections()
+        self.progress = QueueProgress(self.context)
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.COMMIT:
             return self._committed(row)
         self.progress.begins(row)
+        self.corrections.begins(row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.progress.ends(row)
+        self.corrections.ends(row)
         return NOTHING
 
     def _committed(self, row: Row) -> Iterable[Finding]:
         group = self.progress.group(row)
         mine = group.incarnations.get(row.incarnation or "")
         value = row.value
-        if mine is None or mine.void or value is None or row.detail == CORRECTED:
+        is_correction = self.corrections.has(row)
+        if mine is None or mine.void or value is None or is_correction:
             return NOTHING
         start = mine.lowest if mine.start is None else mine.start
-        if start is None:
+        if start is None or not group.holds(start, value):
             return NOTHING
         self.opportunities += 1
         for offset in group.owed(start, value):
@@ -92,6 +96,6 @@ def explain(found: Passed) -> str:
     message, commit = found.message, found.commit
     said = f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, past offset {found.offset}"
     if message.kind is Kind.SEND:
-        started = "" if found.start is None else f" and {who(commit)} had started at {found.start.value}"
+        started = "" if found.start is None else f" and {who(commit)} had started at {start_of(found.start)}"
         return f"{said}, which was sent at {at(message)} and which nobody of the group had finished{started}"
     return f"{said}, which {who(message)} began at {at(message)} and nobody of the group had finished by then"

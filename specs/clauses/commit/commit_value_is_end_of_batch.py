@@ -1,12 +1,14 @@
 """Every committed value is the end of a finished batch, the start, or what was committed before; and it comes in time.
 
 *Value*: the incarnation's start (its ADD, set anew by its look-up), its last commit's value, or one more than the
-highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up.
-Judged where the start was seen; a broker's correction (`detail=corrected`) and a reset are excused.
+highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up,
+perhaps where nobody told. Judged where the start was seen; a broker's correction (of the value that a pull was told to
+go on at) and a reset are excused.
 
 *In time*: a batch that a call finished is committed before the client has worked on for longer than the first
-persist delay, one persist interval and the slack of a timer. Judged where the ADD was seen: whoever records adds
-records commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each
+persist delay, one persist interval and the slack of a timer. A commit that was refused reported nothing; the time for
+the last batch that it would have reported begins anew with the refusal. Judged where the ADD was seen: whoever records
+adds records commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each
 incarnation.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from specs.clauses.base import (
     BROKER_LIVES,
@@ -34,6 +37,8 @@ from specs.clauses.base import (
     ms,
     who,
 )
+from specs.clauses.incarnations import Corrections, UntoldLetters
+from specs.clauses.progress import start_of
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
@@ -60,7 +65,6 @@ KINDS = frozenset(
     }
 )
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
-CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,31 @@ class NotInTime(Finding):
     bound_ms: int
 
 
+class _Owed(NamedTuple):
+    """A finished batch that is not committed yet: its end, its highest row, and since when it waits."""
+
+    end: int
+    row: Row
+    since_us: int
+
+
 class _Incarnation:
     """One incarnation: its start, the ends of the batches that it finished, and those not committed yet."""
 
-    __slots__ = ("add", "calls", "committed", "dropped", "ends", "last_call", "late", "owed", "start", "start_row")
+    __slots__ = (
+        "add",
+        "calls",
+        "committed",
+        "dropped",
+        "ends",
+        "given_up",
+        "last_call",
+        "late",
+        "owed",
+        "sent",
+        "start",
+        "start_row",
+    )
 
     def __init__(self) -> None:
         self.add: Row | None = None
@@ -90,7 +115,9 @@ class _Incarnation:
         self.committed: int | None = None
         self.calls: dict[int, int] = {}  # running calls: op → highest offset
         self.last_call: Row | None = None  # the highest row of the call that began last
-        self.owed: deque[tuple[int, Row]] = deque()  # (end, highest row) of finished batches not yet committed
+        self.given_up: set[int] = set()  # ends of batches that it may have given up unseen
+        self.owed: deque[_Owed] = deque()
+        self.sent: dict[int, _Owed] = {}  # by a commit under way: the last batch that waits no longer because of it
         self.late = False  # was lateness found?
         self.dropped = False
 
@@ -98,17 +125,21 @@ class _Incarnation:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the ends of its finished batches (as ranges) and what is to be committed."""
 
-    __slots__ = ("bound_ms", "incarnations", "void")
+    __slots__ = ("bound_ms", "corrections", "incarnations", "letters", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
         self.bound_ms = config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
+        self.corrections = Corrections()
+        self.letters = UntoldLetters(context)
         self.incarnations: dict[str, _Incarnation] = {}
         self.void: set[str] = set()  # incarnations under which the offset was reset
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name, kind = row.incarnation, row.kind
+        self.corrections.begins(row)
+        self.letters.begins(row)
         if kind is Kind.RESET:
             self.void.update(self.incarnations)
             self.incarnations.clear()
@@ -145,11 +176,10 @@ class LaneJudge(Judge):
     def _works(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
         """The incarnation is still at work: is a finished batch waiting for its commit for too long?"""
         while mine.owed and mine.add is not None:
-            finished = mine.owed[0][1]
-            ended_us = finished.ended_us or finished.started_us
-            if row.started_us <= ended_us + self.bound_ms * MS:
+            _, finished, since_us = mine.owed[0]
+            if row.started_us <= since_us + self.bound_ms * MS:
                 break
-            if self.context.paused_since(row.client_id, ended_us) or self.context.broker_died_since(
+            if self.context.paused_since(row.client_id, since_us) or self.context.broker_died_since(
                 row.broker, finished
             ):
                 mine.owed.popleft()
@@ -160,23 +190,26 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        value = row.value
+        value, is_correction = row.value, self.corrections.has(row)
         if value is None:
             return NOTHING
-        while mine.owed and mine.owed[0][0] <= value:
-            mine.owed.popleft()
-        if row.detail == CORRECTED:
+        while mine.owed and mine.owed[0].end <= value:
+            mine.sent[row.seq_begin] = mine.owed.popleft()
+        if is_correction:
             mine.committed = value
             return NOTHING
         if mine.start_row is None:
             return NOTHING
-        self.opportunities += 1
         fits = value in (mine.start, mine.committed) or value in mine.ends
         mine.committed = value
+        if not fits and value in mine.given_up and not self.letters.told:
+            return NOTHING
+        self.opportunities += 1
         return NOTHING if fits else (OddValue(mine.start_row, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
+        self.corrections.ends(row)
         if name is None:
             return NOTHING
         mine = self.incarnations.get(name)
@@ -189,6 +222,10 @@ class LaneJudge(Judge):
             return NOTHING
         elif row.kind is Kind.DELIVER:
             self._call_ends(mine, row)
+        elif row.kind is Kind.COMMIT:
+            waits = mine.sent.pop(row.seq_begin, None)
+            if waits is not None and row.outcome is Outcome.REFUSED and not (mine.dropped or mine.late):
+                mine.owed.appendleft(waits._replace(since_us=row.ended_us or row.started_us))
         elif row.kind is Kind.DEAD_LETTER:
             self._gave_up(mine, row)
         return NOTHING
@@ -208,7 +245,9 @@ class LaneJudge(Judge):
         if acknowledges(row) and not mine.dropped:
             mine.ends.add(offset + 1)
             if mine.add is not None and not mine.late:
-                mine.owed.append((offset + 1, row))
+                mine.owed.append(_Owed(offset + 1, row, row.ended_us or row.started_us))
+        elif self.letters.may_take(row):
+            mine.given_up.add(offset + 1)
 
     def _gave_up(self, mine: _Incarnation, row: Row) -> None:
         last = mine.last_call
@@ -226,7 +265,7 @@ def explain(found: OddValue | NotInTime) -> str:
         start, commit = found.start, found.commit
         return (
             f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}; that is neither its start "
-            f"({start.value}) nor the end of a batch that it had finished since {at(start)}"
+            f"({start_of(start)}) nor the end of a batch that it had finished since {at(start)}"
         )
     finished, later = found.finished, found.later
     waited = later.started_us - (finished.ended_us or finished.started_us)

@@ -1,18 +1,23 @@
 """Within an incarnation, a commit that begins after another has ended does not carry a smaller value.
 
-Commits that overlap in time may arrive in any order and are not compared. A reset, a broker's correction
-(`detail=corrected`) and a new look-up of the stored offset (which the client adopts even when it is lower) clear
-what is remembered. Says nothing about another incarnation: it may well start lower.
+Commits that overlap in time may arrive in any order and are not compared. Nor is a commit that travels with a pull
+compared with one-way commits that were sent less than the slack of a timer before: the pull took its value from the
+client's memory before the timer reported a newer one, and is sent after it. A reset, a broker's correction (of the
+value that a pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is
+lower) clear what is remembered. A commit that was refused is none. Says nothing about another incarnation: it may well
+start lower.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, Context, Finding, Judge, at, ended_before, who
+from specs.clauses.base import MS, NO_RESET, NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.incarnations import Corrections
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-4"
 TITLE = "commits never go back"
@@ -21,10 +26,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#offsets",)
-KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET})
+KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET, Kind.PULL})
 NEEDS = frozenset({Kind.COMMIT})
 
-CORRECTED = "corrected"
+WITH_A_PULL = "pull"
+"""The view of a commit that a pull carries along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,39 +39,80 @@ class CommitWentBack(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the highest commit that has ended."""
+class _Ended:
+    """The commits of an incarnation that have ended: the highest, and one-way ones that a pull may be late for."""
 
-    __slots__ = ("highest",)
+    __slots__ = ("highest", "recent")
+
+    def __init__(self) -> None:
+        self.highest: Row | None = None
+        self.recent: deque[Row] = deque()
+
+    def take(self, row: Row) -> None:
+        if self.highest is None or (row.value or 0) > (self.highest.value or 0):
+            self.highest = row
+
+    def age(self, until_us: int) -> None:
+        """Nobody is late any more for what was sent up to then."""
+        while self.recent and self.recent[0].started_us <= until_us:
+            self.take(self.recent.popleft())
+
+
+class LaneJudge(Judge):
+    """Remembers, for each incarnation, the highest commit that has ended, and the one-way ones of the last moments."""
+
+    __slots__ = ("corrected", "corrections", "ended", "slack_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.highest: dict[str, Row] = {}
+        self.corrections = Corrections()
+        self.corrected: set[int] = set()  # corrections under way, by their begins
+        self.ended: dict[str, _Ended] = {}
+        self.slack_us = self.config.schedule_slack_ms * MS
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        self.corrections.begins(row)
         if row.kind is Kind.RESET:
-            self.highest.clear()
+            self.ended.clear()
             return NOTHING
         if row.incarnation is None:
             return NOTHING
-        if row.kind is Kind.ADD or row.detail == CORRECTED:
-            self.highest.pop(row.incarnation, None)
+        if row.kind is Kind.ADD:
+            self.ended.pop(row.incarnation, None)
+        return self._committed(row, row.incarnation) if row.kind is Kind.COMMIT else NOTHING
+
+    def _committed(self, row: Row, incarnation: str) -> Iterable[Finding]:
+        if self.corrections.has(row):
+            self.ended.pop(incarnation, None)
+            self.corrected.add(row.seq_begin)
             return NOTHING
-        highest = self.highest.get(row.incarnation)
-        if row.kind is not Kind.COMMIT or highest is None or row.value is None or not ended_before(highest, row):
+        ended = self.ended.get(incarnation)
+        if ended is None or row.value is None:
             return NOTHING
+        ended.age(row.started_us - self.slack_us)
+        before = [] if row.view == WITH_A_PULL else list(ended.recent)
+        if ended.highest is not None:
+            before.insert(0, ended.highest)
+        if not before:
+            return NOTHING
+        highest = max(before, key=lambda each: each.value or 0)
         self.opportunities += 1
         return (CommitWentBack(highest, row),) if row.value < (highest.value or 0) else NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.corrections.ends(row)
         if row.incarnation is None:
             return NOTHING
         if row.kind is Kind.FETCH_OFFSET:
-            self.highest.pop(row.incarnation, None)
-        elif row.kind is Kind.COMMIT and row.value is not None and row.detail != CORRECTED:
-            highest = self.highest.get(row.incarnation)
-            if highest is None or row.value > (highest.value or 0):
-                self.highest[row.incarnation] = row
+            self.ended.pop(row.incarnation, None)
+        elif row.seq_begin in self.corrected:
+            self.corrected.discard(row.seq_begin)
+        elif row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED:
+            ended = self.ended.setdefault(row.incarnation, _Ended())
+            if row.outcome is Outcome.SENT:
+                ended.recent.append(row)
+            else:
+                ended.take(row)
         return NOTHING
 
 

@@ -3,13 +3,21 @@
 Within one broker epoch. Take the acknowledged commit that began last among those that ended before the question:
 every commit that was certainly over before it began is overwritten. What remains are its own value and those of all
 commits that were, or may have been, applied later and before the answer: each may be applied until its answer, and,
-answered or not, within the bound for delays after it was sent (a network may duplicate it). An answer that names
-another value, or "nothing stored", is a violation.
+answered or not, within the bound for delays after it was sent (a network may duplicate it), or for as long as a fault
+of its link held it up. An answer that names another value, or "nothing stored", is a violation. A look-up that was
+answered tells as much as an acknowledged commit: what it heard was stored then, and two look-ups with nothing between
+them that could have been applied hear the same. A commit that was refused changed nothing.
 
-A commit is an unconditional put, so the values need not ascend. Nothing is said where a negative value was
-committed (it reads as "nothing stored"), where the broker crashed since that commit (see CMT-7) or was paused
+Nobody hears what nobody named: in a closed world, and across crashes of the broker too, no answer is higher than every
+value of a commit or a reset that had begun before its end. Where the lane's first look-up, before any commit, said
+that nothing was stored, every answer is one of these values, or 0, or "nothing stored".
+
+A commit is an unconditional put, so the values need not ascend. Of the last commit nothing is said where a negative
+value was committed (it reads as "nothing stored"), where the broker died since that commit (see CMT-7) or was paused
 since then (a request may have waited in its socket for longer than the bound), nor on a lane whose offset was reset.
-Where so many commits come that not all of them can be remembered, only newer ones are judged.
+Where not everybody is recorded, and the history may begin in the middle, nothing is said for the length of the bound
+for delays from the lane's first row on. Where so many commits come that not all of them can be remembered, only newer
+ones are judged.
 """
 
 from __future__ import annotations
@@ -35,7 +43,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-9"
 TITLE = "a look-up answers the last commit"
-STATEMENT = "A look-up of the stored offset answers the last acknowledged commit of the epoch."
+STATEMENT = (
+    "A look-up of the stored offset answers the last acknowledged commit of the epoch, and never what nobody committed."
+)
 PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_RESET, BROKER_LIVES, BROKER_NOT_PAUSED)
@@ -49,25 +59,55 @@ REMEMBERED_MAX = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Forgotten(Finding):
-    commit: Row
+    """first: the lane's first row, where the history may begin in the middle. known: what was certainly stored: an
+    acknowledged commit, or an answer to an earlier look-up."""
+
+    first: Row | None
+    known: Row
     answer: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the last acknowledged commit, those that may have been applied after it, and open questions."""
+@dataclass(frozen=True, slots=True)
+class NeverCommitted(Finding):
+    """known: the highest value that anybody had named, or the look-up before which nobody had named any."""
 
-    __slots__ = ("asked", "bound_us", "floor_us", "last", "later", "was_reset")
+    known: Row
+    answer: Row
+
+
+class _Question:
+    """A look-up under way: what was certainly stored before it, and what may have been applied since."""
+
+    __slots__ = ("known", "later")
+
+    def __init__(self, known: Row | None, later: Iterable[Row]) -> None:
+        self.known = known
+        self.later = list(later)
+
+
+class LaneJudge(Judge):
+    """Remembers what was last certainly stored, the commits that may have been applied after it, and open questions."""
+
+    __slots__ = ("asked", "bound_us", "first", "floor_us", "known", "later", "named", "was_reset")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
-        self.last: Row | None = None
-        self.later: deque[Row] = deque()  # by their begins; none that may have been applied after `last` is missing
-        self.floor_us = -1  # commits that were forgotten may have been applied until then
-        self.asked: dict[int, tuple[Row | None, set[int]]] = {}  # by seq: `last` then, and what may be answered
+        self.first: Row | None = None
+        self.known: Row | None = None  # an acknowledged commit, or a look-up that was answered
+        self.later: deque[Row] = deque()  # by their begins; none that may have been applied after `known` is missing
+        self.floor_us = -1  # commits that are not known, or were forgotten, may have been applied until then
+        self.asked: dict[int, _Question] = {}  # by seq
+        self.named = Named() if context.info.closed_world else None
         self.was_reset = False
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        if self.first is None:
+            self.first = row
+            if not self.context.info.closed_world:
+                self.floor_us = row.started_us + self.bound_us
+        if self.named is not None:
+            self.named.begins(row)
         if row.kind is Kind.RESET:
             self.was_reset = True
             self.asked.clear()
@@ -75,48 +115,118 @@ class LaneJudge(Judge):
         elif self.was_reset:
             return NOTHING
         elif row.kind is Kind.FETCH_OFFSET:
-            self.asked[row.seq_begin] = (self.last, {each.value or 0 for each in self.later})
-        elif row.value is not None:
+            self.asked[row.seq_begin] = _Question(self.known, self.later)
+        elif row.value is not None and row.outcome is not Outcome.REFUSED:
             self.later.append(row)
-            for _, values in self.asked.values():
-                values.add(row.value)
+            for question in self.asked.values():
+                question.later.append(row)
             if len(self.later) > REMEMBERED_MAX:
                 self.floor_us = max(self.floor_us, self._until_us(self.later.popleft()))
-                if self.last is not None and self.last.started_us <= self.floor_us:
-                    self.last = None
+                if self.known is not None and self.known.started_us <= self.floor_us:
+                    self.known = None
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if self.was_reset:
-            return NOTHING
         if row.kind is Kind.FETCH_OFFSET:
+            found: Iterable[Finding] = NOTHING if self.named is None else self._named(self.named, row)
+            if found:
+                self.asked.pop(row.seq_begin, None)
+                return found
             return self._answered(row)
-        if row.outcome is Outcome.OK and row.value is not None and row.started_us > self.floor_us:
-            self._acknowledged(row)
+        if not self.was_reset and row.outcome is Outcome.OK and row.value is not None:
+            self._is_stored(row)
         return NOTHING
 
-    def _acknowledged(self, row: Row) -> None:
-        if self.last is None or row.seq_begin > self.last.seq_begin:
-            self.last = row
+    def _is_stored(self, row: Row) -> None:
+        """The row tells what was stored at some moment between its begin and its end."""
+        if row.started_us > self.floor_us and (self.known is None or row.seq_begin > self.known.seq_begin):
+            self.known = row
             while self.later and self._until_us(self.later[0]) < row.started_us:
                 self.later.popleft()
 
     def _until_us(self, commit: Row) -> int:
         """Until when the commit may be applied."""
-        return max(commit.ended_us or 0, commit.started_us + self.bound_us)
+        until_us = max(commit.ended_us or 0, commit.started_us + self.bound_us)
+        return self.context.may_arrive_until(commit, until_us)
 
     def _answered(self, row: Row) -> Iterable[Finding]:
-        last, values = self.asked.pop(row.seq_begin, (None, frozenset()))
-        answer = answered_offset(row)
-        if last is None or answer is None or min(values, default=-1) < 0:
+        question, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)
+        if question is None or answer is None or self.was_reset:
             return NOTHING
+        found = NOTHING if question.known is None else self._judged(question.known, question.later, row, answer)
+        if not found and answer > 0:
+            self._is_stored(row)
+        return found
+
+    def _judged(self, known: Row, later: Iterable[Row], row: Row, answer: int) -> Iterable[Finding]:
+        values = {known.value or 0}
+        values.update(each.value or 0 for each in later if self._until_us(each) >= known.started_us)
         context = self.context
-        if context.broker_died_since(row.broker, last):
+        if min(values) < 0 or context.broker_died_since(row.broker, known):
             return NOTHING
-        if context.broker_paused_since(row.broker, last.started_us - self.bound_us):
+        if context.broker_paused_since(row.broker, known.started_us - self.bound_us):
             return NOTHING
         self.opportunities += 1
-        return NOTHING if answer in values else (Forgotten(last, row),)
+        first = None if context.info.closed_world or self.first is known else self.first
+        return NOTHING if answer in values else (Forgotten(first, known, row),)
+
+    def _named(self, named: Named, row: Row) -> Iterable[Finding]:
+        answer = answered_offset(row)
+        if answer is None or not named.all_known:
+            return NOTHING
+        if named.highest is None and named.nothing is None:
+            named.looked_up(row, answer)
+            return NOTHING
+        self.opportunities += 1
+        known = named.contradicts(answer)
+        return NOTHING if known is None else (NeverCommitted(known, row),)
+
+
+class Named:
+    """The values that commits and resets of a lane have named.
+
+    nothing: the look-up that found nothing stored before anybody had named any: then `values` holds all of them,
+    as long as they are not too many.
+    """
+
+    __slots__ = ("all_known", "highest", "nothing", "values", "was_stored")
+
+    def __init__(self) -> None:
+        self.highest: Row | None = None
+        self.nothing: Row | None = None
+        self.values: set[int] = set()
+        self.all_known = True
+        self.was_stored = False  # did a look-up hear an offset before anybody had named any?
+
+    def begins(self, row: Row) -> None:
+        """A commit, a reset or a look-up begins."""
+        if row.kind is Kind.FETCH_OFFSET or row.outcome is Outcome.REFUSED:
+            return
+        if row.value is None:
+            self.all_known = False  # a reset to nobody knows where
+            return
+        if self.highest is None or row.value > (self.highest.value or 0):
+            self.highest = row
+        if self.nothing is not None:
+            self.values.add(row.value)
+            if len(self.values) > REMEMBERED_MAX:  # from now on only too high answers are noticed
+                self.values.clear()
+                self.nothing, self.was_stored = None, True
+
+    def looked_up(self, row: Row, answer: int) -> None:
+        """What a look-up heard before anybody had named anything."""
+        if answer > 0:
+            self.was_stored = True
+        elif answer == -1 and not self.was_stored:
+            self.nothing = row
+
+    def contradicts(self, answer: int) -> Row | None:
+        """What shows that nobody had named the answer, if that is so."""
+        if answer <= 0:
+            return None
+        if self.nothing is not None:
+            return None if answer in self.values else self.nothing
+        return self.highest if self.highest is not None and answer > (self.highest.value or 0) else None
 
 
 def answered_offset(row: Row) -> int | None:
@@ -129,10 +239,17 @@ def answered_offset(row: Row) -> int | None:
 judge = LaneJudge
 
 
-def explain(found: Forgotten) -> str:
-    commit, answer = found.commit, found.answer
+def explain(found: Forgotten | NeverCommitted) -> str:
+    known, answer = found.known, found.answer
     told = "that nothing was stored" if answered_offset(answer) == -1 else str(answer.value)
+    heard = f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}"
+    if isinstance(found, NeverCommitted):
+        if known.kind is Kind.FETCH_OFFSET:
+            return f"{heard}, which nobody had committed since nothing was stored at {at(known)}"
+        return f"{heard}, though nobody had committed more than {known.value}, which {who(known)} named at {at(known)}"
+    if known.kind is Kind.FETCH_OFFSET:
+        return f"{heard}, after {who(known)} had heard {known.value} at {at(known)}; nothing came since then"
     return (
-        f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}, after "
-        f"{who(commit)} had committed {commit.value} at {at(commit)} and been answered; nothing came since then"
+        f"{heard}, after {who(known)} had committed {known.value} at {at(known)} and been answered; nothing came since "
+        "then"
     )

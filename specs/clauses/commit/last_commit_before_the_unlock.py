@@ -5,8 +5,11 @@ calls had finished before the drop has been committed: the request is on its way
 arrives is the network's affair.
 
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
-nothing. A broker's correction (`detail=corrected`), which replaces what was finished, and a reset are excused.
-RocketMQ's shutdown frees its leases first, in every version; profiles allow that.
+nothing. A commit that was refused before the unlock reported nothing. A broker's correction (of the value that a pull
+was told to go on at), which replaces what was finished, and a reset are excused.
+
+RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
+down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, acknowledges, at, who
+from specs.clauses.incarnations import Corrections, may_be_leaving
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-13"
 TITLE = "the last commit goes before the unlock"
@@ -25,10 +29,8 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET})
+KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
-
-CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +42,42 @@ class ReleasedFirst(Finding):
     unlock: Row
 
 
-class _Incarnation:
-    """One incarnation: the highest message that it finished before its drop, and the highest value committed."""
+@dataclass(frozen=True, slots=True)
+class ReleasedWhileLeaving(Finding):
+    """Likewise, by a client that was, or may have been, shutting down."""
 
-    __slots__ = ("add", "committed", "dropped", "finished")
+    add: Row
+    finished: Row
+    unlock: Row
+
+
+class _Incarnation:
+    """One incarnation: the highest message that it finished before its drop, the highest value that it reported, and
+    the values that are on their way."""
+
+    __slots__ = ("add", "committed", "dropped", "finished", "sent")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.finished: Row | None = None
         self.committed = -1
+        self.sent: dict[int, int] = {}  # by the commit's begin
         self.dropped = False
 
 
 class LaneJudge(Judge):
     """Remembers, for each incarnation from its ADD to its unlock, one finished message and one value."""
 
-    __slots__ = ("incarnations",)
+    __slots__ = ("corrections", "incarnations")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.corrections = Corrections()
         self.incarnations: dict[str, _Incarnation] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name, kind = row.incarnation, row.kind
+        self.corrections.begins(row)
         if kind is Kind.RESET:
             self.incarnations.clear()
             return NOTHING
@@ -77,10 +92,10 @@ class LaneJudge(Judge):
         if kind is Kind.DROP:
             mine.dropped = True
         elif kind is Kind.COMMIT:
-            if row.detail == CORRECTED:
+            if self.corrections.has(row):
                 del self.incarnations[name]
             elif row.value is not None:
-                mine.committed = max(mine.committed, row.value)
+                mine.sent[row.seq_begin] = row.value
         elif kind is Kind.UNLOCK:
             del self.incarnations[name]
             return self._released(mine, row)
@@ -91,12 +106,17 @@ class LaneJudge(Judge):
         if finished is None:
             return NOTHING
         self.opportunities += 1
-        if mine.committed > (finished.queue_offset or 0):
+        if max((mine.committed, *mine.sent.values())) > (finished.queue_offset or 0):
             return NOTHING
+        if may_be_leaving(self.context, row.client_id, row.group):
+            return (ReleasedWhileLeaving(mine.add, finished, row),)
         return (ReleasedFirst(mine.add, finished, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.corrections.ends(row)
         offset = row.queue_offset
+        if row.kind is Kind.COMMIT:
+            self._reported(row)
         if row.kind is not Kind.DELIVER or offset is None or not acknowledges(row):
             return NOTHING
         mine = self.incarnations.get(row.incarnation or "")
@@ -107,10 +127,17 @@ class LaneJudge(Judge):
         return NOTHING
 
 
+    def _reported(self, row: Row) -> None:
+        mine = self.incarnations.get(row.incarnation or "")
+        value = None if mine is None else mine.sent.pop(row.seq_begin, None)
+        if mine is not None and value is not None and row.outcome is not Outcome.REFUSED:
+            mine.committed = max(mine.committed, value)
+
+
 judge = LaneJudge
 
 
-def explain(found: ReleasedFirst) -> str:
+def explain(found: ReleasedFirst | ReleasedWhileLeaving) -> str:
     finished, unlock = found.finished, found.unlock
     return (
         f"{who(unlock)} gave {unlock.lane} back at {at(unlock)} without having committed "

@@ -5,8 +5,8 @@ does a call in auto mode that acknowledges, and an acknowledged dead letter in a
 all that it has taken. Every other end (SUCCESS as well) leaves the offset where it was. The lowest message that was
 so left is remembered, and a commit beyond it is a violation.
 
-Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (`detail=corrected`) and a
-reset are excused. Says nothing about the incarnation's start, which may be reported at any time.
+Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (the value that a pull was
+told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
-from specs.clauses.incarnations import CORRECTED, IncarnationsJudge
+from specs.clauses.incarnations import Corrections, IncarnationsJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -37,7 +37,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET})
+KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET})
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
 
@@ -63,12 +63,17 @@ class _Incarnation:
 
 
 class LaneJudge(IncarnationsJudge[_Incarnation]):
-    """Remembers, for each incarnation that was added and not dropped, one message."""
+    """Remembers, for each incarnation that was added and not dropped, one message; and what pulls were told."""
 
-    __slots__ = ()
+    __slots__ = ("corrections",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, _Incarnation)
+        self.corrections = Corrections()
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.corrections.begins(row)
+        return super().begins(row)
 
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DROP:
@@ -80,13 +85,14 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        lowest = mine.lowest
-        if lowest is None or row.value is None or row.detail == CORRECTED:
+        lowest, is_correction = mine.lowest, self.corrections.has(row)
+        if lowest is None or row.value is None or is_correction:
             return NOTHING
         self.opportunities += 1
         return (MovedWithoutCommit(mine.add, lowest, row),) if row.value > (lowest.queue_offset or 0) else NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.corrections.ends(row)
         mine = self.known(row)
         if mine is None or row.queue_offset is None:
             return NOTHING

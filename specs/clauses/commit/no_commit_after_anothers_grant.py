@@ -3,6 +3,10 @@
 Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the
 lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
 fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1).
+
+RocketMQ's shutdown frees its leases before it reports its last offsets, in every version; profiles allow that. So what
+a client does while it shuts down its work in the group, or where nobody records who does, is a finding of its own:
+`committed-while-leaving`.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from specs.clauses.base import (
     ended_before,
     ms,
 )
+from specs.clauses.incarnations import may_be_leaving
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -47,6 +52,16 @@ class CommittedAfterwards(Finding):
     commit: Row
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedWhileLeaving(Finding):
+    """Likewise, by a client that was, or may have been, shutting down."""
+
+    lock: Row
+    unlock: Row
+    others_lock: Row
+    commit: Row
+
+
 class _Client:
     """One client: its last grant, its first unlock since, and the first grant of another after that."""
 
@@ -66,7 +81,8 @@ class LaneJudge(Judge):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
-        self.limit_us = self.config.broker_lease_ms * MS
+        # Certainly alive is a grant only when no error of the clocks makes it older.
+        self.limit_us = self.config.broker_lease_ms * MS - context.info.clock_bound_us
 
     def begins(self, row: Row) -> Iterable[Finding]:
         client = self.clients.get(row.client_id or "")
@@ -77,12 +93,14 @@ class LaneJudge(Judge):
                 client.unlock = row
             return NOTHING
         # A commit outside of any incarnation is a raw request of somebody who works on nothing.
-        if row.kind is not Kind.COMMIT or row.incarnation is None or len(self.clients) < 2:
+        other, unlock = client.others_lock, client.unlock
+        if row.kind is not Kind.COMMIT or row.incarnation is None or unlock is None:
             return NOTHING
         self.opportunities += 1
-        other, unlock = client.others_lock, client.unlock
-        if other is None or unlock is None or self.context.broker_died_since(row.broker, client.lock):
+        if other is None or self.context.broker_died_since(row.broker, client.lock):
             return NOTHING
+        if may_be_leaving(self.context, row.client_id, row.group):
+            return (CommittedWhileLeaving(client.lock, unlock, other, row),)
         return (CommittedAfterwards(client.lock, unlock, other, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -105,7 +123,7 @@ class LaneJudge(Judge):
 judge = LaneJudge
 
 
-def explain(found: CommittedAfterwards) -> str:
+def explain(found: CommittedAfterwards | CommittedWhileLeaving) -> str:
     unlock, other, commit = found.unlock, found.others_lock, found.commit
     return (
         f"{commit.client_id} committed {commit.value} for {commit.lane} at {at(commit)}, "

@@ -5,8 +5,9 @@ it had committed, before the DROP. A call that still runs at the drop ends for n
 else, who begins before that message. To report the old offset once more is allowed here (CMT-5 and CMT-13 say when
 it comes too late).
 
-Judged where the ADD or a look-up of the incarnation says where it started. A broker's correction
-(`detail=corrected`) and a reset are excused.
+Judged where the ADD or a look-up of the incarnation says where it started. A broker's correction (the value that a
+pull was told to go on at) and a reset are excused, and so is a message that may have been given up before the drop
+where nobody told.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from specs.clauses.base import (
     at,
     who,
 )
-from specs.clauses.incarnations import CORRECTED, IncarnationsJudge
+from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -36,7 +37,18 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
+KINDS = frozenset(
+    {
+        Kind.ADD,
+        Kind.DROP,
+        Kind.DELIVER,
+        Kind.DEAD_LETTER,
+        Kind.COMMIT,
+        Kind.PULL,
+        Kind.FETCH_OFFSET,
+        Kind.RESET,
+    }
+)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 REFINES = ("CMT-1", "CMT-2")
 
@@ -52,26 +64,33 @@ class ProgressAfterDrop(Finding):
 class _Incarnation:
     """One incarnation.
 
-    finished: the highest offset that it may report; None while nobody knows its start. delivered: beyond the highest
-    message that it began.
+    finished: the highest offset that it may report; None while nobody knows its start. given_up: likewise, with what
+    it may have given up unseen. delivered: beyond the highest message that it began.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished")
+    __slots__ = ("add", "delivered", "drop", "finished", "given_up")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.finished = add.value
-        self.delivered = -1
+        self.delivered = self.given_up = -1
         self.drop: Row | None = None
 
 
 class LaneJudge(IncarnationsJudge[_Incarnation]):
-    """Remembers, for each incarnation that was added, how far it has come, and its drop."""
+    """Remembers, for each incarnation that was added, how far it has come, and its drop; and what pulls were told."""
 
-    __slots__ = ()
+    __slots__ = ("corrections", "letters")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, _Incarnation)
+        self.corrections = Corrections()
+        self.letters = UntoldLetters(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.corrections.begins(row)
+        self.letters.begins(row)
+        return super().begins(row)
 
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DROP and known.drop is None:
@@ -85,10 +104,13 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row, value: int) -> Iterable[Finding]:
+        is_correction = self.corrections.has(row)
         if mine.drop is None:
             _reached(mine, value)
             return NOTHING
-        if row.detail == CORRECTED or mine.finished is None:
+        if is_correction or mine.finished is None:
+            return NOTHING
+        if mine.finished < value <= mine.given_up and not self.letters.told:
             return NOTHING
         self.opportunities += 1
         if value <= mine.finished:
@@ -96,6 +118,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return (ProgressAfterDrop(mine.add, mine.drop, row, mine.finished),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.corrections.ends(row)
         mine = self.known(row)
         if mine is None:
             return NOTHING
@@ -107,6 +130,8 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         elif row.kind is Kind.DELIVER:
             if mine.drop is None and acknowledges(row):
                 _reached(mine, row.queue_offset + 1)
+            elif mine.drop is None and self.letters.may_take(row):
+                mine.given_up = max(mine.given_up, row.queue_offset + 1)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and mine.drop is None:
             _reached(mine, row.queue_offset + 1)
         return NOTHING

@@ -115,11 +115,13 @@ class LaneJudge(Judge):
                 self.moved.clear()
             case Kind.PULL:
                 until_us = max(row.ended_us or 0, row.started_us + self.parked_us)
+                until_us = self.context.may_arrive_until(row, until_us)
                 self.pulled_until_us = max(self.pulled_until_us, until_us)
             case Kind.FETCH_OFFSET if self.last is not None:
                 self.asked[row.seq_begin] = self.last
             case Kind.COMMIT if row.value is not None:
-                self.commits.append(row)
+                if row.outcome is not Outcome.REFUSED:
+                    self.commits.append(row)
                 return self._committed(row)
             case Kind.ADD:
                 self.dropped.discard(row.incarnation or "")
@@ -163,7 +165,8 @@ class LaneJudge(Judge):
 
     def _until_us(self, row: Row) -> int:
         """Until when the commit, or the reset, may be applied."""
-        return max(row.ended_us or 0, row.started_us + self.bound_us)
+        until_us = max(row.ended_us or 0, row.started_us + self.bound_us)
+        return self.context.may_arrive_until(row, until_us)
 
     def _answered(self, row: Row) -> Iterable[Finding]:
         reset, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)

@@ -3,9 +3,9 @@
 The same rule as in the orderly mode, for the modes in which messages end in any order: what is stored is not the
 end of what has just succeeded, but the smallest offset, at or after the incarnation's start, that nobody of the
 group has finished. A message is finished when its call ended well while the lane was not dropped, and when an
-acknowledged send-back (concurrent) or dead letter (key-ordered) took its place. A commit after a broker's
-correction (`detail=corrected`) or after a reset says nothing. That a commit may lie lower is no violation: it is
-sent now and then.
+acknowledged send-back (concurrent) or dead letter (key-ordered) took its place. A commit of a broker's correction, or
+after a reset, says nothing, nor does one past a message that may have been given up where nobody told. That a commit
+may lie lower is no violation: it is sent now and then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTY = Party.CLIENT
 KEY = Key.QUEUE
 PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.SEND_BACK}
+KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL, Kind.SEND_BACK}
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1",)
 

@@ -14,6 +14,10 @@ a young topic starts at 0: while its first message is young, a look-up is answer
 "nothing stored". (While the queue is empty "nothing stored" is right, and its end is 0. Who starts from the last
 has no claim to what is stored between this answer and the question for the end.)
 
+RocketMQ's client asks for the end a second time where both look-ups found nothing stored: `start-moved` is that, and
+nothing else, a start from the end whose first pull asks for what lies beyond the ADD's value; profiles allow it. A
+pull from anywhere else is `pulled-elsewhere`, and one after an error `pulled-after-error`.
+
 What the end is nobody can say exactly: a start is below it where a send was acknowledged at or beyond the start,
 longer than the bound for delays before the look-up. From a time: the client's default, half an hour before the
 question; the last message that was acknowledged so long before the look-up, and sent since that time, is not skipped.
@@ -95,12 +99,32 @@ class WrongStart(Finding):
 
 @dataclass(frozen=True, slots=True)
 class StartMoved(Finding):
+    """Nothing was stored, neither at the first nor at the second look-up, and the pull asks for a later end."""
+
+    first: Row
+    add: Row
+    lookup: Row
+    pull: Row
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class PulledElsewhere(Finding):
     """add: what had fixed the start, where the look-up found nothing stored."""
 
     add: Row
     lookup: Row
     pull: Row
-    wanted: str
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class PulledAfterError(Finding):
+    """The last look-up failed, and it pulls all the same."""
+
+    add: Row
+    lookup: Row
+    pull: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +140,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.lookups: dict[str, tuple[Row, Row | None]] = {}  # by client: its latest, and the last message then
-        self.adds: dict[str, Row] = {}  # of incarnations that have not pulled
+        self.adds: dict[str, tuple[Row, Row | None]] = {}  # not pulled yet; with a look-up that had found nothing
         self.anchors: dict[str, Row] = {}  # the latest look-up of such an incarnation
 
 
@@ -150,15 +174,17 @@ class QueueJudge(Judge):
             case Kind.FETCH_OFFSET if name is not None:
                 lane.anchors[name] = row
             case Kind.ADD if name is not None:
-                lane.adds[name] = row
                 lane.anchors.pop(name, None)
                 found = lane.lookups.pop(client, None)
-                if found is not None and ended_before(found[0], row) and row.value is not None:
+                if found is not None and not ended_before(found[0], row):
+                    found = None
+                lane.adds[name] = (row, found[0] if found is not None and answered_offset(found[0]) == -1 else None)
+                if found is not None and row.value is not None:
                     return self._added(*found, row, row.value)
             case Kind.PULL if name is not None:
-                add, anchor = lane.adds.pop(name, None), lane.anchors.pop(name, None)
-                if add is not None and anchor is not None and ended_before(anchor, row):
-                    return self._pulled(add, anchor, row)
+                added, anchor = lane.adds.pop(name, None), lane.anchors.pop(name, None)
+                if added is not None and anchor is not None and ended_before(anchor, row):
+                    return self._pulled(*added, anchor, row)
             case _:
                 pass
         return NOTHING
@@ -205,16 +231,21 @@ class QueueJudge(Judge):
             return NOTHING
         return (WrongStart(last, lookup, row, wanted),) if since else NOTHING
 
-    def _pulled(self, add: Row, lookup: Row, row: Row) -> Iterable[Finding]:
+    def _pulled(self, add: Row, nothing: Row | None, lookup: Row, row: Row) -> Iterable[Finding]:
         told = answered_offset(lookup)
         if told is None:
             self.opportunities += 1
-            return (StartMoved(add, lookup, row, "nothing before the look-up has an answer"),)
+            return (PulledAfterError(add, lookup, row),)
         wanted = add.value if told < 0 else told
         if wanted is None or row.queue_offset is None:
             return NOTHING
         self.opportunities += 1
-        return () if row.queue_offset == wanted else (StartMoved(add, lookup, row, f"{wanted}"),)
+        if row.queue_offset == wanted:
+            return NOTHING
+        from_end = START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)] is FROM_END
+        if told < 0 and nothing is not None and from_end and row.queue_offset > wanted:
+            return (StartMoved(nothing, add, lookup, row, wanted),)
+        return (PulledElsewhere(add, lookup, row, wanted),)
 
     def _looked_up(self, row: Row) -> Iterable[Finding]:
         first, told = self.first, answered_offset(row)
@@ -222,7 +253,8 @@ class QueueJudge(Judge):
             return NOTHING
         if self.context.was_removed(row, 0):
             return NOTHING
-        if first.started_us < row.started_us - YOUNG_US or self.context.broker_died_since(row.broker, first):
+        young_us = YOUNG_US - self.context.info.clock_bound_us
+        if first.started_us < row.started_us - young_us or self.context.broker_died_since(row.broker, first):
             return NOTHING
         self.opportunities += 1
         return (NotYoung(first, row),) if row.outcome is Outcome.REFUSED else NOTHING
@@ -231,17 +263,17 @@ class QueueJudge(Judge):
 judge = QueueJudge
 
 
-def explain(found: WrongStart | StartMoved | NotYoung) -> str:
+def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:
     lookup = found.lookup
     failed = f"the error {lookup.code}" if lookup.outcome is Outcome.REFUSED and lookup.code else "no answer"
     told = {None: failed, -1: "that nothing is stored"}.get(answered_offset(lookup), f"{lookup.value}")
     heard = f"{who(lookup)} asked at {at(lookup)} for the offset stored for {lookup.lane} and heard {told}"
     if isinstance(found, NotYoung):
         return f"{heard}, although the queue's first message {found.send.message_id} was sent at {at(found.send)}"
-    if isinstance(found, StartMoved):
+    if isinstance(found, PulledAfterError):
+        return f"{heard}; its first pull, at {at(found.pull)}, asked for {found.pull.queue_offset} all the same"
+    if isinstance(found, StartMoved | PulledElsewhere):
         pull = found.pull
-        if answered_offset(lookup) is None:
-            return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} all the same"
         return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} instead of {found.wanted}"
     shown = "" if found.send is None else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
     return f"{heard}; it started at {found.add.value} at {at(found.add)} instead of {found.wanted}{shown}"

@@ -1,11 +1,23 @@
 """When all is healed and quiet, no lane with messages left is without an owner while a member of its group lives.
 
-Judged at a settled drain, of lanes that somebody had and nobody has: the last incarnation was dropped, its client left
-or died. If the drain finds a message at or after that incarnation's start that nobody of the group has finished, and
-a member of the group lives, then the lane should have found its way to a member: quiet means that nothing happened
-for longer than the handover bound, which is until a dead member is forgotten, a rebalance, a lease that runs out, and
-a pull. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. How long a handover may
-take where the old owner's death is recorded is the affair of LSE-5.
+*Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: the last incarnation was dropped, its
+client left or died. If the drain finds a message at or after that incarnation's start that nobody of the group has
+finished, and a member of the group lives, then the lane should have found its way to a member.
+
+*Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds
+other queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the
+group consumes from the first message on: then it owes all of them. Not where the members' shares are fixed lists, or
+those of machine rooms: such a list may leave a queue out.
+
+*Too late*: a lane that is added anew was added within the handover bound after its last incarnation ended, with a
+member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out, whichever is
+longer, a rebalance, one more request for the lease, the delay of a request and the slack of a timer. It runs from the
+last of: the incarnation's end, the end of its last call, and the last disturbance of the run (a client that joins,
+leaves, dies or stands still, a fault, a clock step). Nothing is said where the lane's broker has died, since nobody
+tells when it is back.
+
+What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Within what bound the survivor to
+whom a dead owner's lane is assigned takes it is the affair of LSE-5.
 """
 
 from __future__ import annotations
@@ -15,13 +27,17 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     AUTO_MODE,
+    MS,
     NO_FILTER,
     NO_RESET,
+    NOTHING,
     ORDERLY,
     SETTLED,
+    Context,
     Finding,
     Premise,
     at,
+    ms,
     who,
 )
 from specs.clauses.progress import Incarnation
@@ -32,7 +48,8 @@ from specs.vocabulary import Key, Kind, Party
 ID = "LIV-2"
 TITLE = "every lane finds an owner"
 STATEMENT = (
-    "When faults are healed, lanes progress within the handover bound: none with messages left stays without an owner."
+    "When faults are healed, a lane finds its next owner within the handover bound, and none with messages left stays "
+    "without one."
 )
 PARTY = Party.PAIR
 KEY = Key.QUEUE
@@ -46,9 +63,14 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#membership", "docs/sources.md#client-leases")
 KINDS = SETTLED_KINDS
-NEEDS = frozenset({Kind.DELIVER, Kind.READ})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
+CONCLUDES_FROM_ABSENCE = True
 
 __all__ = ["wants"]
+
+
+FIXED_SHARES = ("CONFIG", "MACHINE_ROOM")
+"""Strategies that may leave a queue to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +85,39 @@ class Orphaned(Finding):
     marker: Row
 
 
-class QueueJudge(SettledJudge):
-    """At stake where the lane had to find another owner, now or before, and the group lives."""
+@dataclass(frozen=True, slots=True)
+class NeverHad(Finding):
+    """add: of another queue of the topic. join: the start of a member that lives."""
 
-    __slots__ = ()
+    add: Row
+    join: Row
+    read: Row
+    marker: Row
+
+
+@dataclass(frozen=True, slots=True)
+class TooLate(Finding):
+    """add: the last incarnation. end: why it was over. again: the next one."""
+
+    add: Row
+    end: Row
+    join: Row
+    again: Row
+    bound_ms: int
+
+
+class QueueJudge(SettledJudge):
+    """At stake where the lane had to find another owner, now or before, or its first one, and the group lives."""
+
+    __slots__ = ("bound_ms", "nobodys")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        config = self.config
+        forgotten_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
+        retried_ms = config.rebalance_ms + config.lock_interval_ms
+        self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
+        self.nobodys: dict[str, Row | None] = {}  # by group that never had the lane: the first message found
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
         return (handed_over or not self.lives(last)) and self.context.newest_member(group) is not None
@@ -74,24 +125,87 @@ class QueueJudge(SettledJudge):
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
         if self.lives(last):
             return
-        add, start, join = last.add, last.start_row, self.context.newest_member(group)
-        end = last.dropped
-        if end is None and add is not None:
-            client = add.client_id or ""
-            leave = self.context.is_leaving(client, add.group)
-            end = self.context.last_death.get(client) if self.has_died(last) else leave
+        add, start, join, end = last.add, last.start_row, self.context.newest_member(group), self._end_of(last)
         if add is not None and start is not None and end is not None and join is not None:
             yield Orphaned(add, start, end, join, read, marker)
+
+    def _end_of(self, last: Incarnation) -> Row | None:
+        """Why an incarnation is over."""
+        if last.dropped is not None or last.add is None:
+            return last.dropped
+        client = last.add.client_id
+        if self.has_died(last):
+            return self.context.last_death.get(client or "")
+        return self.context.is_leaving(client, last.add.group)
+
+    # ------------------------------------------------------------ too late
+
+    def taken_over(self, last: Incarnation, worked_us: int, add: Row) -> Iterable[Finding]:
+        end, join, context = self._end_of(last), self.context.newest_member(add.group), self.context
+        broker = add.broker or ""
+        if last.add is None or end is None or join is None or broker in context.broker_deaths:
+            return NOTHING
+        if broker in context.epoch_deaths:
+            return NOTHING
+        self.opportunities += 1
+        ended_us = end.started_us if end.ended_us is None else end.ended_us
+        since_us = max(ended_us, worked_us, context.disturbed_us)
+        if add.started_us - since_us <= self.bound_ms * MS + context.info.clock_bound_us:
+            return NOTHING
+        return (TooLate(last.add, end, join, add, self.bound_ms),)
+
+    # ------------------------------------------------------------ never had
+
+    def reading_begins(self, marker: Row) -> None:
+        self.nobodys.clear()
+        if self.config.consume_from != "first" or self.config.strategy in FIXED_SHARES:
+            return
+        for group, topic in self.context.first_adds:
+            if topic == marker.topic and group is not None and self._never_had(group):
+                self.nobodys[group] = None
+
+    def _never_had(self, group: str) -> bool:
+        known = self.progress.groups.get(group)
+        if known is not None and (known.delivered or known.was_reset or known.was_added):
+            return False
+        return self.context.newest_member(group) is not None
+
+    def reads(self, row: Row) -> None:
+        self.opportunities += len(self.nobodys)
+        for group, first in self.nobodys.items():
+            self.nobodys[group] = row if first is None else first
+
+    def reading_ends(self, marker: Row) -> Iterable[Finding]:
+        for group in sorted(self.nobodys):
+            read, add = self.nobodys[group], self.context.first_adds[group, marker.topic]
+            join = self.context.newest_member(group)
+            if read is not None and join is not None and self._never_had(group):
+                yield NeverHad(add, join, read, marker)
+        self.nobodys.clear()
 
 
 judge = QueueJudge
 
 
-def explain(found: Orphaned) -> str:
-    add, end, read, marker = found.add, found.end, found.read, found.marker
-    over = {Kind.DROP: "dropped it", Kind.CRASH: "died", Kind.LEAVE: "left"}[end.kind]
+def explain(found: Orphaned | NeverHad | TooLate) -> str:
+    add, join = found.add, found.join
+    if isinstance(found, NeverHad):
+        read = found.read
+        return (
+            f"nobody of {add.group} ever had {read.queue}, where message {read.message_id} lies at offset "
+            f"{read.queue_offset}, although {who(join)} lives, the group had {add.lane} from {at(add)} on, and all was "
+            f"healed and quiet by {at(found.marker)}"
+        )
+    over = {Kind.DROP: "dropped it", Kind.CRASH: "died", Kind.LEAVE: "left"}[found.end.kind]
+    if isinstance(found, TooLate):
+        again = found.again
+        return (
+            f"{who(again)} took {add.lane} at {at(again)}, {ms(again.started_us - found.end.started_us)} after "
+            f"{who(add)} {over} at {at(found.end)}, although {who(join)} lived; {found.bound_ms} ms are allowed"
+        )
+    read, marker = found.read, found.marker
     return (
-        f"nobody of {add.group} has {add.lane} since {who(add)} {over} at {at(end)}, although {who(found.join)} lives, "
+        f"nobody of {add.group} has {add.lane} since {who(add)} {over} at {at(found.end)}, although {who(join)} lives, "
         f"message {read.message_id} at offset {read.queue_offset} is not finished, and all was healed and quiet by "
         f"{at(marker)}"
     )

@@ -2,8 +2,10 @@
 
 Judged at a settled drain, of lanes that somebody has: the last incarnation was neither dropped nor left nor cut by a
 crash. Each message that the drain finds at or after that incarnation's start has been finished by somebody of the
-group, or given up. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is
-said about how long it took.
+group, or given up. Where everybody is recorded, and the group consumes from the first message on, the messages count
+from the lowest start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever.
+What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how long it
+took.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, NOTHING_TAKEN_BACK, ORDERLY, SETTLED, Finding, at, who
-from specs.clauses.progress import Incarnation
+from specs.clauses.progress import GroupProgress, Incarnation, start_of
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -32,7 +34,8 @@ __all__ = ["wants"]
 
 @dataclass(frozen=True, slots=True)
 class NeverFinished(Finding):
-    """start: what set the incarnation's start: the ADD or a look-up. read: the message, found by the drain."""
+    """add, start: the incarnation from whose start on all is to be finished (the last one, or an earlier one that began
+    lower), and what set its start: the ADD or a look-up. read: the message, found by the drain."""
 
     add: Row
     start: Row
@@ -48,18 +51,35 @@ class QueueJudge(SettledJudge):
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
         return self.lives(last)
 
+    def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:
+        first = self._first(progress, last)
+        return min(last.start or 0, last.start or 0 if first is None else first.start or 0)
+
+    def _first(self, progress: GroupProgress, last: Incarnation) -> Incarnation | None:
+        """The incarnation with the lowest start, where all of them are recorded and no message is nobody's."""
+        if not self.context.info.closed_world or self.config.consume_from != "first":
+            return None
+        known = [each for each in progress.incarnations.values() if each.add is not None and each.start is not None]
+        return min(known, key=lambda each: each.start or 0, default=None)
+
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
-        if last.add is not None and last.start_row is not None:
+        if last.add is None or last.start_row is None:
+            return
+        if (read.queue_offset or 0) >= (last.start or 0):
             yield NeverFinished(last.add, last.start_row, read, marker)
+            return
+        first = self._first(self.progress.groups[group], last)
+        if first is not None and first.add is not None and first.start_row is not None:
+            yield NeverFinished(first.add, first.start_row, read, marker)
 
 
 judge = QueueJudge
 
 
 def explain(found: NeverFinished) -> str:
-    add, read, marker = found.add, found.read, found.marker
+    add, start, read, marker = found.add, found.start, found.read, found.marker
     return (
         f"message {read.message_id} at offset {read.queue_offset} of {read.queue} was never finished by {add.group}, "
-        f"although {who(add)}, who started at {found.start.value} at {at(add)}, has the lane, and all was healed and "
-        f"quiet by {at(marker)}"
+        f"although {who(add)} had started at {start_of(start)} at {at(add)}, the lane has an owner, and all was healed "
+        f"and quiet by {at(marker)}"
     )

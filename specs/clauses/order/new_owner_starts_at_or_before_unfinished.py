@@ -77,7 +77,7 @@ class QueueJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.progress = QueueProgress(self.config)
+        self.progress = QueueProgress(self.context)
         self.stored: dict[str, Stored] = {}  # group → the highest stored offset known
         self.looked: dict[tuple[str, str], Stored | None] = {}  # (group, client) → what was known when it looked
         self.named: dict[str, Row] = {}  # group → the highest commit, whatever came of it

@@ -12,7 +12,6 @@ from specs.clauses.progress import QueueProgress
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
-from specs.plan.config import Config
 from specs.vocabulary import Key, Kind, Outcome
 
 RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 4)))
@@ -142,7 +141,7 @@ def test_words_for_people() -> None:
 
 def test_what_is_kept_of_a_queue_is_the_backlog() -> None:
     """Rows of finished messages are forgotten, ranges stay."""
-    progress = QueueProgress(Config())
+    progress = QueueProgress(Context(RunInfo("run")))
     lines = [f"{n}ms  shop  sends  t/b/0  offset={n} id=m{n} ok" for n in range(100)]
     lines += [f"{200 + n}ms  alice  delivers  g/t/b/0  offset={n} success" for n in range(90)]
     for row in rows_of("\n".join(lines)):
