@@ -16,6 +16,7 @@ import numpy as np
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
+from specs.clauses.links import Sending
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -375,6 +376,14 @@ class Machine:
     def client_died_since(self, client: int, op: Op) -> bool:
         """Did the client crash after the operation began, whether or not it started again?"""
         return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
+
+    def is_of_an_old_life(self, client: int, op: Op) -> bool:
+        """Did the process that did this die, or leave and begin anew in the lane's group, since?"""
+        return self.context.is_of_an_old_life(self.lane.name(client), self.lane.group, op.begin, self.now)
+
+    def sending(self, op: Op) -> Sending:
+        """The request on its way to the lane's broker."""
+        return Sending(self.lane.name(op.client), self.broker, op.kind, op.started)
 
     def leaving(self, client: int) -> bool:
         """Is the client shutting down its work in the lane's group?"""

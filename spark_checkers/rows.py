@@ -22,6 +22,7 @@ from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
 from specs.clauses.base import changed_nothing
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -80,6 +81,7 @@ class RunContext:
     epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
+    hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
 
     @classmethod
     def of(
@@ -107,10 +109,13 @@ class RunContext:
         trims: dict[Queue, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
+        hold_ups: list[HoldUp] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
+            if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
+                hold_ups.append(found)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -163,7 +168,52 @@ class RunContext:
             {broker: _rising(named) for broker, named in (epochs or {}).items()},
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
+            hold_ups,
         )
+
+    def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
+        """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
+        if not self.hold_ups:
+            return until_us
+        return arrives_until(sending, until_us, *self._in_the_way(now))
+
+    def is_disturbed(self, sending: Sending, until_us: int, now: int) -> bool:
+        """Did anything that had begun by `now` stand in the way of a request, or of its answer, until then?"""
+        return bool(self.hold_ups) and is_disturbed(sending, until_us, *self._in_the_way(now))
+
+    def _in_the_way(self, now: int) -> tuple[list[HoldUp], int, int]:
+        known = [each for each in self.hold_ups if each.seq <= now]
+        return known, self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
+
+    def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
+        """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""
+        if self.client_died_between(client, seq, now):
+            return True
+        left: Row | None = None
+        for at, where, row in self.work.get(client, ()):
+            if at > now:
+                break
+            here = where in (group, None)
+            if row.kind is Kind.LEAVE:
+                left = row if here else left
+                continue
+            anew = where == group or (where is None and row.kind is Kind.JOIN)
+            if left is not None and (anew or left.group is None):
+                if seq <= (left.seq_begin if left.seq_end is None else left.seq_end):
+                    return True
+                left = None
+        return False
+
+    def member_since(self, group: str, client: str, now: int) -> int | None:
+        """The seq of the JOIN since which the client is a member of the group; None where it is none."""
+        joined = next((seq for seq, who in reversed(self.joined.get(group, ())) if seq <= now and who == client), None)
+        if joined is None or self.client_died_between(client, joined, now):
+            return None
+        gone = any(
+            joined < at <= now and row.kind is Kind.LEAVE and where in (group, None)
+            for at, where, row in self.work.get(client, ())
+        )
+        return None if gone else joined
 
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""

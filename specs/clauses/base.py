@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from specs.clauses.certainty import recorded
+from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -258,12 +259,16 @@ class Context:
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
     kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
+    hold_ups: list[HoldUp] = field(default_factory=list)  # what stood in the way of requests
+    old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)  # as `leaving`: whose successor is there
 
     @property
     def config(self) -> Config:
         return self.info.config
 
     def begins(self, row: Row) -> None:
+        if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
+            self.hold_ups.append(found)
         match row.kind:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
@@ -334,12 +339,26 @@ class Context:
     def _works(self, row: Row) -> None:
         """The client works in the row's group: whoever of its name was leaving that is gone."""
         client = row.client_id or ""
-        self.leaving.pop((client, None), None)
+        self._came_again((client, None))
         if row.group is not None:
-            self.leaving.pop((client, row.group), None)
+            self._came_again((client, row.group))
         elif row.kind is Kind.JOIN:  # of a process, whatever its groups
             for key in [key for key in self.leaving if key[0] == client]:
-                del self.leaving[key]
+                self._came_again(key)
+
+    def _came_again(self, key: tuple[str, str | None]) -> None:
+        leave = self.leaving.pop(key, None)
+        if leave is not None:
+            self.old_lives[key] = leave.seq_begin if leave.seq_end is None else leave.seq_end
+
+    def is_of_an_old_life(self, client_id: str | None, group: str | None, row: Row) -> bool:
+        """Did the process that did `row` die, or leave the group and begin anew there, since?
+
+        The next process of its name knows nothing of what it did, and is not held to it.
+        """
+        client = client_id or ""
+        left = max(self.old_lives.get((client, group), -1), self.old_lives.get((client, None), -1))
+        return row.seq_begin <= left or self.client_died_since(client_id, row)
 
     def _gone(self, client_id: str, group: str | None = None) -> None:
         for name, members in self.members.items():
@@ -392,6 +411,19 @@ class Context:
         death = self.last_death.get(client_id or "")
         return death is not None and death.seq_begin > row.seq_begin
 
+    def may_arrive_until(self, row: Row, until_us: int) -> int:
+        """The last moment at which the request `row` may have arrived, in µs.
+
+        until_us: if nothing stood in its way.
+        """
+        bound_us = self.config.delay_bound_ms * MS
+        return arrives_until(_sending(row), until_us, self.hold_ups, bound_us, self.info.clock_bound_us)
+
+    def is_disturbed(self, row: Row, until_us: int) -> bool:
+        """Did anything stand in the way of the request `row`, or of its answer, until then?"""
+        bound_us = self.config.delay_bound_ms * MS
+        return is_disturbed(_sending(row), until_us, self.hold_ups, bound_us, self.info.clock_bound_us)
+
     def forget(self) -> None:
         """Another run begins."""
         for known in (self.broker_died, self.client_died, self.paused, self.last_death):
@@ -406,6 +438,8 @@ class Context:
         self.resets.clear()
         self.kept_from.clear()
         self.trims.clear()
+        self.hold_ups.clear()
+        self.old_lives.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
@@ -418,6 +452,10 @@ class Context:
         """Was the broker paused at any time from `at_us` on?"""
         pause = self.broker_paused.get(broker or "")
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
+
+
+def _sending(row: Row) -> Sending:
+    return Sending(row.client_id or "", row.broker or "", row.kind, row.started_us)
 
 
 CONTEXT_KINDS = frozenset(
