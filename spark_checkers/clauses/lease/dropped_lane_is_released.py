@@ -10,11 +10,15 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Client:
-    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last."""
+    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
 
-    __slots__ = ("drop", "unlock", "work")
+    busy: the one that ran at the drop.
+    """
+
+    __slots__ = ("busy", "drop", "unlock", "work")
 
     def __init__(self) -> None:
+        self.busy: Op | None = None
         self.drop: Op | None = None
         self.unlock: Op | None = None
         self.work: Op | None = None
@@ -23,7 +27,7 @@ class Client:
 class Lane(Machine):
     """The last grant, and the clients of the lane."""
 
-    __slots__ = ("clients", "limit_us", "lock", "slack_us")
+    __slots__ = ("clients", "clocks_us", "interval_us", "limit_us", "lock", "slack_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -31,6 +35,8 @@ class Lane(Machine):
         self.lock: Op | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
+        self.interval_us = self.config.rebalance_ms * MS
+        self.clocks_us = self.context.info.clock_bound_us
 
     def _works(self, op: Op) -> None:
         client = self.clients.setdefault(op.client, Client())
@@ -47,6 +53,7 @@ class Lane(Machine):
         client = self.clients.setdefault(op.client, Client())
         if op.kind is Kind.DROP:
             client.drop = op
+            client.busy = None if client.work is None or ended_before(client.work, op) else client.work
         elif op.kind in (Kind.ADD, Kind.LOCK):
             client.drop = None
         elif op.kind is Kind.UNLOCK:
@@ -61,8 +68,8 @@ class Lane(Machine):
         if granted or refuses(op):
             drop = self._awaited(op)
             self.stakes += drop is not None
-            if drop is not None and not granted and self._overdue(drop, op):
-                self.found(self.lock, drop, op)
+            if drop is not None and not granted:
+                self._refused(drop, op)
         if granted:
             self.lock = op
 
@@ -74,22 +81,30 @@ class Lane(Machine):
         drop = self.clients[lock.client].drop
         if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
             return None
-        if op.ended - lock.started > self.limit_us or self.broker_died_since(lock):
+        if op.ended - lock.started + self.clocks_us > self.limit_us or self.broker_died_since(lock):
             return None
         if self.client_died_since(lock.client, lock) or self.paused_since(lock.client, drop.started):
             return None
         return drop
 
-    def _overdue(self, drop: Op, op: Op) -> bool:
+    def _refused(self, drop: Op, op: Op) -> None:
         lock, owner = self.lock, self.clients[drop.client]
         if lock is None or (owner.unlock is not None and owner.unlock.begin > lock.begin):
-            return False
+            return
         since = drop.started
         if owner.work is not None:
             if not ended_before(owner.work, op):
-                return False
+                return
             since = max(since, owner.work.ended if owner.work.ended < NEVER else 0)
-        return op.started - since >= self.slack_us
+        late = op.started - since - self.slack_us
+        if late - self.clocks_us < 0:
+            return
+        if late > self.interval_us:
+            self.found(lock, drop, op)
+        elif owner.busy is None:
+            self.found(lock, drop, op, name="late")
+        else:
+            self.found(lock, drop, op, owner.busy, name="late-after-call")
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER)
