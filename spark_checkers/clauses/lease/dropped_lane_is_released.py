@@ -8,16 +8,19 @@ from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
+LATE_MS = 20_000
+
 
 class Client:
     """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
 
-    busy: the one that ran at the drop.
+    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew.
     """
 
-    __slots__ = ("busy", "drop", "unlock", "work")
+    __slots__ = ("busy", "drop", "freed", "unlock", "work")
 
     def __init__(self) -> None:
+        self.freed: Op | None = None
         self.busy: Op | None = None
         self.drop: Op | None = None
         self.unlock: Op | None = None
@@ -35,7 +38,7 @@ class Lane(Machine):
         self.lock: Op | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
-        self.interval_us = self.config.rebalance_ms * MS
+        self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
         self.clocks_us = self.context.info.clock_bound_us
 
     def _works(self, op: Op) -> None:
@@ -56,8 +59,9 @@ class Lane(Machine):
             client.busy = None if client.work is None or ended_before(client.work, op) else client.work
         elif op.kind in (Kind.ADD, Kind.LOCK):
             client.drop = None
+            client.freed = None if op.kind is Kind.ADD else client.freed
         elif op.kind is Kind.UNLOCK:
-            client.unlock = op
+            client.unlock = client.freed = op
         else:
             self._works(op)
 
@@ -99,7 +103,9 @@ class Lane(Machine):
         late = op.started - since - self.slack_us
         if late - self.clocks_us < 0:
             return
-        if late > self.interval_us:
+        if owner.freed is not None and owner.freed.begin < lock.begin:
+            self.found(lock, drop, op, owner.freed, name="taken-again")
+        elif late > self.interval_us:
             self.found(lock, drop, op)
         elif owner.busy is None:
             self.found(lock, drop, op, name="late")

@@ -9,18 +9,37 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Lane(Machine):
-    """Of each client's calls the one that ends last; its last drop, and the grant since."""
+    """Of each client's calls the one that ends last; its last drop, and the grant since.
 
-    __slots__ = ("calls", "drops", "regained", "wait_us")
+    undecided: an unlock during a call, as long as nothing else of its client has come that tells more of it.
+    """
+
+    __slots__ = ("calls", "drops", "regained", "undecided", "wait_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.calls: dict[int, Op] = {}
+        self.undecided: dict[int, tuple[Op, Op]] = {}
         self.drops: dict[int, Op] = {}
         self.regained: dict[int, Op] = {}
         self.wait_us = (self.config.shutdown_wait_ms - 1) * MS
 
+    def finish(self) -> None:
+        for call, unlock in self.undecided.values():
+            self.found(call, unlock)
+
+    def _decide(self, op: Op) -> None:
+        if op.client not in self.undecided:
+            return
+        call, unlock = self.undecided.pop(op.client)
+        dropped = op.kind is Kind.DROP and op.incarnation != NO_TEXT and op.incarnation == call.incarnation
+        if dropped and op.started - unlock.started <= self.config.schedule_slack_ms * MS:
+            self.found(call, unlock, op, name="dropped-while-running")
+        else:
+            self.found(call, unlock)
+
     def takes(self, stretch: Stretch) -> bool:
+        self._decide(stretch.first)
         self._runs(stretch.last)
         return True
 
@@ -32,6 +51,7 @@ class Lane(Machine):
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
             return
+        self._decide(op)
         if op.kind is Kind.DELIVER:
             self._runs(op)
         elif op.kind is Kind.DROP:
@@ -61,7 +81,7 @@ class Lane(Machine):
         elif drop is not None and grant is not None:
             self.found(last, op, drop, grant, name="late-unlock")
         else:
-            self.found(last, op)
+            self.undecided[op.client] = last, op
 
 
 _KINDS = (Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK)

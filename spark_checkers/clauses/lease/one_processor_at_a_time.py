@@ -137,8 +137,9 @@ class Lane(Machine):
 
     def _two(self, client: Client, lock: Op, running: Op, op: Op) -> None:
         drop, unlock = client.drop, client.unlock
-        if drop is not None and unlock is not None and unlock.begin >= max(drop.begin, running.begin):
-            if drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
+        if drop is not None and unlock is not None and unlock.begin >= running.begin:
+            soon = drop.started - unlock.started <= self.config.schedule_slack_ms * MS
+            if soon and drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
                 self.found(lock, running, op, drop, unlock, name="dropped-while-running")
                 return
             if drop.begin < lock.begin < unlock.begin:

@@ -7,9 +7,10 @@ its way. Silent when the client crashed or was paused since, asks for the lane a
 anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody else
 was granted the lane since, for then it was lost and not dropped.
 
-Two findings are told apart from the rest, for clients are built so: the successor is refused within one rebalance
-interval of the moment at which the release was due. *Late after call*: a call of the lane ran when it was dropped.
-*Late*: none did.
+Three findings are told apart from the rest, for clients are built so. *Taken again*: the owner had given the lane back,
+and then asked for it once more without having been assigned it anew. *Late after call*, and *late*: the successor is
+refused within one rebalance interval (`LATE_MS`, or more) of the moment at which the release was due, and when the lane
+was dropped, a call of it ran, or none did.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
 
 
+LATE_MS = 20_000
+"""How long clients put a release off: to their next rebalance, or by `unlockDelayTimeMills`; both by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotReleased(Finding):
     lock: Row
@@ -66,15 +71,23 @@ class Late(NotReleased):
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class TakenAgain(NotReleased):
+    """unlock: before the grant `lock`, and no new incarnation between them."""
+
+    unlock: Row
+
+
 class _Client:
     """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it.
 
-    call: the work that ran when it was dropped.
+    call: the work that ran when it was dropped. released: its unlock, while no new incarnation has begun.
     """
 
-    __slots__ = ("call", "drop", "unlock", "work")
+    __slots__ = ("call", "drop", "released", "unlock", "work")
 
     def __init__(self) -> None:
+        self.released: Row | None = None
         self.call: Row | None = None
         self.drop: Row | None = None
         self.unlock: Row | None = None
@@ -92,7 +105,7 @@ class LaneJudge(Judge):
         self.lock: Row | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
-        self.interval_us = self.config.rebalance_ms * MS
+        self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
         self.bound_us = context.info.clock_bound_us
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -108,8 +121,10 @@ class LaneJudge(Judge):
                 client.call = work if work is not None and not ended_before(work, row) else None
             case Kind.ADD | Kind.LOCK:
                 client.drop = None
+                if row.kind is Kind.ADD:
+                    client.released = None
             case Kind.UNLOCK:
-                client.unlock = row
+                client.unlock = client.released = row
             case _:
                 work = client.work
                 if work is None or row.seq_end is None or (work.seq_end is not None and row.seq_end >= work.seq_end):
@@ -131,9 +146,12 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _told_apart(self, lock: Row, drop: Row, row: Row, due_us: int) -> Finding:
+        owner = self.clients[drop.client_id or ""]
+        if owner.released is not None and owner.released.seq_begin < lock.seq_begin:
+            return TakenAgain(lock, drop, row, owner.released)
         if row.started_us - due_us > self.interval_us:
             return NotReleased(lock, drop, row)
-        call = self.clients[drop.client_id or ""].call
+        call = owner.call
         return Late(lock, drop, row) if call is None else LateAfterCall(lock, drop, row, call)
 
     def _awaited(self, row: Row) -> Row | None:
@@ -171,6 +189,11 @@ judge = LaneJudge
 def explain(found: NotReleased) -> str:
     lock, drop, refused = found.lock, found.drop, found.refused
     later = ms(refused.started_us - drop.started_us)
+    if isinstance(found, TakenAgain):
+        return (
+            f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id} had "
+            f"dropped it; {drop.client_id} had given it back at {at(found.unlock)}, and taken it again at {at(lock)}"
+        )
     return (
         f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id}, who was "
         f"granted it at {at(lock)}, had dropped it and not given it back"

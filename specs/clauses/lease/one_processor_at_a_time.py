@@ -10,9 +10,10 @@ before its call began has ended the lease.
 Two processes under one client id are two clients that share a lease: the broker can't tell them apart. They are told
 apart by the column `process`, where both calls have it and both have ended.
 
-Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the running client had
-dropped the lane, and gave it back, before its call was over. *Late unlock*: it gave the lane back for an incarnation
-that it had dropped earlier, after it had been granted the lane anew.
+Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the running client has
+dropped the lane, and given it back, before its call was over (some tell the drop only once they have given it back).
+*Late unlock*: it gave the lane back for an incarnation that it had dropped earlier, after it had been granted the lane
+anew.
 """
 
 from __future__ import annotations
@@ -114,13 +115,14 @@ class _Calls:
 class LaneJudge(Judge):
     """Remembers, for each client, its last grant and the calls that may still run."""
 
-    __slots__ = ("bound_us", "clients", "limit_us", "unlocks")
+    __slots__ = ("bound_us", "clients", "limit_us", "slack_us", "unlocks")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
         self.unlocks = Unlocks(context)
         self.limit_us = self.config.broker_lease_ms * MS
+        self.slack_us = self.config.schedule_slack_ms * MS
         self.bound_us = context.info.clock_bound_us
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -175,7 +177,7 @@ class LaneJudge(Judge):
                     continue  # the second may be the successor of a process whose end nobody saw
                 self.opportunities += 1
                 if not ended_before(running, row):
-                    found.append(_told_apart(other, other.lock, running, row))
+                    found.append(self._told_apart(other, other.lock, running, row))
         return found
 
     def _holds(self, name: str, lock: Row, row: Row) -> bool:
@@ -191,17 +193,17 @@ class LaneJudge(Judge):
             client.lock = None if self.unlocks.may_undo(row) else row
         return NOTHING
 
-
-def _told_apart(client: _Client, lock: Row, running: Row, second: Row) -> Finding:
-    """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
-    drop, unlock = client.drop, client.unlock
-    if drop is None or unlock is None or unlock.seq_begin < max(drop.seq_begin, running.seq_begin):
+    def _told_apart(self, client: _Client, lock: Row, running: Row, second: Row) -> Finding:
+        """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
+        drop, unlock = client.drop, client.unlock
+        if drop is None or unlock is None or unlock.seq_begin < running.seq_begin:
+            return TwoProcessors(lock, running, second)
+        in_time = drop.started_us - unlock.started_us <= self.slack_us
+        if in_time and drop.incarnation is not None and drop.incarnation == running.incarnation:
+            return DroppedWhileRunning(lock, running, second, drop, unlock)
+        if drop.seq_begin < lock.seq_begin < unlock.seq_begin:
+            return LateUnlock(lock, running, second, drop, unlock)
         return TwoProcessors(lock, running, second)
-    if drop.incarnation is not None and drop.incarnation == running.incarnation:
-        return DroppedWhileRunning(lock, running, second, drop, unlock)
-    if drop.seq_begin < lock.seq_begin < unlock.seq_begin:
-        return LateUnlock(lock, running, second, drop, unlock)
-    return TwoProcessors(lock, running, second)
 
 
 judge = LaneJudge
@@ -218,7 +220,7 @@ def explain(found: TwoProcessors) -> str:
     why = ""
     if isinstance(found, DroppedWhileRunning | LateUnlock):
         which = "the lane" if isinstance(found, DroppedWhileRunning) else "an earlier incarnation of it"
-        why = f", had dropped {which} at {at(found.drop)} and gave it back at {at(found.unlock)}"
+        why = f", dropped {which} at {at(found.drop)} and gave it back at {at(found.unlock)}"
     return (
         f"{second.client_id} began offset {second.queue_offset} of {second.lane} at {at(second)} while "
         f"{running.client_id}, who began offset {running.queue_offset} at {at(running)}{why}, was still running it; "
