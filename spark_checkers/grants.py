@@ -162,19 +162,22 @@ class LastGrant:
         self.others = [each for each in before if each.place != op.place and self._reaches(each, op.started)]
         self.grant, self.unlock, self.sent = op, None, None
 
+    def _until(self, op: Op) -> int:
+        """The last moment at which the broker may have acted on the request, in µs."""
+        if op.outcome is Outcome.OK and op.ended < NEVER:
+            return op.ended
+        until = max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
+        return self.machine.context.may_arrive_until(self.machine.sending(op), until, self.machine.now)
+
     def _reaches(self, op: Op, since: int) -> bool:
         """May the broker have acted on the request at this moment, or later?"""
-        if op.outcome is Outcome.OK and op.ended < NEVER:
-            until = op.ended
-        else:
-            until = max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
-            until = self.machine.context.may_arrive_until(self.machine.sending(op), until, self.machine.now)
-        return until + self.clocks_us >= since
+        return self._until(op) + self.clocks_us >= since
 
     def _nobody_else(self, asker: Op, since: int, owner: int = NO_TEXT, owner_since: int = 0) -> bool:
-        """Nobody but the asker may have been granted the lane since then; of the owner: since a time of its own."""
+        """Nobody but the asker may hold the lane by a grant since then; of the owner: since a time of its own."""
         return not any(
             self._reaches(each, owner_since if each.client == owner else since)
+            and asker.started - self._until(each) - self.clocks_us < self.limit_us
             for each in self.others
             if each.place != asker.place and each.client != asker.client
         )

@@ -225,10 +225,11 @@ class LastGrant:
         return why
 
     def _may_hold(self, other: Row, asker: Row, since_us: int) -> bool:
-        """May somebody else's request have been granted since then?"""
+        """May somebody else's request have been granted since then, and live when the asker asks?"""
         if other is asker or other.client_id == asker.client_id:
             return False
-        return self._applied_until(other) + self.bound_us >= since_us
+        until_us = self._applied_until(other)
+        return until_us + self.bound_us >= since_us and asker.started_us - until_us - self.bound_us < self.limit_us
 
     def _arrived(self, row: Row) -> Row | None:
         """The owner's unlock that was certainly applied before the request began."""

@@ -79,7 +79,7 @@ class Lane(Machine):
         last = client.last
         if last is None:
             last = client.add
-            if last is None or last.incarnation != op.incarnation:
+            if last is None or last.incarnation != op.incarnation or self.is_of_an_old_life(op.client, last):
                 return
             since = last.started
         elif last.kind is Kind.UNLOCK:

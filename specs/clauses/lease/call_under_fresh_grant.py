@@ -121,6 +121,8 @@ class LaneJudge(Judge):
             add = client.add
             if add is None or add.incarnation != row.incarnation:
                 return NOTHING
+            if self.context.is_of_an_old_life(row.client_id, row.group, add):
+                return NOTHING  # another process of that name died, not this one
             last, since_us = add, add.started_us
         elif last.kind is Kind.UNLOCK:
             since_us = last.started_us
