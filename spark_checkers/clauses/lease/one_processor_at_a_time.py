@@ -27,13 +27,17 @@ class Calls:
 
 
 class Client:
-    """One client: its last grant, the same if certain, its last drop and unlock, and the calls of its processes."""
+    """One client: its last grant, the same if certain, its last drop and unlock, and the calls of its processes.
 
-    __slots__ = ("calls", "drop", "granted", "lock", "unlock")
+    idle: it gave the lane back while no call ran; whatever it calls next has no lease.
+    """
+
+    __slots__ = ("calls", "drop", "granted", "idle", "lock", "unlock")
 
     def __init__(self) -> None:
         self.granted: Op | None = None
         self.lock: Op | None = None
+        self.idle = False
         self.drop: Op | None = None
         self.unlock: Op | None = None
         self.calls: dict[int, Calls] = {}
@@ -82,6 +86,8 @@ class Lane(Machine):
         granted = client.granted
         if granted is not None and context.broker_died_since(self.broker, granted.begin, granted.epoch, until):
             return False
+        if client.idle and client.lock is not None:
+            return False
         stakes = 0
         for code, other, running in self._others(first):
             lock = other.lock
@@ -110,13 +116,14 @@ class Lane(Machine):
         if op.kind is Kind.UNLOCK:
             self.unlocks.add(op)
             client.unlock = op
-            if all(ended_before(calls.running, op) for calls in client.calls.values()):
-                client.lock = None  # given back between two calls
+            client.idle = all(ended_before(calls.running, op) for calls in client.calls.values())
         elif op.kind is Kind.DROP:
             client.drop = op
         elif op.kind is Kind.DELIVER:
             calls = client.calls.get(self._process(op))
             if calls is None or calls.op != op.op:
+                if client.idle:
+                    client.lock = None
                 self._call(op, client.granted)
             if calls is None:
                 calls = client.calls[self._process(op)] = Calls(op)
@@ -152,6 +159,7 @@ class Lane(Machine):
             client = self._client(op.client)
             client.granted = op
             client.lock = None if self.unlocks.may_undo(op) else op
+            client.idle = False
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP)

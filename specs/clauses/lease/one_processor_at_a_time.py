@@ -88,15 +88,16 @@ class LateUnlock(TwoProcessors):
 class _Client:
     """One client on the lane.
 
-    granted: its last grant; lock: the same, if it is certain. drop, unlock: its last ones. calls: of each process the
-    last call, and the one that ends last.
+    granted: its last grant; lock: the same, if it is certain and its last call began under it. released: given back
+    while no call ran. drop, unlock: its last ones. calls: of each process the last call, and the one that ends last.
     """
 
-    __slots__ = ("calls", "drop", "granted", "lock", "unlock")
+    __slots__ = ("calls", "drop", "granted", "lock", "released", "unlock")
 
     def __init__(self) -> None:
         self.granted: Row | None = None
         self.lock: Row | None = None
+        self.released = False
         self.drop: Row | None = None
         self.unlock: Row | None = None
         self.calls: dict[str | None, _Calls] = {}
@@ -134,8 +135,7 @@ class LaneJudge(Judge):
         elif row.kind is Kind.UNLOCK:
             self.unlocks.begins(row)
             client.unlock = row
-            if all(ended_before(each.running, row) for each in client.calls.values()):
-                client.lock = None
+            client.released = all(ended_before(each.running, row) for each in client.calls.values())
         elif row.kind is Kind.DELIVER:
             return self._delivered(row, client)
         return NOTHING
@@ -144,6 +144,8 @@ class LaneJudge(Judge):
         calls = client.calls.get(row.process)
         found: Iterable[Finding] = NOTHING
         if calls is None or row.op_id != calls.op:
+            if client.released:
+                client.lock = None
             found = self._call_begins(row, client)
         if calls is None:
             client.calls[row.process] = _Calls(row)
@@ -191,6 +193,7 @@ class LaneJudge(Judge):
             client = self._client(row.client_id)
             client.granted = row
             client.lock = None if self.unlocks.may_undo(row) else row
+            client.released = False
         return NOTHING
 
     def _told_apart(self, client: _Client, lock: Row, running: Row, second: Row) -> Finding:
