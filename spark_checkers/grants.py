@@ -1,46 +1,71 @@
 """Grants of one lane that certainly live: what the twins of several lease clauses share.
 
 A grant lives until its owner's unlock may have reached the broker, until it is older than the broker's limit, or
-until the broker crashed. An unlock that was not answered may be applied for a while yet. `LastGrant` turns the
-question round: must the asker be granted the lane?
+until the broker crashed. An unlock that was not answered may be applied for a while yet, and longer where something
+stood in its way. `LastGrant` turns the question round: must the asker be granted the lane?
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from spark_checkers.lanes import LaneItems, Machine, Op, ended_before
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from specs.vocabulary import Kind, Outcome
 
 
+class _OnTheWay(NamedTuple):
+    """Unlocks of one client that may not have arrived: the first one, and until when the last would without trouble."""
+
+    first: Op
+    until: int
+
+
 class Unlocks:
     """Until when (µs) the unlocks of each client may still be applied."""
 
-    __slots__ = ("bound_us", "until")
+    __slots__ = ("bound_us", "machine", "until", "waiting")
 
     def __init__(self, machine: Machine) -> None:
+        self.machine = machine
         self.bound_us = machine.config.delay_bound_ms * MS
         self.until: dict[int, int] = {}
+        self.waiting: dict[int, _OnTheWay] = {}
 
     def add(self, op: Op) -> None:
         closed = op.ended < NEVER
         if op.outcome is Outcome.OK and closed:
-            until = op.ended
+            self.until[op.client] = max(op.ended, self.until.get(op.client, 0))
+            return
+        until = (op.ended if closed and op.ended else op.started) + self.bound_us
+        before = self.waiting.get(op.client)
+        if before is None:
+            self.waiting[op.client] = _OnTheWay(op, until)
+        elif self._latest(before) < op.started:
+            self.waiting[op.client] = _OnTheWay(op, max(until, before.until))
         else:
-            until = (op.ended if closed and op.ended else op.started) + self.bound_us
-        self.until[op.client] = max(until, self.until.get(op.client, 0))
+            self.waiting[op.client] = _OnTheWay(before.first, max(until, before.until))
+
+    def _latest(self, unlocks: _OnTheWay) -> int:
+        machine = self.machine
+        return machine.context.may_arrive_until(machine.sending(unlocks.first), unlocks.until, machine.now)
 
     def may_undo(self, lock: Op) -> bool:
+        waiting = self.waiting.get(lock.client)
+        if waiting is not None and self._latest(waiting) >= lock.started:
+            return True
         return self.until.get(lock.client, -1) >= lock.started
 
 
 class Grants:
     """The living grants, one per client."""
 
-    __slots__ = ("alive", "limit_us", "machine", "unlocks")
+    __slots__ = ("alive", "clocks_us", "limit_us", "machine", "unlocks")
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.limit_us = machine.config.broker_lease_ms * MS
+        self.clocks_us = machine.context.info.clock_bound_us
         self.alive: dict[int, Op] = {}
         self.unlocks = Unlocks(machine)
 
@@ -50,18 +75,25 @@ class Grants:
             self.unlocks.add(op)
 
     def contested_by(self, lock: Op) -> list[Op]:
-        """The grants of others that live through the whole request `lock`, whose answer has just come."""
-        contested: list[Op] = []
+        """The grants of others that `lock`, whose answer has just come, would certainly have met alive."""
         if lock.ended >= NEVER:
-            return contested
-        for grant in list(self.alive.values()):
-            if grant.client == lock.client or not ended_before(grant, lock):
-                continue
-            if lock.started - grant.started > self.limit_us or self.machine.broker_died_since(grant):
-                del self.alive[grant.client]
-            elif lock.outcome is not Outcome.UNKNOWN and lock.ended - grant.started <= self.limit_us:
+            return []
+        contested: list[Op] = []
+        for grant in [each for each in self.alive.values() if each.client != lock.client]:
+            too_old = lock.started - grant.started - self.clocks_us > self.limit_us
+            if too_old or self.machine.broker_died_since(grant):
+                self.over(grant)
+            elif lock.outcome is not Outcome.UNKNOWN and self._both_live(grant, lock):
                 contested.append(grant)
         return contested
+
+    def _both_live(self, grant: Op, lock: Op) -> bool:
+        span = max(grant.ended, lock.ended) - min(grant.started, lock.started)
+        if span + self.clocks_us > self.limit_us:
+            return False
+        # Of two that overlap either may be the first: then nothing may have ended the other one either.
+        together = not ended_before(grant, lock)
+        return not (together and (self.machine.broker_died_since(lock) or self.unlocks.may_undo(lock)))
 
     def lock_ends(self, lock: Op) -> None:
         if lock.client == NO_TEXT or lock.outcome is not Outcome.OK:
@@ -80,59 +112,131 @@ OWN, RELEASED, EXPIRED = "own", "released", "expired"
 
 
 class LastGrant:
-    """The last grant, its owner's unlock, and requests that may have taken the lane since."""
+    """The last grant, its owner's unlocks, and requests that may have taken the lane since.
 
-    __slots__ = ("bound_us", "grant", "limit_us", "machine", "others", "unlock")
+    released: the unlock that freed the lane, where `why_free` says so.
+    """
+
+    __slots__ = (
+        "bound_us",
+        "clocks_us",
+        "first",
+        "grant",
+        "limit_us",
+        "machine",
+        "others",
+        "released",
+        "sent",
+        "unlock",
+    )
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.bound_us = machine.config.delay_bound_ms * MS
+        self.clocks_us = machine.context.info.clock_bound_us
         self.limit_us = (machine.config.broker_lease_ms + 1) * MS
+        self.first: Op | None = None
         self.grant: Op | None = None
         self.unlock: Op | None = None
+        self.sent: Op | None = None
+        self.released: Op | None = None
         self.others: list[Op] = []
 
     def lock_begins(self, op: Op) -> None:
+        if self.first is None:
+            self.first = op
         if not refuses(op):
             self.others.append(op)
 
     def unlock_ends(self, op: Op) -> None:
         grant = self.grant
-        owners = grant is not None and op.client == grant.client and ended_before(grant, op)
-        if owners and op.outcome is Outcome.OK:
+        if grant is None or op.client != grant.client or not ended_before(grant, op):
+            return
+        if op.outcome is Outcome.OK:
             self.unlock = op
+        elif op.outcome is Outcome.SENT:
+            self.sent = op
 
     def granted(self, op: Op) -> None:
         before = [*self.others] if self.grant is None else [*self.others, self.grant]
-        self.others = [each for each in before if each.place != op.place and self._until(each) >= op.started]
-        self.grant, self.unlock = op, None
+        self.others = [each for each in before if each.place != op.place and self._reaches(each, op.started)]
+        self.grant, self.unlock, self.sent = op, None, None
 
     def _until(self, op: Op) -> int:
         """The last moment at which the broker may have acted on the request, in µs."""
         if op.outcome is Outcome.OK and op.ended < NEVER:
             return op.ended
-        return max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
+        until = max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
+        return self.machine.context.may_arrive_until(self.machine.sending(op), until, self.machine.now)
+
+    def _reaches(self, op: Op, since: int) -> bool:
+        """May the broker have acted on the request at this moment, or later?"""
+        return self._until(op) + self.clocks_us >= since
+
+    def _nobody_else(self, asker: Op, since: int, owner: int = NO_TEXT, owner_since: int = 0) -> bool:
+        """Nobody but the asker may hold the lane by a grant since then; of the owner: since a time of its own."""
+        return not any(
+            self._reaches(each, owner_since if each.client == owner else since)
+            and asker.started - self._until(each) - self.clocks_us < self.limit_us
+            for each in self.others
+            if each.place != asker.place and each.client != asker.client
+        )
 
     def why_free(self, op: Op) -> str:
         """Why the request must be granted; empty where the last grant does not show that nobody else has the lane."""
-        grant, unlock = self.grant, self.unlock
+        grant = self.grant
         if grant is None or not ended_before(grant, op) or self.machine.broker_died_since(grant):
             return ""
         if self.machine.context.frames_twice <= self.machine.now:
             return ""
         own = grant.client == op.client
-        released = not own and unlock is not None and ended_before(unlock, op)
+        self.released = None if own else self._arrived(op)
         ended = grant.ended if grant.ended < NEVER else 0
-        if not (own or released or op.started - ended >= self.limit_us):
+        if not (own or self.released is not None or op.started - ended - self.clocks_us >= self.limit_us):
             return ""
-        for other in self.others:
-            if other.place == op.place or other.client == op.client:
-                continue
-            of_owner = released and other.client == grant.client
-            since = unlock.started if of_owner and unlock is not None else grant.started
-            if self._until(other) >= since:
-                return ""
-        return OWN if own else RELEASED if released else EXPIRED
+        owner_since = grant.started if self.released is None else self.released.started
+        if not self._nobody_else(op, grant.started, grant.client, owner_since):
+            return ""
+        return OWN if own else EXPIRED if self.released is None else RELEASED
+
+    def _arrived(self, op: Op) -> Op | None:
+        """The owner's unlock that had certainly arrived when the request began."""
+        unlock, sent, machine = self.unlock, self.sent, self.machine
+        if unlock is not None and ended_before(unlock, op):
+            return unlock
+        if sent is None or not machine.context.info.closed_world:
+            return None
+        until = max(sent.started, sent.ended if sent.ended < NEVER else 0) + self.bound_us
+        if op.started - self.clocks_us <= until or machine.client_died_since(sent.client, sent):
+            return None
+        return None if machine.context.is_disturbed(machine.sending(sent), until, machine.now) else sent
+
+    def empty_since(self, op: Op) -> tuple[str, int]:
+        """What shows that nobody can hold the lane against the asker, though no grant of this epoch is known.
+
+        (`crash` or `join`, its seq), or (`op`, the place of a row of the lane); ("", NONE) where nothing shows it.
+        """
+        machine, context, grant = self.machine, self.machine.context, self.grant
+        if not context.info.closed_world or op.client == NO_TEXT or context.frames_twice <= machine.now:
+            return "", NONE
+        if grant is not None and not machine.broker_died_since(grant):
+            return "", NONE
+        crashes = reversed(context.broker_deaths.get(machine.broker, ()))
+        crash = next(((seq, us) for seq, us in crashes if seq <= machine.now), None)
+        if crash is not None and (grant is None or crash[0] > grant.begin):
+            shown = crash[0] < op.begin and self._nobody_else(op, crash[1], NO_TEXT)
+            return ("crash", crash[0]) if shown else ("", NONE)
+        if grant is not None:
+            restarted = NONE < grant.epoch < op.epoch and ended_before(grant, op)
+            shown = restarted and self._nobody_else(op, grant.started)
+            return ("op", grant.place) if shown else ("", NONE)
+        if not self._nobody_else(op, 0):
+            return "", NONE
+        first = self.first
+        if first is not None and op.started - first.started - self.clocks_us >= self.limit_us + self.bound_us:
+            return "op", first.place
+        joined = context.member_since(machine.lane.group, machine.lane.name(op.client), machine.now)
+        return ("", NONE) if joined is None else ("join", joined)
 
 
 class LastGrantLane(Machine):

@@ -9,26 +9,31 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Client:
-    """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock."""
+    """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock.
 
-    __slots__ = ("answered", "last", "op")
+    regained: its last grant, with the drop before it, while nothing but an unlock came after.
+    """
+
+    __slots__ = ("add", "answered", "drop", "last", "op", "regained")
 
     def __init__(self) -> None:
         self.last: Op | None = None
         self.answered = False
         self.op = NONE
+        self.add: Op | None = None
+        self.drop: Op | None = None
+        self.regained: tuple[Op, Op] | None = None
 
 
 class Lane(Machine):
-    """Clients and the rows that began their incarnations."""
+    """The clients of the lane."""
 
-    __slots__ = ("adds", "clients", "limit_us")
+    __slots__ = ("clients", "limit_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.limit_us = (self.config.client_lease_ms + 1) * MS
         self.clients: dict[int, Client] = {}
-        self.adds: dict[int, Op] = {}
 
     def _client(self, code: int) -> Client:
         client = self.clients.get(code)
@@ -43,6 +48,9 @@ class Lane(Machine):
             return False
         since = last.started if last.ended >= NEVER else last.ended
         if stretch.latest_us - since >= self.limit_us:
+            return False
+        name, group = self.lane.name(stretch.first.client), self.lane.group
+        if self.context.is_of_an_old_life(name, group, last.begin, stretch.last.end):
             return False
         if client.answered:
             self.stakes += stretch.calls - (stretch.first.op == client.op)
@@ -60,14 +68,18 @@ class Lane(Machine):
         elif op.kind is Kind.UNLOCK:
             self._client(op.client).last = op
         elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
-            self.adds[op.client] = op
+            self._client(op.client).add = op
+        elif op.kind is Kind.DROP:
+            self._client(op.client).drop = op
 
     def _call(self, op: Op, client: Client) -> None:
+        if client.last is not None and self.is_of_an_old_life(op.client, client.last):
+            client.last, client.answered = None, False
         self.stakes += client.answered
         last = client.last
         if last is None:
-            last = self.adds.get(op.client)
-            if last is None or last.incarnation != op.incarnation:
+            last = client.add
+            if last is None or last.incarnation != op.incarnation or self.is_of_an_old_life(op.client, last):
                 return
             since = last.started
         elif last.kind is Kind.UNLOCK:
@@ -76,8 +88,15 @@ class Lane(Machine):
             since = last.started if last.ended >= NEVER else last.ended
             if last.outcome is Outcome.OK and op.started - since < self.limit_us:
                 return
-        if not self.paused_since(op.client, since):
-            self.found(last, op)
+        if self.paused_since(op.client, since):
+            return
+        self.stakes += not client.answered
+        if last.kind is Kind.UNLOCK and client.regained is not None:
+            grant, drop = client.regained
+            if drop.incarnation != op.incarnation and grant.begin < last.begin:
+                self.found(last, op, grant, drop, name="late-unlock")
+                return
+        self.found(last, op)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:
@@ -85,13 +104,14 @@ class Lane(Machine):
         client = self._client(op.client)
         if op.outcome is Outcome.OK:
             client.last, client.answered = op, True
+            client.regained = None if client.drop is None else (op, client.drop)
         elif op.outcome is Outcome.REFUSED and op.code in (0, NONE):
             client.answered = True
             # A late answer to a request that is older than the grant's takes nothing away.
             if client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin:
-                client.last = op
+                client.last, client.regained = op, None
 
 
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD)
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP)
 TWIN = Twin("LSE-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
 find = TWIN.find

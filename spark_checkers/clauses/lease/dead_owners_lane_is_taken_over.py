@@ -28,7 +28,7 @@ class Run:
         self.bound_us = sum(times) * MS
         self.owners: dict[Place, Op] = {}
         self.workers: set[tuple[Place, int]] = set()
-        self.shares: dict[tuple[int, str], tuple[Op, set[str]]] = {}
+        self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
         self.broker_crashed = False
@@ -50,8 +50,7 @@ class Run:
             return
         elif op.kind is Kind.ASSIGN:
             group, topic = self._word("group", op.place), self._word("topic", op.place)
-            places = {f"{group}/{word}" for word in self._word("detail", op.place).split()}
-            self.shares[op.client, topic] = (op, places)
+            self.shares[group, op.client, topic] = (op, set(self._word("detail", op.place).split()))
         elif op.kind is Kind.ADD:
             lane = self._lane(op)
             if lane is not None:
@@ -73,14 +72,17 @@ class Run:
             elif client and not self.broker_crashed:
                 self.orphans.update({lane: (own, op) for lane, own in self.owners.items() if own.client == op.client})
         if op.kind in (Kind.CRASH, Kind.LEAVE):
-            self.shares = {key: share for key, share in self.shares.items() if key[0] != op.client}
+            left = self._word("group", op.place)
+            kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
+            self.shares = {key: self.shares[key] for key in kept}
 
     def _at_work(self, op: Op) -> None:
         for lane, (own, crash) in list(self.orphans.items()):
             share = self._share(op.client, lane)
             if share is None:
                 continue
-            if op.started - max(self.calm_us, crash.started, share.started) <= self.bound_us:
+            passed = op.started - max(self.calm_us, crash.started, share.started)
+            if passed - self.context.info.clock_bound_us <= self.bound_us:
                 continue
             del self.orphans[lane]
             if (lane, op.client) not in self.workers:
@@ -115,8 +117,8 @@ class Run:
         """The client's assignment that holds the lane; one that names no topic may be of any."""
         group, topic, broker, queue = lane
         for name in (topic, ""):
-            share, places = self.shares.get((client, name), (None, set[str]()))
-            if share is not None and f"{group}/{broker}/{queue}" in places:
+            share, places = self.shares.get((group, client, name), (None, set[str]()))
+            if share is not None and f"{broker}/{queue}" in places:
                 return share
         return None
 

@@ -8,13 +8,20 @@ from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
+LATE_MS = 20_000
+
 
 class Client:
-    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last."""
+    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
 
-    __slots__ = ("drop", "unlock", "work")
+    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew.
+    """
+
+    __slots__ = ("busy", "drop", "freed", "unlock", "work")
 
     def __init__(self) -> None:
+        self.freed: Op | None = None
+        self.busy: Op | None = None
         self.drop: Op | None = None
         self.unlock: Op | None = None
         self.work: Op | None = None
@@ -23,7 +30,7 @@ class Client:
 class Lane(Machine):
     """The last grant, and the clients of the lane."""
 
-    __slots__ = ("clients", "limit_us", "lock", "slack_us")
+    __slots__ = ("clients", "clocks_us", "interval_us", "limit_us", "lock", "slack_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -31,6 +38,8 @@ class Lane(Machine):
         self.lock: Op | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
+        self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
+        self.clocks_us = self.context.info.clock_bound_us
 
     def _works(self, op: Op) -> None:
         client = self.clients.setdefault(op.client, Client())
@@ -47,10 +56,12 @@ class Lane(Machine):
         client = self.clients.setdefault(op.client, Client())
         if op.kind is Kind.DROP:
             client.drop = op
+            client.busy = None if client.work is None or ended_before(client.work, op) else client.work
         elif op.kind in (Kind.ADD, Kind.LOCK):
             client.drop = None
+            client.freed = None if op.kind is Kind.ADD else client.freed
         elif op.kind is Kind.UNLOCK:
-            client.unlock = op
+            client.unlock = client.freed = op
         else:
             self._works(op)
 
@@ -61,8 +72,8 @@ class Lane(Machine):
         if granted or refuses(op):
             drop = self._awaited(op)
             self.stakes += drop is not None
-            if drop is not None and not granted and self._overdue(drop, op):
-                self.found(self.lock, drop, op)
+            if drop is not None and not granted:
+                self._refused(drop, op)
         if granted:
             self.lock = op
 
@@ -74,22 +85,32 @@ class Lane(Machine):
         drop = self.clients[lock.client].drop
         if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
             return None
-        if op.ended - lock.started > self.limit_us or self.broker_died_since(lock):
+        if op.ended - lock.started + self.clocks_us > self.limit_us or self.broker_died_since(lock):
             return None
         if self.client_died_since(lock.client, lock) or self.paused_since(lock.client, drop.started):
             return None
         return drop
 
-    def _overdue(self, drop: Op, op: Op) -> bool:
+    def _refused(self, drop: Op, op: Op) -> None:
         lock, owner = self.lock, self.clients[drop.client]
         if lock is None or (owner.unlock is not None and owner.unlock.begin > lock.begin):
-            return False
+            return
         since = drop.started
         if owner.work is not None:
             if not ended_before(owner.work, op):
-                return False
+                return
             since = max(since, owner.work.ended if owner.work.ended < NEVER else 0)
-        return op.started - since >= self.slack_us
+        late = op.started - since - self.slack_us
+        if late - self.clocks_us < 0:
+            return
+        if owner.freed is not None and owner.freed.begin < lock.begin:
+            self.found(lock, drop, op, owner.freed, name="taken-again")
+        elif late > self.interval_us:
+            self.found(lock, drop, op)
+        elif owner.busy is None:
+            self.found(lock, drop, op, name="late")
+        else:
+            self.found(lock, drop, op, owner.busy, name="late-after-call")
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER)

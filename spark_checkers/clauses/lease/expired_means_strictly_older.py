@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_checkers.grants import EXPIRED, LeaseEndLane
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from spark_checkers.rows import MS, NEVER, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
@@ -22,7 +22,7 @@ class Lane(LeaseEndLane):
 
     def owned(self, op: Op, lease: Op) -> None:
         ended = lease.ended if lease.ended < NEVER else 0
-        if op.started - ended >= self.edge_us:
+        if ended_before(lease, op) and op.started - ended >= self.edge_us:
             self.at_stake(op, False, lease)
 
     def free(self, op: Op, grant: Op, why: str) -> None:

@@ -47,6 +47,8 @@ class Lane(Machine):
             client = self._client(op.client)
             client.work, client.pulled = op.incarnation, False
             last = client.last
+            if last is not None and self.is_of_an_old_life(op.client, last):
+                last = client.last = None
             client.add = None if last and last.kind is Kind.LOCK and last.outcome is Outcome.OK else op
         elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
             client = self._client(op.client)

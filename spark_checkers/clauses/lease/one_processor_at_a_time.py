@@ -1,36 +1,60 @@
-"""LSE-2 over columns: a stretch is taken whole unless another client's call may still run while it begins."""
+"""LSE-2 over columns: a stretch is taken whole unless another call may still run while it begins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from spark_checkers.grants import Unlocks
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
-from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 
-class Client:
-    """One client: its last grant, the same if certain, its last call, and of all its calls the one that ends last."""
+class Calls:
+    """Of one process of a client: its last call, and the one that ends last."""
 
-    __slots__ = ("granted", "lock", "op", "running")
+    __slots__ = ("op", "running")
+
+    def __init__(self, running: Op) -> None:
+        self.op = NONE
+        self.running = running
+
+    def runs(self, op: Op) -> None:
+        self.op = op.op
+        if op.end >= self.running.end:
+            self.running = op
+
+
+class Client:
+    """One client: its last grant, the same if certain, its last drop and unlock, and the calls of its processes.
+
+    idle: it gave the lane back while no call ran; whatever it calls next has no lease.
+    """
+
+    __slots__ = ("calls", "drop", "granted", "idle", "lock", "unlock")
 
     def __init__(self) -> None:
         self.granted: Op | None = None
         self.lock: Op | None = None
-        self.op = NONE
-        self.running: Op | None = None
+        self.idle = False
+        self.drop: Op | None = None
+        self.unlock: Op | None = None
+        self.calls: dict[int, Calls] = {}
 
 
 class Lane(Machine):
     """The clients of the lane."""
 
-    __slots__ = ("clients", "limit_us", "unlocks")
+    __slots__ = ("clients", "clocks_us", "limit_us", "processes", "unlocks")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}
         self.unlocks = Unlocks(self)
         self.limit_us = self.config.broker_lease_ms * MS
+        self.clocks_us = self.context.info.clock_bound_us
+        self.processes = lane.digest.rows.text("process")
 
     def _client(self, code: int) -> Client:
         client = self.clients.get(code)
@@ -38,68 +62,106 @@ class Lane(Machine):
             client = self.clients[code] = Client()
         return client
 
-    def takes(self, stretch: Stretch) -> bool:
-        code = stretch.first.client
-        others = False
-        for other, state in self.clients.items():
-            if other == code or state.running is None:
-                continue
-            others = True
-            over = state.lock is None or ended_before(state.running, stretch.first)
-            if not over and stretch.earliest_us - state.lock.started <= self.limit_us:  # type: ignore[union-attr]
-                return False
-        client = self._client(code)
-        granted = client.granted
-        if granted is not None and self.context.broker_died_between(self.broker, granted.begin, stretch.last.end):
-            return False
-        if others:
-            self.stakes += stretch.calls - (stretch.first.op == client.op)
-        client.op = stretch.last.op
-        self._runs(client, stretch.last)
-        return True
+    def _process(self, op: Op) -> int:
+        return int(self.processes[op.place])
 
-    @staticmethod
-    def _runs(client: Client, op: Op) -> None:
-        if client.running is None or op.end >= client.running.end:
-            client.running = op
+    def _others(self, op: Op) -> Iterator[tuple[int, Client, Op]]:
+        """The calls beside which this one, of any time, would count: of whom, and the one that ends last."""
+        mine = self._process(op)
+        for code, client in self.clients.items():
+            for process, calls in client.calls.items():
+                running = calls.running
+                apart = process != mine and NO_TEXT not in (mine, process) and NEVER not in (op.end, running.end)
+                if code != op.client or apart:
+                    yield code, client, running
+
+    def takes(self, stretch: Stretch) -> bool:
+        first, last, until = stretch.first, stretch.last, stretch.last.end
+        mine = self._process(first)
+        places = self.lane.digest.row[slice(*stretch.events)]
+        if bool((self.processes[places] != mine).any()):
+            return False
+        client = self._client(first.client)
+        context, name = self.context, self.lane.name
+        granted = client.granted
+        if granted is not None and context.broker_died_since(self.broker, granted.begin, granted.epoch, until):
+            return False
+        if client.idle and client.lock is not None:
+            return False
+        stakes = 0
+        for code, other, running in self._others(first):
+            lock = other.lock
+            if lock is None or stretch.earliest_us - lock.started + self.clocks_us > self.limit_us:
+                continue
+            if not ended_before(running, first) or stretch.latest_us - lock.started + self.clocks_us > self.limit_us:
+                return False
+            if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
+                return False
+            if context.broker_died_since(self.broker, lock.begin, lock.epoch, until):
+                return False
+            if context.is_of_an_old_life(name(code), self.lane.group, running.begin, until):
+                return False
+            stakes += 1
+        calls = client.calls.get(mine)
+        self.stakes += stakes * (stretch.calls - (calls is not None and calls.op == first.op))
+        if calls is None:
+            calls = client.calls[mine] = Calls(last)
+        calls.runs(last)
+        return True
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
             return
+        client = self._client(op.client)
         if op.kind is Kind.UNLOCK:
             self.unlocks.add(op)
+            client.unlock = op
+            client.idle = all(ended_before(calls.running, op) for calls in client.calls.values())
+        elif op.kind is Kind.DROP:
+            client.drop = op
         elif op.kind is Kind.DELIVER:
-            client = self._client(op.client)
-            if op.op != client.op:
-                client.op = op.op
-                granted = client.granted
-                if granted is None or not self.broker_died_since(granted):
-                    self._call(op)
-            self._runs(client, op)
+            calls = client.calls.get(self._process(op))
+            if calls is None or calls.op != op.op:
+                if client.idle:
+                    client.lock = None
+                self._call(op, client.granted)
+            if calls is None:
+                calls = client.calls[self._process(op)] = Calls(op)
+            calls.runs(op)
 
-    def _call(self, op: Op) -> None:
-        others = False
-        own = self._client(op.client).lock
-        for code, state in self.clients.items():
-            running, lock = state.running, state.lock
-            if code == op.client or running is None:
+    def _call(self, op: Op, granted: Op | None) -> None:
+        if granted is not None and self.broker_died_since(granted):
+            return
+        for code, client, running in self._others(op):
+            lock = client.lock
+            if lock is None or op.started - lock.started + self.clocks_us > self.limit_us:
                 continue
-            others = True
-            if lock is None or ended_before(running, op) or op.started - lock.started > self.limit_us:
+            if self.leaving(code) or self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
                 continue
-            if self.leaving(code) or self.client_died_since(code, running) or self.broker_died_since(lock):
-                continue
-            if own is not None and self.broker_died_since(own):
-                continue
-            self.found(lock, running, op)
-        self.stakes += others
+            self.stakes += 1
+            if not ended_before(running, op):
+                self._two(client, lock, running, op)
+
+    def _two(self, client: Client, lock: Op, running: Op, op: Op) -> None:
+        drop, unlock = client.drop, client.unlock
+        if drop is not None and unlock is not None and unlock.begin >= running.begin:
+            soon = drop.started - unlock.started <= self.config.schedule_slack_ms * MS
+            if soon and drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
+                self.found(lock, running, op, drop, unlock, name="dropped-while-running")
+                return
+            if drop.begin < lock.begin < unlock.begin:
+                self.found(lock, running, op, drop, unlock, name="late-unlock")
+                return
+        self.found(lock, running, op)
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
             client = self._client(op.client)
             client.granted = op
             client.lock = None if self.unlocks.may_undo(op) else op
+            client.idle = False
 
 
-TWIN = Twin("LSE-2", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER), lease=True))
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP)
+TWIN = Twin("LSE-2", (*OP_COLUMNS, "process"), machine_kernel(Lane, _KINDS, lease=True))
 find = TWIN.find

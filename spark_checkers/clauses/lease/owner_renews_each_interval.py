@@ -39,11 +39,21 @@ class Lane(Machine):
         else:
             self._works(op)
 
+    def _hindered(self, op: Op, last: Op) -> bool:
+        """Did client, broker or link not work as always since the last request?"""
+        if self.leaving(op.client) or self.is_of_an_old_life(op.client, last) or self.broker_died_since(last):
+            return True
+        if self.paused_since(op.client, last.started):
+            return True
+        if self.context.broker_paused_since(self.broker, last.started, self.now):
+            return True
+        return self.context.is_disturbed(self.sending(last), op.started, self.now)
+
     def _works(self, op: Op) -> None:
         last, late = self.last.get(op.client), self._is_late(op, op.started)
         asks = op.kind is Kind.LOCK
         if last is not None and (late or (asks and last.incarnation == op.incarnation)):
-            if self.leaving(op.client) or self.paused_since(op.client, last.started):
+            if self._hindered(op, last):
                 del self.last[op.client]
             else:
                 self.stakes += 1

@@ -15,7 +15,7 @@ class Lane(LastGrantLane):
 
     def free(self, op: Op, grant: Op, why: str) -> None:
         if why == RELEASED:
-            self.at_stake(op, True, grant, self.last.unlock)
+            self.at_stake(op, True, grant, self.last.released)
 
 
 TWIN = Twin("LSE-6", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

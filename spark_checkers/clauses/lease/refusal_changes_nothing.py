@@ -34,7 +34,7 @@ class Lane(LeaseEndLane):
         refusal = self._since(grant, op)
         if why == EXPIRED and refusal is not None:
             ended = refusal.ended if refusal.ended < NEVER else 0
-            if op.started - ended < self.last.limit_us:
+            if op.started - ended + self.last.clocks_us < self.last.limit_us:
                 self.at_stake(op, True, grant, refusal)
 
     def asked(self, op: Op) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Finding, at, who
+from specs.clauses.base import NO_RESET, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -4,7 +4,11 @@ What the client knows of its lease is its last certain answer and its own unlock
 away (only if its request is newer than that of the grant: a late answer to an older request says nothing, and an
 error code says nothing either); (b) a grant is good for the client's limit, measured from its answer in whole
 milliseconds, exactly the limit included; (c) a lane that was added without any answered lock has no lease; (d) an
-own unlock ends it at once. Between the guard and the call the client must not have been paused.
+own unlock ends it at once. A process that dies, or shuts down, takes what it knew with it: the next one of its name
+begins without a lease. Between the guard and the call the client must not have been paused.
+
+One finding is told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
+incarnation that the client had dropped earlier, and it had been granted the lane anew in between.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
-KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD})
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
@@ -47,26 +51,39 @@ class NoLease(Finding):
     call: Row
 
 
-class _Client:
-    """What one client knows of its lease: the last of a grant, a refusal, and its own unlock."""
+@dataclass(frozen=True, slots=True)
+class LateUnlock(NoLease):
+    """drop: of an earlier incarnation. grant: after it, and before the unlock `last`."""
 
-    __slots__ = ("answered", "last", "op")
+    drop: Row
+    grant: Row
+
+
+class _Client:
+    """What one client knows of its lease: the last of a grant, a refusal, and its own unlock.
+
+    add, drop: the last ones. grant: the last one, and the drop before it, as long as only an unlock came after it.
+    """
+
+    __slots__ = ("add", "answered", "drop", "grant", "last", "op")
 
     def __init__(self) -> None:
         self.last: Row | None = None
         self.answered = False
         self.op = -1
+        self.add: Row | None = None
+        self.drop: Row | None = None
+        self.grant: tuple[Row, Row] | None = None
 
 
 class LaneJudge(Judge):
-    """Remembers, for each client, what it last knew of its lease; and the rows that began incarnations."""
+    """Remembers, for each client, what it last knew of its lease."""
 
-    __slots__ = ("adds", "clients", "limit_us")
+    __slots__ = ("clients", "limit_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
-        self.adds: dict[str, Row] = {}
         self.limit_us = (self.config.client_lease_ms + 1) * MS
 
     def _client(self, name: str) -> _Client:
@@ -87,19 +104,25 @@ class LaneJudge(Judge):
             case Kind.UNLOCK:
                 self._client(row.client_id).last = row
             case Kind.ADD if row.incarnation is not None:
-                self.adds[row.client_id] = row
+                self._client(row.client_id).add = row
+            case Kind.DROP:
+                self._client(row.client_id).drop = row
             case _:
                 pass
         return NOTHING
 
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
+        if client.last is not None and self.context.is_of_an_old_life(row.client_id, row.group, client.last):
+            client.last, client.answered = None, False
         last = client.last
         if client.answered:
             self.opportunities += 1
         if last is None:
-            add = self.adds.get(row.client_id or "")
+            add = client.add
             if add is None or add.incarnation != row.incarnation:
                 return NOTHING
+            if self.context.is_of_an_old_life(row.client_id, row.group, add):
+                return NOTHING  # another process of that name died, not this one
             last, since_us = add, add.started_us
         elif last.kind is Kind.UNLOCK:
             since_us = last.started_us
@@ -109,6 +132,12 @@ class LaneJudge(Judge):
                 return NOTHING
         if self.context.paused_since(row.client_id, since_us):
             return NOTHING
+        if not client.answered:
+            self.opportunities += 1
+        if last.kind is Kind.UNLOCK and client.grant is not None:
+            grant, drop = client.grant
+            if drop.incarnation != row.incarnation and grant.seq_begin < last.seq_begin:
+                return (LateUnlock(last, row, drop, grant),)
         return (NoLease(last, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -117,11 +146,12 @@ class LaneJudge(Judge):
         client = self._client(row.client_id)
         if row.outcome is Outcome.OK:
             client.last, client.answered = row, True
+            client.grant = None if client.drop is None else (row, client.drop)
         elif row.outcome is Outcome.REFUSED and not row.code:
             client.answered = True
             last = client.last
             if last is None or last.kind is not Kind.LOCK or row.seq_begin > last.seq_begin:
-                client.last = row
+                client.last, client.grant = row, None
         return NOTHING
 
 
@@ -133,6 +163,12 @@ def explain(found: NoLease) -> str:
     started = f"{who(call)} started offset {call.queue_offset} of {call.lane} at {at(call)}"
     if last.kind is Kind.ADD:
         return f"{started} without any lease: it had added the lane at {at(last)} and was never granted it"
+    if isinstance(found, LateUnlock):
+        later = ms(call.started_us - last.started_us)
+        return (
+            f"{started}, {later} after it had begun to give the lease back: it did so for "
+            f"what it had dropped at {at(found.drop)}, and had been granted the lane anew at {at(found.grant)}"
+        )
     if last.kind is Kind.UNLOCK:
         return f"{started}, {ms(call.started_us - last.started_us)} after it had begun to give the lease back"
     age = ms(call.started_us - (last.ended_us or last.started_us))

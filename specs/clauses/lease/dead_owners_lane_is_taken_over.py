@@ -33,6 +33,8 @@ from specs.clauses.grants import refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Lane, Outcome, Party
 
+DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
+
 ID = "LSE-5"
 TITLE = "a dead owner's lane is taken over"
 STATEMENT = (
@@ -45,7 +47,11 @@ PREMISE = (
     ORDERLY,
     NO_WALL_CLOCK_STEP,
     BROKER_LIVES,
-    Premise("calm", "nobody joins, leaves, dies or stands still, no fault lasts, and every request is answered"),
+    Premise(
+        "calm",
+        "nobody joins, leaves, dies or stands still, no fault lasts, and every request is answered",
+        told_by=DISTURBS,
+    ),
 )
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases", "docs/sources.md#membership")
 KINDS = frozenset(
@@ -61,10 +67,7 @@ KINDS = frozenset(
         Kind.PAUSE,
     }
 )
-NEEDS = frozenset({Kind.ASSIGN, Kind.LOCK})
-CONCLUDES_FROM_ABSENCE = True
-
-DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
+NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class RunJudge(Judge):
         self.bound_us = sum(times) * MS
         self.grants: dict[Lane, Row] = {}
         self.adders: dict[Lane, set[str]] = {}
-        self.assigned: dict[tuple[str, str], Row] = {}  # by client and topic
+        self.assigned: dict[tuple[str, str, str], Row] = {}  # by group, client and topic
         self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
         self.calm_us = 0
         self.lasting = 0  # disturbances that have begun and not ended
@@ -104,7 +107,7 @@ class RunJudge(Judge):
         if client is None:
             return NOTHING
         if row.kind is Kind.ASSIGN:
-            self.assigned[client, row.topic or ""] = row
+            self.assigned[row.group or "", client, row.topic or ""] = row
         elif row.kind is Kind.ADD and row.queue_id is not None:
             lane = row.lane
             self.adders.setdefault(lane, set()).add(client)
@@ -128,7 +131,7 @@ class RunJudge(Judge):
                 if grant.client_id == client:
                     self.orphans[lane] = (grant, row)
         if row.kind in (Kind.CRASH, Kind.LEAVE):
-            for key in [key for key in self.assigned if key[0] == client]:
+            for key in [key for key in self.assigned if key[1] == client and row.group in (None, key[0])]:
                 del self.assigned[key]
 
     def _at_work(self, row: Row) -> Iterable[Finding]:
@@ -138,7 +141,7 @@ class RunJudge(Judge):
             if assignment is None:
                 continue
             since = max(self.calm_us, crash.started_us, assignment.started_us)
-            if row.started_us - since <= self.bound_us:
+            if row.started_us - since - self.context.info.clock_bound_us <= self.bound_us:
                 continue
             del self.orphans[lane]
             if row.client_id not in self.adders.get(lane, ()):
@@ -174,10 +177,8 @@ class RunJudge(Judge):
         """The client's present assignment, if it holds the lane. One that names no topic may be of any."""
         share = f"{lane.broker}/{lane.queue_id}"
         for topic in (lane.topic, ""):
-            assignment = self.assigned.get((client or "", topic))
-            if assignment is None or assignment.group != lane.group:
-                continue
-            if share in (assignment.detail or "").split():
+            assignment = self.assigned.get((lane.group, client or "", topic))
+            if assignment is not None and share in (assignment.detail or "").split():
                 return assignment
         return None
 

@@ -6,6 +6,11 @@ and the release may come a timer's slack after both. An unlock that was begun is
 its way. Silent when the client crashed or was paused since, asks for the lane again, or its lease has run out
 anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody else
 was granted the lane since, for then it was lost and not dropped.
+
+Three findings are told apart from the rest, for clients are built so. *Taken again*: the owner had given the lane back,
+and then asked for it once more without having been assigned it anew. *Late after call*, and *late*: the successor is
+refused within one rebalance interval (`LATE_MS`, or more) of the moment at which the release was due, and when the lane
+was dropped, a call of it ran, or none did.
 """
 
 from __future__ import annotations
@@ -43,6 +48,10 @@ NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
 
 
+LATE_MS = 20_000
+"""How long clients put a release off: to their next rebalance, or by `unlockDelayTimeMills`; both by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotReleased(Finding):
     lock: Row
@@ -50,12 +59,36 @@ class NotReleased(Finding):
     refused: Row
 
 
-class _Client:
-    """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it."""
+@dataclass(frozen=True, slots=True)
+class LateAfterCall(NotReleased):
+    """call: ran when the lane was dropped."""
 
-    __slots__ = ("drop", "unlock", "work")
+    call: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Late(NotReleased):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAgain(NotReleased):
+    """unlock: before the grant `lock`, and no new incarnation between them."""
+
+    unlock: Row
+
+
+class _Client:
+    """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it.
+
+    call: the work that ran when it was dropped. released: its unlock, while no new incarnation has begun.
+    """
+
+    __slots__ = ("call", "drop", "released", "unlock", "work")
 
     def __init__(self) -> None:
+        self.released: Row | None = None
+        self.call: Row | None = None
         self.drop: Row | None = None
         self.unlock: Row | None = None
         self.work: Row | None = None
@@ -64,7 +97,7 @@ class _Client:
 class LaneJudge(Judge):
     """Remembers the lane's last grant, and for each client whether it dropped the lane and gave it back."""
 
-    __slots__ = ("clients", "limit_us", "lock", "slack_us")
+    __slots__ = ("bound_us", "clients", "interval_us", "limit_us", "lock", "slack_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -72,6 +105,8 @@ class LaneJudge(Judge):
         self.lock: Row | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
+        self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
+        self.bound_us = context.info.clock_bound_us
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.client_id is None:
@@ -81,11 +116,15 @@ class LaneJudge(Judge):
             client = self.clients[row.client_id] = _Client()
         match row.kind:
             case Kind.DROP:
+                work = client.work
                 client.drop = row
+                client.call = work if work is not None and not ended_before(work, row) else None
             case Kind.ADD | Kind.LOCK:
                 client.drop = None
+                if row.kind is Kind.ADD:
+                    client.released = None
             case Kind.UNLOCK:
-                client.unlock = row
+                client.unlock = client.released = row
             case _:
                 work = client.work
                 if work is None or row.seq_end is None or (work.seq_end is not None and row.seq_end >= work.seq_end):
@@ -101,9 +140,19 @@ class LaneJudge(Judge):
             self.lock = row
         elif refuses(row) and self.lock is not None and (drop := self._awaited(row)) is not None:
             self.opportunities += 1
-            if self._is_overdue(drop, row):
-                return (NotReleased(self.lock, drop, row),)
+            due_us = self._due_us(drop, row)
+            if due_us is not None and row.started_us - self.bound_us >= due_us:
+                return (self._told_apart(self.lock, drop, row, due_us),)
         return NOTHING
+
+    def _told_apart(self, lock: Row, drop: Row, row: Row, due_us: int) -> Finding:
+        owner = self.clients[drop.client_id or ""]
+        if owner.released is not None and owner.released.seq_begin < lock.seq_begin:
+            return TakenAgain(lock, drop, row, owner.released)
+        if row.started_us - due_us > self.interval_us:
+            return NotReleased(lock, drop, row)
+        call = owner.call
+        return Late(lock, drop, row) if call is None else LateAfterCall(lock, drop, row, call)
 
     def _awaited(self, row: Row) -> Row | None:
         """The last owner's drop, where its lease would live through the other's request if it were not given back."""
@@ -114,23 +163,24 @@ class LaneJudge(Judge):
         if drop is None or not ended_before(lock, drop) or not ended_before(drop, row):
             return None
         context = self.context
-        if row.ended_us - lock.started_us > self.limit_us or context.broker_died_since(row.broker, lock):
+        age_us = row.ended_us - lock.started_us + self.bound_us
+        if age_us > self.limit_us or context.broker_died_since(row.broker, lock):
             return None
         if context.client_died_since(lock.client_id, lock) or context.paused_since(lock.client_id, drop.started_us):
             return None
         return drop
 
-    def _is_overdue(self, drop: Row, row: Row) -> bool:
-        """Is the owner done with the lane for so long that it should have begun to give it back?"""
+    def _due_us(self, drop: Row, row: Row) -> int | None:
+        """When the owner should have begun to give the lane back, at the latest; None where it did, or is at work."""
         lock, owner = self.lock, self.clients[drop.client_id or ""]
         if lock is None or (owner.unlock is not None and owner.unlock.seq_begin > lock.seq_begin):
-            return False
+            return None
         since_us = drop.started_us
         if owner.work is not None:
             if not ended_before(owner.work, row):
-                return False
+                return None
             since_us = max(since_us, owner.work.ended_us or 0)
-        return row.started_us - since_us >= self.slack_us
+        return since_us + self.slack_us
 
 
 judge = LaneJudge
@@ -139,6 +189,11 @@ judge = LaneJudge
 def explain(found: NotReleased) -> str:
     lock, drop, refused = found.lock, found.drop, found.refused
     later = ms(refused.started_us - drop.started_us)
+    if isinstance(found, TakenAgain):
+        return (
+            f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id} had "
+            f"dropped it; {drop.client_id} had given it back at {at(found.unlock)}, and taken it again at {at(lock)}"
+        )
     return (
         f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {drop.client_id}, who was "
         f"granted it at {at(lock)}, had dropped it and not given it back"

@@ -22,9 +22,10 @@ from specs.clauses.base import (
     Context,
     Finding,
     at,
+    ended_before,
     ms,
 )
-from specs.clauses.grants import Free, LeaseEndJudge
+from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -33,7 +34,7 @@ TITLE = "expired means strictly older than the limit"
 STATEMENT = "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK})
@@ -62,7 +63,7 @@ class LaneJudge(LeaseEndJudge):
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
     def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
-        if row.started_us - (lease.ended_us or 0) < self.edge_us:
+        if not ended_before(lease, row) or row.started_us - (lease.ended_us or 0) < self.edge_us:
             return NOTHING
         self.opportunities += 1
         return (WrongEnd(lease, row),) if row.outcome is Outcome.OK else NOTHING

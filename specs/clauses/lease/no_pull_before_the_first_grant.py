@@ -4,7 +4,8 @@ Each incarnation needs a grant of its own. It counts when its answer came before
 client's last word with the broker at the ADD (newer than any refusal and than any unlock of its own before the
 ADD), or came after the ADD. What happens to the lease later, its loss included, is no matter of this clause. A
 refusal is newer only when its request is (a late answer to an older request says nothing), and an error code says
-nothing either. Rooted in the ADD: who is seen to pull only was perhaps granted the lane earlier.
+nothing either. What a process was told before it died, or shut down, is nothing to the next one of its name. Rooted in
+the ADD: who is seen to pull only was perhaps granted the lane earlier.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class LaneJudge(Judge):
                 self._client(row.client_id).last = row
             case Kind.ADD if row.incarnation is not None:
                 client = self._client(row.client_id)
+                if client.last is not None and self.context.is_of_an_old_life(row.client_id, row.group, client.last):
+                    client.last = None
                 client.work, client.pulled = row.incarnation, False
                 client.add = None if client.has_lease else row
             case Kind.PULL if row.incarnation is not None:

@@ -3,7 +3,11 @@
 Whoever comes next would start beside it (LSE-2). The exception is a shutdown whose waiting time has run out: then
 the call is left to itself, or cut. A call that a shutdown cut is over only for the client's book-keeping; an unlock
 of the same incarnation before the waiting time is over counts against it. What a dead process left open says
-nothing about the next process of that name.
+nothing about the next process of that name, nor does what one that shut down left to itself.
+
+Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the client has dropped the
+incarnation whose call runs (some tell that only once they have given the lane back, a timer's slack later at most).
+*Late unlock*: it had dropped an earlier incarnation, and was granted the lane anew since.
 """
 
 from __future__ import annotations
@@ -25,10 +29,14 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (
     ORDERLY,
-    Premise("waiting time", "a shutdown waits as long as the configuration says; after that it may unlock"),
+    Premise(
+        "waiting time",
+        "a shutdown waits as long as the configuration says; after that it may unlock",
+        told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
+    ),
 )
 SOURCES = ("docs/sources.md#client-leases",)
-KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER})
+KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK})
 NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
 
 
@@ -38,26 +46,71 @@ class UnlockedTooSoon(Finding):
     unlock: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client, the call that may still run: of all its calls the one that ends last."""
+@dataclass(frozen=True, slots=True)
+class DroppedWhileRunning(UnlockedTooSoon):
+    """drop: of the incarnation whose call runs."""
 
-    __slots__ = ("calls", "wait_us")
+    drop: Row
+
+
+@dataclass(frozen=True, slots=True)
+class LateUnlock(UnlockedTooSoon):
+    """drop: of an earlier incarnation. grant: after it."""
+
+    drop: Row
+    grant: Row
+
+
+class LaneJudge(Judge):
+    """Remembers, for each client, the call that may still run: of all its calls the one that ends last.
+
+    And its last drop, with the grant that followed it; and a finding that waits for a drop.
+    """
+
+    __slots__ = ("calls", "drops", "grants", "slack_us", "wait_us", "waiting")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.calls: dict[str, Row] = {}
+        self.drops: dict[str, Row] = {}
+        self.grants: dict[str, Row] = {}  # since the drop
+        self.waiting: dict[str, UnlockedTooSoon] = {}
+        self.slack_us = self.config.schedule_slack_ms * MS
         self.wait_us = (self.config.shutdown_wait_ms - 1) * MS
 
     def begins(self, row: Row) -> Iterable[Finding]:
         client = row.client_id
         if client is None:
             return NOTHING
-        last = self.calls.get(client)
-        if row.kind is Kind.DELIVER:
+        found = self._decided(client, row)
+        if row.kind is Kind.DROP:
+            self.drops[client] = row
+            self.grants.pop(client, None)
+        elif row.kind is Kind.DELIVER:
+            last = self.calls.get(client)
             if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
                 self.calls[client] = row
+        elif row.kind is Kind.UNLOCK:
+            return (*found, *self._unlocks(client, row))
+        return found
+
+    def _decided(self, client: str, row: Row) -> tuple[Finding, ...]:
+        """The finding that waited for the client's next row, by its name."""
+        found = self.waiting.pop(client, None)
+        if found is None:
             return NOTHING
-        if last is None:
+        drop = row if row.kind is Kind.DROP and row.incarnation is not None else None
+        soon = row.started_us - found.unlock.started_us <= self.slack_us
+        if drop is not None and soon and drop.incarnation == found.running.incarnation:
+            return (DroppedWhileRunning(found.running, found.unlock, drop),)
+        return (found,)
+
+    def finish(self) -> Iterable[Finding]:
+        return tuple(self.waiting.values())
+
+    def _unlocks(self, client: str, row: Row) -> tuple[Finding, ...]:
+        last = self.calls.get(client)
+        if last is None or self.context.is_of_an_old_life(client, row.group, last):
             return NOTHING
         self.opportunities += 1
         was_cut = last.outcome is Outcome.CUT and last.incarnation is not None and last.incarnation == row.incarnation
@@ -66,9 +119,18 @@ class LaneJudge(Judge):
         leave = self.context.is_leaving(client, row.group)
         if leave is not None and row.started_us - leave.started_us >= self.wait_us:
             return NOTHING
-        if self.context.client_died_since(client, last):
-            return NOTHING
-        return (UnlockedTooSoon(last, row),)
+        drop, grant = self.drops.get(client), self.grants.get(client)
+        if drop is not None and drop.incarnation is not None and drop.incarnation == last.incarnation:
+            return (DroppedWhileRunning(last, row, drop),)
+        if drop is not None and grant is not None:
+            return (LateUnlock(last, row, drop, grant),)
+        self.waiting[client] = UnlockedTooSoon(last, row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id in self.drops:
+            self.grants[row.client_id] = row
+        return NOTHING
 
 
 judge = LaneJudge
@@ -76,7 +138,12 @@ judge = LaneJudge
 
 def explain(found: UnlockedTooSoon) -> str:
     running, unlock = found.running, found.unlock
+    why = ""
+    if isinstance(found, DroppedWhileRunning):
+        why = f"; it dropped the lane at {at(found.drop)}"
+    elif isinstance(found, LateUnlock):
+        why = f"; it had dropped it at {at(found.drop)}, and been granted it anew at {at(found.grant)}"
     return (
         f"{who(unlock)} gave {unlock.lane} back at {at(unlock)}, {ms(unlock.started_us - running.started_us)} after it "
-        f"had begun offset {running.queue_offset}, whose listener call was still running"
+        f"had begun offset {running.queue_offset}, whose listener call was still running{why}"
     )

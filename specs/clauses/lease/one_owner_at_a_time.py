@@ -1,10 +1,11 @@
 """Nobody is granted a lane while another client's grant lives.
 
 A grant is made somewhere between the request's begin and its answer. It lives until its owner's unlock may have
-reached the broker, or until it is strictly older than the broker's limit. So the second grant refutes only when
-it certainly came later than the first and was certainly made while the first was alive: the second answer came
-at most the limit after the first request began. Holds within one broker epoch: a restart empties the table.
-Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
+reached the broker, or until it is strictly older than the broker's limit. So two grants refute only when the later
+one was certainly made while the earlier one was alive: the last answer came at most the limit after the first
+request began. Which of two requests that overlap was granted first is open, and does not matter. Holds within one
+broker epoch: a restart empties the table. An unlock that a fault of its link may have held back may be applied when
+that is over. Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ms
-from specs.clauses.grants import Grants
+from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ended_before, ms
+from specs.clauses.grants import UNHINDERED, Grants
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -22,7 +23,7 @@ TITLE = "one owner at a time"
 STATEMENT = "No two clients hold the lease of one lane at the same time."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK})
@@ -66,6 +67,13 @@ judge = LaneJudge
 
 def explain(found: TwoOwners) -> str:
     first, second = found.first, found.second
+    if not ended_before(first, second):
+        first, second = sorted((first, second), key=lambda row: row.seq_begin)
+        later = ms(second.started_us - first.started_us)
+        return (
+            f"{second.client_id} asked for {second.lane} at {at(second)}, {later} after "
+            f"{first.client_id} had asked at {at(first)}; both were granted it, and neither had given it back"
+        )
     age = (second.ended_us or second.started_us) - first.started_us
     return (
         f"{second.client_id} was granted {second.lane} at {at(second)}, {ms(age)} after {first.client_id} had been "

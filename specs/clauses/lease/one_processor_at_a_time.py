@@ -4,7 +4,16 @@ The lock is advisory: nothing stops a listener that outlives its lease. So the p
 client's last grant is certainly alive (asked for at most the broker's limit before the second call begins), the
 client is not shutting down and did not crash, and the broker did not crash since either client's grant: a restart
 empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock that the
-running client itself sends *during* its call is no excuse: that is how two clients come to overlap.
+running client itself sends *during* its call is no excuse: that is how two clients come to overlap. One that it sent
+before its call began has ended the lease.
+
+Two processes under one client id are two clients that share a lease: the broker can't tell them apart. They are told
+apart by the column `process`, where both calls have it and both have ended.
+
+Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the running client has
+dropped the lane, and given it back, before its call was over (some tell the drop only once they have given it back).
+*Late unlock*: it gave the lane back for an incarnation that it had dropped earlier, after it had been granted the lane
+anew.
 """
 
 from __future__ import annotations
@@ -32,17 +41,24 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-2"
 TITLE = "one processor at a time"
-STATEMENT = "No two clients run the listener of one lane at the same time while the first one's lease lives."
+STATEMENT = (
+    "No two clients, nor two processes of one client id, run the listener of one lane at the same time while the first "
+    "one's lease lives."
+)
 PARTY = Party.PAIR
 KEY = Key.LANE
 PREMISE = (
     ORDERLY,
     NO_WALL_CLOCK_STEP,
     BROKER_LIVES,
-    Premise("no cut call", "the client of the running call neither shuts down nor crashed"),
+    Premise(
+        "no cut call",
+        "the client of the running call neither shuts down nor crashed",
+        told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
+    ),
 )
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
-KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER})
+KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
@@ -53,44 +69,91 @@ class TwoProcessors(Finding):
     second: Row
 
 
-class _Client:
-    """One client on the lane: its last grant, the same if it is certain, its last call, and the one that ends last."""
+@dataclass(frozen=True, slots=True)
+class DroppedWhileRunning(TwoProcessors):
+    """drop: by the running client, of the incarnation whose call runs. unlock: its own, after that."""
 
-    __slots__ = ("granted", "lock", "op", "running")
+    drop: Row
+    unlock: Row
+
+
+@dataclass(frozen=True, slots=True)
+class LateUnlock(TwoProcessors):
+    """drop: by the running client, of an earlier incarnation. unlock: its own, after the grant that followed."""
+
+    drop: Row
+    unlock: Row
+
+
+class _Client:
+    """One client on the lane.
+
+    granted: its last grant; lock: the same, if it is certain and its last call began under it. released: given back
+    while no call ran. drop, unlock: its last ones. calls: of each process the last call, and the one that ends last.
+    """
+
+    __slots__ = ("calls", "drop", "granted", "lock", "released", "unlock")
 
     def __init__(self) -> None:
         self.granted: Row | None = None
         self.lock: Row | None = None
-        self.op = -1
-        self.running: Row | None = None
+        self.released = False
+        self.drop: Row | None = None
+        self.unlock: Row | None = None
+        self.calls: dict[str | None, _Calls] = {}
+
+
+class _Calls:
+    """The calls of one process: the last one, and of all of them the one that ends last."""
+
+    __slots__ = ("op", "running")
+
+    def __init__(self, row: Row) -> None:
+        self.op = row.op_id
+        self.running = row
 
 
 class LaneJudge(Judge):
-    """Remembers, for each client, its last grant and the call that may still run."""
+    """Remembers, for each client, its last grant and the calls that may still run."""
 
-    __slots__ = ("clients", "limit_us", "unlocks")
+    __slots__ = ("bound_us", "clients", "limit_us", "slack_us", "unlocks")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
         self.unlocks = Unlocks(context)
         self.limit_us = self.config.broker_lease_ms * MS
+        self.slack_us = self.config.schedule_slack_ms * MS
+        self.bound_us = context.info.clock_bound_us
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK:
-            self.unlocks.begins(row)
-            return NOTHING
-        if row.kind is not Kind.DELIVER or row.client_id is None:
+        if row.client_id is None:
             return NOTHING
         client = self._client(row.client_id)
+        if row.kind is Kind.DROP:
+            client.drop = row
+        elif row.kind is Kind.UNLOCK:
+            self.unlocks.begins(row)
+            client.unlock = row
+            client.released = all(ended_before(each.running, row) for each in client.calls.values())
+        elif row.kind is Kind.DELIVER:
+            return self._delivered(row, client)
+        return NOTHING
+
+    def _delivered(self, row: Row, client: _Client) -> Iterable[Finding]:
+        calls = client.calls.get(row.process)
         found: Iterable[Finding] = NOTHING
-        if row.op_id != client.op:
-            client.op = row.op_id
-            if len(self.clients) > 1:
-                found = self._call_begins(row, client)
-        running = client.running
-        if running is None or row.seq_end is None or (running.seq_end is not None and row.seq_end >= running.seq_end):
-            client.running = row
+        if calls is None or row.op_id != calls.op:
+            if client.released:
+                client.lock = None
+            found = self._call_begins(row, client)
+        if calls is None:
+            client.calls[row.process] = _Calls(row)
+            return found
+        calls.op = row.op_id
+        running = calls.running
+        if row.seq_end is None or (running.seq_end is not None and row.seq_end >= running.seq_end):
+            calls.running = row
         return found
 
     def _client(self, name: str) -> _Client:
@@ -103,29 +166,47 @@ class LaneJudge(Judge):
         if client.granted is not None and self.context.broker_died_since(row.broker, client.granted):
             return NOTHING
         found: list[Finding] = []
-        others = False
         for name, other in self.clients.items():
-            if other is client or other.running is None:
+            if other.lock is None or not self._holds(name, other.lock, row):
                 continue
-            others = True
-            lock, running = other.lock, other.running
-            if lock is None or ended_before(running, row) or row.started_us - lock.started_us > self.limit_us:
-                continue
-            context = self.context
-            if context.is_leaving(name, row.group) or context.client_died_since(name, running):
-                continue
-            if not context.broker_died_since(row.broker, lock):
-                found.append(TwoProcessors(lock, running, row))
-        if others:
-            self.opportunities += 1
+            for process, calls in other.calls.items():
+                running = calls.running
+                if other is client and (None in (process, row.process) or process == row.process):
+                    continue
+                if self.context.is_of_an_old_life(name, row.group, running):
+                    continue
+                if other is client and None in (running.seq_end, row.seq_end):
+                    continue  # the second may be the successor of a process whose end nobody saw
+                self.opportunities += 1
+                if not ended_before(running, row):
+                    found.append(self._told_apart(other, other.lock, running, row))
         return found
+
+    def _holds(self, name: str, lock: Row, row: Row) -> bool:
+        """Does the client's grant certainly live when the call `row` begins, and does it work as always?"""
+        if row.started_us - lock.started_us + self.bound_us > self.limit_us:
+            return False
+        return not self.context.is_leaving(name, row.group) and not self.context.broker_died_since(row.broker, lock)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id is not None:
             client = self._client(row.client_id)
             client.granted = row
             client.lock = None if self.unlocks.may_undo(row) else row
+            client.released = False
         return NOTHING
+
+    def _told_apart(self, client: _Client, lock: Row, running: Row, second: Row) -> Finding:
+        """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
+        drop, unlock = client.drop, client.unlock
+        if drop is None or unlock is None or unlock.seq_begin < running.seq_begin:
+            return TwoProcessors(lock, running, second)
+        in_time = drop.started_us - unlock.started_us <= self.slack_us
+        if in_time and drop.incarnation is not None and drop.incarnation == running.incarnation:
+            return DroppedWhileRunning(lock, running, second, drop, unlock)
+        if drop.seq_begin < lock.seq_begin < unlock.seq_begin:
+            return LateUnlock(lock, running, second, drop, unlock)
+        return TwoProcessors(lock, running, second)
 
 
 judge = LaneJudge
@@ -133,8 +214,18 @@ judge = LaneJudge
 
 def explain(found: TwoProcessors) -> str:
     lock, running, second = found.lock, found.running, found.second
+    if second.client_id == running.client_id:
+        return (
+            f"{second.client_id}'s process {second.process} began offset {second.queue_offset} of {second.lane} at "
+            f"{at(second)} while its process {running.process}, which began offset {running.queue_offset} at "
+            f"{at(running)}, was still running it; they share one client id, and its lease"
+        )
+    why = ""
+    if isinstance(found, DroppedWhileRunning | LateUnlock):
+        which = "the lane" if isinstance(found, DroppedWhileRunning) else "an earlier incarnation of it"
+        why = f", dropped {which} at {at(found.drop)} and gave it back at {at(found.unlock)}"
     return (
         f"{second.client_id} began offset {second.queue_offset} of {second.lane} at {at(second)} while "
-        f"{running.client_id}, who began offset {running.queue_offset} at {at(running)}, was still running it; "
+        f"{running.client_id}, who began offset {running.queue_offset} at {at(running)}{why}, was still running it; "
         f"{running.client_id}'s lease was {ms(second.started_us - lock.started_us)} old and alive"
     )

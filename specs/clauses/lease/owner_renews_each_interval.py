@@ -3,8 +3,10 @@
 Measured from the last request (or from the ADD) to whatever the incarnation does next: it asks again, pulls,
 delivers or commits. It must have asked by the interval, the slack of a timer and the time that an answer may take
 (a client asks one broker after the other, and waits for each). It counts that it asks, not what it is answered.
-Silent where a request does not name its incarnation, after a pause of the client since, in a shutdown (some clients
-stop renewing first), and once the lane was dropped: then nothing is owed any more.
+Silent where a request does not name its incarnation, in a shutdown (some clients stop renewing first), and once the
+lane was dropped: then nothing is owed any more. Silent as well where something may have hindered the client since, or
+hidden its requests from who looks on between it and the broker: a crash or a pause of either, or a fault of the link.
+It is judged again from its next request on.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import (
+    BROKER_LIVES,
+    BROKER_NOT_PAUSED,
     MS,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
@@ -38,7 +42,18 @@ PREMISE = (
     ORDERLY,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
-    Premise("at work", "the client is not shutting down, and has not dropped the lane"),
+    BROKER_LIVES,
+    BROKER_NOT_PAUSED,
+    Premise(
+        "at work",
+        "the client is not shutting down, did not crash, and has not dropped the lane",
+        told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
+    ),
+    Premise(
+        "link at work",
+        "no fault of the client's link to the broker since; a recorded one silences the clause",
+        told_by=frozenset({Kind.FAULT}),
+    ),
 )
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind.COMMIT})
@@ -80,7 +95,7 @@ class LaneJudge(Judge):
         if last is not None and last.incarnation == row.incarnation:
             is_late = row.started_us - last.started_us > self.bound_us
             if is_late or row.kind is Kind.LOCK:
-                if self.context.is_leaving(client, row.group) or self.context.paused_since(client, last.started_us):
+                if self._is_hindered(client, last, row):
                     self.last.pop(client)
                 else:
                     self.opportunities += 1
@@ -93,6 +108,15 @@ class LaneJudge(Judge):
             else:
                 self.last.pop(client, None)
         return found
+
+    def _is_hindered(self, client: str, last: Row, row: Row) -> bool:
+        """May something have kept the client from asking since, or its requests from being seen?"""
+        context = self.context
+        if context.is_leaving(client, row.group) or context.is_of_an_old_life(client, row.group, last):
+            return True
+        if context.paused_since(client, last.started_us) or context.broker_paused_since(row.broker, last.started_us):
+            return True
+        return context.broker_died_since(row.broker, last) or context.is_disturbed(last, row.started_us)
 
 
 judge = LaneJudge

@@ -1,9 +1,12 @@
 """The owner's unlock frees the lane at once, however young or old its lease is.
 
 A special case of LSE-4, and the one that names the culprit: the owner was told that its unlock was done, and the
-next one to ask is refused all the same. An unlock that is one way or unanswered may have been lost on its way, and
-somebody else's request since then that was not refused may hold the lane; then nothing is claimed. An unlock of a
-lease that has run out counts as well: the entry goes, and says nothing about the next one.
+next one to ask is refused all the same. Clients give their leases back one way: where everybody is recorded, such an
+unlock counts once it must have arrived. That is when the time that a request may take is over, the client did not
+crash since, and nothing stood in its way: no fault of its link, and no pause. One that was not answered, though
+it should have been, may be lost, and somebody else's request since then that was not refused may hold the lane; then
+nothing is claimed. An unlock of a lease that has run out counts as well: the entry goes, and says nothing about the
+next one.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from specs.clauses.base import (
     at,
     ms,
 )
-from specs.clauses.grants import Free, LastGrantJudge
+from specs.clauses.grants import UNHINDERED, Free, LastGrantJudge
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -29,7 +32,7 @@ TITLE = "the owner's unlock frees at once"
 STATEMENT = "An unlock by the owner frees the lane at once, whatever the age of its lease."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
@@ -50,7 +53,7 @@ class LaneJudge(LastGrantJudge):
     __slots__ = ()
 
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        unlock = self.last.unlock
+        unlock = self.last.freed_by
         if why is not Free.RELEASED or unlock is None:
             return NOTHING
         self.opportunities += 1
@@ -63,7 +66,8 @@ judge = LaneJudge
 def explain(found: NotFreed) -> str:
     grant, unlock, refused = found.grant, found.unlock, found.refused
     later = ms(refused.started_us - unlock.started_us)
+    told = "and was told so" if unlock.outcome is Outcome.OK else "one way, with nothing in its way"
     return (
         f"{refused.client_id} was refused {refused.lane} at {at(refused)}, {later} after {unlock.client_id}, who was "
-        f"granted it at {at(grant)}, had begun to give it back, and was told so"
+        f"granted it at {at(grant)}, had begun to give it back, {told}"
     )

@@ -22,7 +22,7 @@ from specs.clauses.base import (
     ended_before,
     ms,
 )
-from specs.clauses.grants import Free, LeaseEndJudge, refuses
+from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge, refuses
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -31,7 +31,7 @@ TITLE = "a refusal changes nothing"
 STATEMENT = "A refused request for a lane changes nothing about its owner's lease."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK})
@@ -75,7 +75,7 @@ class LaneJudge(LeaseEndJudge):
         refusal = self._refused_since(grant, row)
         if why is not Free.EXPIRED or refusal is None:
             return NOTHING
-        if row.started_us - (refusal.ended_us or 0) >= self.last.limit_us:
+        if row.started_us - (refusal.ended_us or 0) + self.last.bound_us >= self.last.limit_us:
             return NOTHING
         self.opportunities += 1
         return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row),)

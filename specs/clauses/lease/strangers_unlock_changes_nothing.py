@@ -21,7 +21,7 @@ from specs.clauses.base import (
     ended_before,
     ms,
 )
-from specs.clauses.grants import Grants
+from specs.clauses.grants import UNHINDERED, Grants
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -30,7 +30,7 @@ TITLE = "a stranger's unlock changes nothing"
 STATEMENT = "An unlock by a client that does not own the lane changes nothing."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})

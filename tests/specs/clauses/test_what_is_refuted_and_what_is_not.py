@@ -410,9 +410,20 @@ EXAMPLES = (
     ),
     Example(
         "LSE-4",
-        0,
-        "after a crash of the broker nothing is claimed",
+        1,
+        "after a crash of the broker the lane is free",
         """
+        0ms   alice  locks    billing/orders/b0/3  ok
+        5ms   b0     crashes  b0
+        10ms  alice  locks    billing/orders/b0/3  refused
+        """,
+    ),
+    Example(
+        "LSE-4",
+        0,
+        "after a crash of the broker nothing is claimed where somebody may not be recorded",
+        """
+        config closed_world=no
         0ms   alice  locks    billing/orders/b0/3  ok
         5ms   b0     crashes  b0
         10ms  alice  locks    billing/orders/b0/3  refused
