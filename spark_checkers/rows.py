@@ -54,6 +54,8 @@ _CONTEXT_KINDS = (
     Kind.TRIM,
 )
 _FRAMES_TWICE = "duplicate "
+_DISK_FULL = "disk_full"
+Looks = Mapping[tuple[Any, ...], int]
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class RunContext:
     epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
+    removals: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)
+    crowded: Mapping[str, int] = field(default_factory=dict)  # of a broker: seq of the first fault that filled its disk
+    looks: Looks = field(default_factory=dict)  # seq of the last look at a queue (a reading) or a topic (a call)
 
     @classmethod
     def of(
@@ -88,11 +93,13 @@ class RunContext:
         rows: Iterable[Row],
         epochs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         seen: Mapping[str | None, frozenset[Kind]] | None = None,
+        looks: Looks | None = None,
     ) -> RunContext:
         """From the run's rows of the context kinds (others are passed over), by seq_begin.
 
         epochs: of each broker, the seq of the first row that names an epoch, in that order. seen: the kinds that the
-        history holds, by group; used only where nobody says what it records.
+        history holds, by group; used only where nobody says what it records. looks: the seq of the last call of a topic
+        (topic,), and of the last reading of a queue to its end (topic, broker, queue_id).
         """
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
@@ -107,6 +114,8 @@ class RunContext:
         trims: dict[Queue, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
+        removals: dict[Queue, list[tuple[int, int]]] = {}
+        crowded: dict[str, int] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
@@ -137,6 +146,8 @@ class RunContext:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
                 twice = min(twice, row.seq_begin)
+            elif row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL):
+                crowded.setdefault(row.broker, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
             elif row.kind is Kind.RESET:
@@ -144,7 +155,13 @@ class RunContext:
             elif row.kind is Kind.TRIM and row.value is not None:
                 told = trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
+                removals.setdefault(row.queue, []).append((row.value, row.started_us))
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
+        named = {broker: _rising(told) for broker, told in (epochs or {}).items()}
+        if info.config.flush == "async":
+            for broker, told in named.items():
+                untold = _epoch_deaths(died.get(broker, ()), told)  # nobody says when, so nothing before was safe
+                unflushed.setdefault(broker, []).extend((seq, -NEVER) for seq in untold)
         return cls(
             info,
             died,
@@ -160,14 +177,25 @@ class RunContext:
             resets,
             unflushed,
             trims,
-            {broker: _rising(named) for broker, named in (epochs or {}).items()},
+            named,
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
+            removals,
+            crowded,
+            looks or {},
         )
 
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""
         return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
+
+    def removed_early(self, sent_us: int, queue: Queue, offset: int, now: int) -> bool:
+        """Was the message, sent at that time, removed on purpose before it was as old as it has to be kept?"""
+        config = self.info.config
+        if not config.keep_ms or self.clock_stepped <= now or self.crowded.get(queue.broker, NEVER) <= now:
+            return False
+        when = next((at_us for kept, at_us in self.removals.get(queue, ()) if offset < kept), NEVER)
+        return when - sent_us + self.info.clock_bound_us < config.keep_ms * MS
 
     def trimmed_between(self, topic: str, after: int, until: int) -> bool:
         """Was anything removed from the topic on purpose, at a seq in (after, until]?"""
@@ -187,12 +215,7 @@ class RunContext:
 
     def epoch_deaths(self, broker: str) -> list[int]:
         """The seqs of the first rows of each later epoch, where no crash row has told of the broker's death before."""
-        crashes, named = self.broker_died.get(broker, ()), self.epochs.get(broker, ())
-        return [
-            seq
-            for (since, _), (seq, _) in itertools.pairwise(named)
-            if bisect_right(crashes, seq) == bisect_right(crashes, since)
-        ]
+        return _epoch_deaths(self.broker_died.get(broker, ()), self.epochs.get(broker, ()))
 
     def broker_died_since(self, broker: str, after: int, epoch: int, until: int) -> bool:
         """Likewise, since an operation that began at `after` and that names this epoch (NONE: none)."""
@@ -271,6 +294,15 @@ def _before(at_us: int, running_us: int, stands: Sequence[tuple[int, int]]) -> i
         running_us -= at_us - until
         at_us = min(at_us, since)
     return at_us - running_us
+
+
+def _epoch_deaths(crashes: Sequence[int], named: Sequence[tuple[int, int]]) -> list[int]:
+    """The seqs of the first rows of each later epoch, where no crash row has told of the broker's death before."""
+    return [
+        seq
+        for (since, _), (seq, _) in itertools.pairwise(named)
+        if bisect_right(crashes, seq) == bisect_right(crashes, since)
+    ]
 
 
 def _rising(named: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -45,6 +45,12 @@ FLUSHED_LATER = "async"
 FRAMES_TWICE = "duplicate "
 """How the detail of such a fault's row begins; the link follows."""
 
+DISK_FULL = "disk_full"
+"""How the detail of a fault's row begins that filled a broker's disk."""
+
+NEVER_SAFE_US = -(1 << 62)
+"""A moment before all others: what was acknowledged after it may be gone."""
+
 REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE, Level.TAP})
 """Requests as their sender saw them, or as they passed a tap. Broker-side (`store`) rows repeat them and are left out
 unless asked for. A request is recorded at one of these levels: who taps a client that tells its sends, skips them."""
@@ -258,6 +264,9 @@ class Context:
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
     kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
+    crowded: set[str] = field(default_factory=set)  # brokers whose disk a fault filled
+    drained: dict[tuple[str, Queue], int] = field(default_factory=dict)  # by run: seq of the last reading of a queue
+    delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)  # by run: that of a topic's last call
 
     @property
     def config(self) -> Config:
@@ -290,6 +299,8 @@ class Context:
                 self.clock_stepped = row
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
                 self.frames_twice = row
+            case Kind.FAULT if row.broker and (row.detail or "").startswith(DISK_FULL):
+                self.crowded.add(row.broker)
             case Kind.ADD if row.client_id:
                 self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
@@ -300,6 +311,27 @@ class Context:
                 self.trims.setdefault(row.topic or "", []).append(row)
             case _:
                 pass
+
+    def looked(self, row: Row) -> None:
+        """Somebody looks at what lies in a topic: a listener call, or the reading of a queue to its end."""
+        if row.kind is Kind.DELIVER:
+            self.delivered[(row.run, row.topic)] = row.seq_begin
+        elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
+            self.drained[(row.run, row.queue)] = row.seq_begin
+
+    def removed_early(self, sent: Row, offset: int) -> bool:
+        """Did the broker remove it on purpose, and for certain before it was as old as it has to be kept?
+
+        Only where the configuration says how long that is. A full disk, or a wall clock that was set, makes it
+        unknown how old a message may become.
+        """
+        if not self.config.keep_ms or self.clock_stepped is not None or (sent.broker or "") in self.crowded:
+            return False
+        trims = (trim for trim in self.trims.get(sent.topic or "", ()) if trim.queue == sent.queue)
+        removal = next((trim for trim in trims if offset < (trim.value or 0)), None)
+        if removal is None:
+            return False
+        return removal.started_us - sent.started_us + self.info.clock_bound_us < self.config.keep_ms * MS
 
     def was_removed(self, row: Row, offset: int, before: Row | None = None) -> bool:
         """Has the broker said (by now, or before that row) that it keeps the offset of the row's queue no longer?"""
@@ -325,6 +357,8 @@ class Context:
             crash = self.broker_died.get(broker)
             if crash is None or crash.seq_begin <= since:
                 self.broker_died[broker] = row
+                if self.config.flush == FLUSHED_LATER:  # nobody says when, so nothing before was safe
+                    self.unflushed.setdefault(broker, []).append((row.seq_begin, NEVER_SAFE_US))
 
     def is_leaving(self, client_id: str | None, group: str | None) -> Row | None:
         """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew."""
@@ -406,6 +440,7 @@ class Context:
         self.resets.clear()
         self.kept_from.clear()
         self.trims.clear()
+        self.crowded.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
@@ -420,6 +455,8 @@ class Context:
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
 
+LOOKS = frozenset({Kind.DELIVER, Kind.READ})
+"""Kinds of rows by which somebody looks at what lies in a topic."""
 CONTEXT_KINDS = frozenset(
     {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
 )
