@@ -84,6 +84,7 @@ class RunContext:
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     removals: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)
     crowded: Mapping[str, int] = field(default_factory=dict)  # of a broker: seq of the first fault that filled its disk
+    faults: Sequence[tuple[int, int, int]] = ()  # each one's seq, and from when until when, in µs
     looks: Looks = field(default_factory=dict)  # seq of the last look at a queue (a reading) or a topic (a call)
 
     @classmethod
@@ -116,10 +117,13 @@ class RunContext:
         marks: list[Mark] = []
         removals: dict[Queue, list[tuple[int, int]]] = {}
         crowded: dict[str, int] = {}
+        faults: list[tuple[int, int, int]] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
+            if row.kind is Kind.FAULT:
+                faults.append((row.seq_begin, row.started_us, NEVER if row.ended_us is None else row.ended_us))
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -182,6 +186,7 @@ class RunContext:
             sorted(marks, key=lambda mark: mark[0]),
             removals,
             crowded,
+            faults,
             looks or {},
         )
 
@@ -196,6 +201,15 @@ class RunContext:
             return False
         when = next((at_us for kept, at_us in self.removals.get(queue, ()) if offset < kept), NEVER)
         return when - sent_us + self.info.clock_bound_us < config.keep_ms * MS
+
+    def fault_between(self, since_us: int, until_us: int, now: int) -> bool:
+        """Did a fault that had begun by `now` last at any time between these two, both included?"""
+        return any(seq <= now and began <= until_us and ended >= since_us for seq, began, ended in self.faults)
+
+    def removed_of(self, topic: str, broker: str, now: int) -> bool:
+        """Did the broker remove anything of the topic on purpose?"""
+        told = (trims for queue, trims in self.trims.items() if queue.topic == topic and queue.broker == broker)
+        return any(seq <= now for trims in told for seq, _ in trims)
 
     def trimmed_between(self, topic: str, after: int, until: int) -> bool:
         """Was anything removed from the topic on purpose, at a seq in (after, until]?"""
@@ -459,7 +473,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, incarnation): they may be numbered per client. Rows of a lane without one share one."""
+        """Number of (lane, client, incarnation): they may be numbered per client. Without one, a lane's rows share one."""
         named = self.text("incarnation") != NO_TEXT
         return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
 

@@ -264,6 +264,9 @@ class Context:
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
     kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
+    left: dict[str, list[Row]] = field(default_factory=dict)  # every LEAVE of a client
+    untold_deaths: dict[str, list[Row]] = field(default_factory=dict)  # of a broker: of which only an epoch tells
+    faults: list[Row] = field(default_factory=list)  # that the harness injected
     crowded: set[str] = field(default_factory=set)  # brokers whose disk a fault filled
     drained: dict[tuple[str, Queue], int] = field(default_factory=dict)  # by run: seq of the last reading of a queue
     delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)  # by run: that of a topic's last call
@@ -273,6 +276,8 @@ class Context:
         return self.info.config
 
     def begins(self, row: Row) -> None:
+        if row.kind is Kind.FAULT:
+            self.faults.append(row)
         match row.kind:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
@@ -284,6 +289,7 @@ class Context:
                 self._gone(row.client_id)
             case Kind.LEAVE if row.client_id:
                 self.leaving[(row.client_id, row.group)] = row
+                self.left.setdefault(row.client_id, []).append(row)
                 self._gone(row.client_id, row.group)
             case Kind.JOIN if row.client_id:
                 self._works(row)
@@ -318,6 +324,17 @@ class Context:
             self.delivered[(row.run, row.topic)] = row.seq_begin
         elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
             self.drained[(row.run, row.queue)] = row.seq_begin
+
+    def fault_between(self, since_us: int, until_us: int) -> bool:
+        """Did a fault that has begun by now last at any time between these two, both included?"""
+        return any(
+            fault.started_us <= until_us and (fault.ended_us is None or fault.ended_us >= since_us)
+            for fault in self.faults
+        )
+
+    def removed_of(self, topic: str, broker: str | None) -> bool:
+        """Did the broker remove anything of the topic on purpose?"""
+        return any(trim.broker == broker for trim in self.trims.get(topic, ()))
 
     def removed_early(self, sent: Row, offset: int) -> bool:
         """Did the broker remove it on purpose, and for certain before it was as old as it has to be kept?
@@ -357,6 +374,7 @@ class Context:
             crash = self.broker_died.get(broker)
             if crash is None or crash.seq_begin <= since:
                 self.broker_died[broker] = row
+                self.untold_deaths.setdefault(broker, []).append(row)
                 if self.config.flush == FLUSHED_LATER:  # nobody says when, so nothing before was safe
                     self.unflushed.setdefault(broker, []).append((row.seq_begin, NEVER_SAFE_US))
 
@@ -440,6 +458,9 @@ class Context:
         self.resets.clear()
         self.kept_from.clear()
         self.trims.clear()
+        self.left.clear()
+        self.untold_deaths.clear()
+        self.faults.clear()
         self.crowded.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None

@@ -22,6 +22,8 @@ NOT_CERTAIN = frozenset({0, 1}) | STORED_WEAKLY
 """Answer codes after which a message lies in its queue, or may lie there."""
 COMMIT = 8
 """What END_TRANSACTION says for a commit."""
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Where delayed messages wait."""
 
 _DURATION = re.compile(r"(\d+)([smhd])")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
