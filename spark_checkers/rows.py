@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
-from specs.clauses.base import changed_nothing
+from specs.clauses.base import changed_nothing, is_pause_of_another
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.history.row import Row
@@ -84,7 +84,7 @@ class RunContext:
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     removals: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)
     crowded: Mapping[str, int] = field(default_factory=dict)  # of a broker: seq of the first fault that filled its disk
-    faults: Sequence[tuple[int, int, int]] = ()  # each one's seq, and from when until when, in µs
+    faults: Sequence[Row] = ()
     looks: Looks = field(default_factory=dict)  # seq of the last look at a queue (a reading) or a topic (a call)
 
     @classmethod
@@ -117,13 +117,13 @@ class RunContext:
         marks: list[Mark] = []
         removals: dict[Queue, list[tuple[int, int]]] = {}
         crowded: dict[str, int] = {}
-        faults: list[tuple[int, int, int]] = []
+        faults: list[Row] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
             if row.kind is Kind.FAULT:
-                faults.append((row.seq_begin, row.started_us, NEVER if row.ended_us is None else row.ended_us))
+                faults.append(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -202,9 +202,19 @@ class RunContext:
         when = next((at_us for kept, at_us in self.removals.get(queue, ()) if offset < kept), NEVER)
         return when - sent_us + self.info.clock_bound_us < config.keep_ms * MS
 
-    def fault_between(self, since_us: int, until_us: int, now: int) -> bool:
-        """Did a fault that had begun by `now` last at any time between these two, both included?"""
-        return any(seq <= now and began <= until_us and ended >= since_us for seq, began, ended in self.faults)
+    def fault_between(self, since_us: int, until_us: int, now: int, party: tuple[str, str]) -> bool:
+        """Did a fault that had begun by `now` last at any time between these two, both included?
+
+        party: the client and the broker that it is about; that somebody else was paused is none between them.
+        """
+        client, broker = party
+        return any(
+            fault.seq_begin <= now
+            and fault.started_us <= until_us
+            and (fault.ended_us is None or fault.ended_us >= since_us)
+            and not is_pause_of_another(fault, client, broker)
+            for fault in self.faults
+        )
 
     def removed_of(self, topic: str, broker: str, now: int) -> bool:
         """Did the broker remove anything of the topic on purpose?"""

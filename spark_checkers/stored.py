@@ -13,7 +13,7 @@ from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)
 NOT_CERTAIN = (0, 1, *STORED_WEAKLY)
-COMMIT = 8
+COMMIT, ROLLBACK = 8, 12
 COLUMNS = ("op_id", "message_id", "queue_offset", "outcome", "code", "delay_level", "detail", "value")
 """What the questions here use."""
 

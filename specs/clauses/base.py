@@ -325,11 +325,15 @@ class Context:
         elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
             self.drained[(row.run, row.queue)] = row.seq_begin
 
-    def fault_between(self, since_us: int, until_us: int) -> bool:
-        """Did a fault that has begun by now last at any time between these two, both included?"""
+    def fault_between(self, since_us: int, until_us: int, client_id: str | None, broker: str | None) -> bool:
+        """Did a fault that has begun by now last at any time between these two, both included?
+
+        That another client, or another broker, was paused is none between these two.
+        """
         return any(
             fault.started_us <= until_us and (fault.ended_us is None or fault.ended_us >= since_us)
             for fault in self.faults
+            if not is_pause_of_another(fault, client_id, broker)
         )
 
     def removed_of(self, topic: str, broker: str | None) -> bool:
@@ -481,6 +485,14 @@ LOOKS = frozenset({Kind.DELIVER, Kind.READ})
 CONTEXT_KINDS = frozenset(
     {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
 )
+
+
+def is_pause_of_another(fault: Row, client_id: str | None, broker: str | None) -> bool:
+    """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail."""
+    word, _, names = (fault.detail or "").partition(" ")
+    if word != "pause" or {client_id, broker} & {fault.client_id, fault.broker, *names.split()}:
+        return False
+    return fault.client_id is not None or fault.broker is not None
 
 
 class Judge:

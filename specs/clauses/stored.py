@@ -20,8 +20,8 @@ STORED_WEAKLY = frozenset({10, 11, 12})
 """FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT: stored, but not as safely as was asked for."""
 NOT_CERTAIN = frozenset({0, 1}) | STORED_WEAKLY
 """Answer codes after which a message lies in its queue, or may lie there."""
-COMMIT = 8
-"""What END_TRANSACTION says for a commit."""
+COMMIT, ROLLBACK = 8, 12
+"""What END_TRANSACTION says for a commit and for a rollback; 0 changes nothing."""
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where delayed messages wait."""
 

@@ -8,7 +8,7 @@ from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
 from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings, Rows
 from spark_checkers.segments import Ints
-from spark_checkers.stored import COLUMNS, COMMIT, STORED_WEAKLY, copies, halves, refused
+from spark_checkers.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -41,9 +41,9 @@ class _Halves:
                     self.half[each] = row
                 else:
                     self.unclear.setdefault(each, begin)
-            elif is_end[row] and rows.value[row] != COMMIT:
+            elif is_end[row] and rows.value[row] == ROLLBACK:
                 self.unclear.setdefault(each, begin)
-            elif is_end[row] and told[row]:
+            elif is_end[row] and told[row] and rows.value[row] == COMMIT:
                 self.commit.setdefault(each, row)
 
     def judge(self) -> None:
@@ -72,12 +72,15 @@ class _Halves:
         handed = rows.started[commit] if rows.ended[commit] >= NEVER else rows.ended[commit]
         there_us = int(handed) + config.delay_bound_ms * MS + context.info.clock_bound_us
         sent_us, begin = int(rows.started[half]), int(rows.begin[half])
-        if not self.queue.in_time(half, there_us, marker) or context.fault_between(sent_us, there_us, now):
+        if not self.queue.in_time(half, there_us, marker):
+            return False
+        party = (rows.name_of("client_id", commit), rows.name_of("broker", half))
+        if context.fault_between(sent_us, there_us, now, party):
             return False
         asked_ms = config.transaction_check_max * config.transaction_check_interval_ms
         if there_us - sent_us > (config.transaction_timeout_ms + asked_ms) * MS:
             return False
-        broker, client = rows.name_of("broker", half), rows.name_of("client_id", commit)
+        client, broker = party
         if context.broker_paused_since(broker, sent_us, now) or context.client_died_between(client, begin, now):
             return False
         for seq, _group, row in context.work.get(client, ()):

@@ -1,15 +1,15 @@
 """A half message that its producer committed is in the queue that it was meant for.
 
 An end of a transaction is one way: it arrives within the bound for delays, unless something on the way stops it. So a
-commit counts where no fault was recorded from the begin of the half message's send until the bound after the commit was
-handed to the network, and neither its producer nor the broker died, was paused or left in that time. Then each reading
-of the queue to its end that begins after that, and after the slack of a timer, must show the message.
+commit counts where no fault was recorded (but a pause of somebody else) from the begin of the half message's send until
+the bound after the commit was handed to the network, and neither its producer nor the broker died, was paused or left
+in that time. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must
+show the message.
 
-Nothing is said where the half message was sent more than once or any end of its transaction other than a commit was
-told, where the commit came so late that the broker may have given the message up after asking as often as it may, where
-the broker removed messages of the queue on purpose, or where a read failed. Where brokers flush later, none of those
-that died since is judged. That nobody sees the message before is the business of SND-6, that it comes once that of
-SND-2.
+Nothing is said where the half message was sent more than once or a rollback was told as well, where the commit came so
+late that the broker may have given the message up after asking as often as it may, where the broker removed messages of
+the queue on purpose, or where a read failed. Where brokers flush later, none of those that died since is judged. That
+nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.clauses.readings import Readings
-from specs.clauses.stored import COMMIT, STORED_WEAKLY, is_half, is_refused
+from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -77,7 +77,7 @@ class QueueJudge(Judge):
         super().__init__(context)
         self.halves: dict[str, Row] = {}
         self.commits: dict[str, Row] = {}
-        self.unclear: set[str] = set()  # sent again, or ended in another way
+        self.unclear: set[str] = set()  # sent again, or rolled back
         self.readings = Readings(context)
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -93,9 +93,9 @@ class QueueJudge(Judge):
             else:
                 self.unclear.add(message)
         elif row.kind is Kind.END_TRANSACTION:
-            if row.value != COMMIT:
+            if row.value == ROLLBACK:
                 self.unclear.add(message)
-            elif row.outcome in (Outcome.OK, Outcome.SENT):
+            elif row.value == COMMIT and row.outcome in (Outcome.OK, Outcome.SENT):
                 self.commits.setdefault(message, row)
         return NOTHING
 
@@ -128,7 +128,9 @@ class QueueJudge(Judge):
         """Was nothing in the way of the commit, until the moment by which it has to be there?"""
         context, config = self.context, self.config
         open_ms = config.transaction_timeout_ms + config.transaction_check_max * config.transaction_check_interval_ms
-        if there_us - half.started_us > open_ms * MS or context.fault_between(half.started_us, there_us):
+        if there_us - half.started_us > open_ms * MS:
+            return False
+        if context.fault_between(half.started_us, there_us, commit.client_id, half.broker):
             return False
         if context.broker_paused_since(half.broker, half.started_us):
             return False
