@@ -49,6 +49,7 @@ _LOOKED_AT = (
     "topic",
     "broker",
     "queue_id",
+    "queue_offset",
     "message_id",
     "attempt",
     "sharding_key",
@@ -81,6 +82,7 @@ class Report:
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
     epochs: dict[tuple[str, str, int], int] = field(default_factory=dict)  # run, broker, epoch: the first seq
     seen: set[tuple[str, str | None, str]] = field(default_factory=set)  # run, group and kind of a row that there is
+    looks: dict[tuple[str, tuple[Any, ...]], int] = field(default_factory=dict)  # run, topic or queue: the last seq
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
             whole = reader.read_row_group(number, columns=list(NAMES), use_threads=False)
             report.few.append(whole.filter(pa.array(few)))
         _look_at_epochs(report, table)
+        _look_at_looks(report, table, _among(codes, kinds, {Kind.DELIVER}), reads)
         _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
         _look_at_keys(report, table.filter(pa.array(_among(codes, kinds, {Kind.DELIVER}))))
     report.few = [pa.concat_tables(report.few)] if report.few else []
@@ -196,6 +199,31 @@ def _look_at_epochs(report: Report, table: pa.Table) -> None:
         report.epochs[key] = min(row["seq_begin_min"], report.epochs.get(key, row["seq_begin_min"]))
     kinds = plain.group_by(["run", "group", "kind"]).aggregate([])
     report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds.to_pylist())
+
+
+def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> None:
+    """When somebody last looked at a topic (a listener call), or at a queue (its reading to the end)."""
+    levels, words = coded(table.column("level"))
+    asked = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[levels]
+    of_calls = table.filter(pa.array(calls & asked)).select(["run", "topic", "seq_begin"])
+    _take_last(report, of_calls, ("topic",))
+    markers = table.filter(pa.array(reads & asked))
+    markers = markers.filter(
+        pc.and_(
+            pc.and_(markers.column("queue_offset").is_null(), markers.column("message_id").is_null()),
+            pc.equal(_plain_text(markers.column("outcome")), Outcome.OK.value),
+        )
+    )
+    _take_last(report, markers, ("topic", "broker", "queue_id"))
+
+
+def _take_last(report: Report, table: pa.Table, where: Sequence[str]) -> None:
+    names = ("run", *where)
+    plain = pa.table({name: _plain_text(table.column(name)) if is_text(name) else table.column(name) for name in names})
+    plain = plain.append_column("seq_begin", table.column("seq_begin"))
+    for row in plain.group_by(list(names)).aggregate([("seq_begin", "max")]).to_pylist():
+        key = (row["run"], tuple(row[name] for name in where))
+        report.looks[key] = max(row["seq_begin_max"], report.looks.get(key, 0))
 
 
 def _plain_text(column: Any) -> Any:
@@ -368,7 +396,11 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
             facts.subscriptions_differ.append(row.group)
     runs = {
         name: RunContext.of(
-            info, (row for row in context if row.run == name), _epochs_of(reports, name), _seen_of(reports, name)
+            info,
+            (row for row in context if row.run == name),
+            _epochs_of(reports, name),
+            _seen_of(reports, name),
+            _looks_of(reports, name),
         )
         for name in sorted({info.run, *(run for report in reports for run, _, _ in report.seen)})
     }
@@ -396,6 +428,15 @@ def _seen_of(reports: Sequence[Report], run: str) -> dict[str | None, frozenset[
             if name == run:
                 found.setdefault(group, set()).add(Kind(kind))
     return {group: frozenset(kinds) for group, kinds in found.items()}
+
+
+def _looks_of(reports: Sequence[Report], run: str) -> dict[tuple[Any, ...], int]:
+    found: dict[tuple[Any, ...], int] = {}
+    for report in reports:
+        for (name, where), seq in report.looks.items():
+            if name == run:
+                found[where] = max(seq, found.get(where, 0))
+    return found
 
 
 class AnyRun(Mapping[str, RunContext]):

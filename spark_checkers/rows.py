@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
-from specs.clauses.base import changed_nothing
+from specs.clauses.base import changed_nothing, is_pause_of_another
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
@@ -56,6 +56,8 @@ _CONTEXT_KINDS = (
 )
 _FRAMES_TWICE = "duplicate "
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
+_DISK_FULL = "disk_full"
+Looks = Mapping[tuple[Any, ...], int]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class RunContext:
     adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
+    removed_us: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)
+    crowded: Mapping[str, int] = field(default_factory=dict)  # of a broker: seq of the first fault that filled its disk
+    faults: Sequence[Row] = ()
+    looks: Looks = field(default_factory=dict)  # seq of the last look at a queue (a reading) or a topic (a call)
 
     @classmethod
     def of(
@@ -95,11 +101,13 @@ class RunContext:
         rows: Iterable[Row],
         epochs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         seen: Mapping[str | None, frozenset[Kind]] | None = None,
+        looks: Looks | None = None,
     ) -> RunContext:
         """From the run's rows of the context kinds (others are passed over), by seq_begin.
 
         epochs: of each broker, the seq of the first row that names an epoch, in that order. seen: the kinds that the
-        history holds, by group; used only where nobody says what it records.
+        history holds, by group; used only where nobody says what it records. looks: the seq of the last call of a topic
+        (topic,), and of the last reading of a queue to its end (topic, broker, queue_id).
         """
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
@@ -119,6 +127,9 @@ class RunContext:
         adds: dict[tuple[str | None, str | None], tuple[int, Row]] = {}
         died_us: dict[int, int] = {}
         disturbed: list[tuple[int, int]] = []
+        removed_us: dict[Queue, list[tuple[int, int]]] = {}
+        crowded: dict[str, int] = {}
+        faults: list[Row] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
@@ -128,6 +139,8 @@ class RunContext:
             if row.kind in _DISTURBS:
                 calm_us = NEVER if row.ended_us is None else row.ended_us
                 disturbed.append((row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0)))
+            if row.kind is Kind.FAULT:
+                faults.append(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -156,6 +169,8 @@ class RunContext:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
                 twice = min(twice, row.seq_begin)
+            elif row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL):
+                crowded.setdefault(row.broker, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
                 adds.setdefault((row.group, row.topic), (row.seq_begin, row))
@@ -165,7 +180,13 @@ class RunContext:
                 told = trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
                 removals.setdefault(row.topic or "", []).append((row.seq_begin, row.started_us))
+                removed_us.setdefault(row.queue, []).append((row.value, row.started_us))
         first = {client: sorted(seqs.values()) for client, seqs in lanes.items()}
+        named = {broker: _rising(told) for broker, told in (epochs or {}).items()}
+        if info.config.flush == "async":
+            for broker, told in named.items():
+                untold = _epoch_deaths(died.get(broker, ()), told)  # nobody says when, so nothing before was safe
+                unflushed.setdefault(broker, []).extend((seq, -NEVER) for seq in untold)
         return cls(
             info,
             died,
@@ -181,7 +202,7 @@ class RunContext:
             resets,
             unflushed,
             trims,
-            {broker: _rising(named) for broker, named in (epochs or {}).items()},
+            named,
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
             removals,
@@ -189,6 +210,10 @@ class RunContext:
             adds,
             died_us,
             disturbed,
+            removed_us,
+            crowded,
+            faults,
+            looks or {},
         )
 
     def calm_since_us(self, now: int) -> int:
@@ -243,6 +268,38 @@ class RunContext:
         """The offset below which the broker had said by then that it keeps nothing."""
         return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
 
+    def removed_early(self, sent_us: int, queue: Queue, offset: int, now: int) -> bool:
+        """Was the message, sent at that time, removed on purpose before it was as old as it has to be kept?"""
+        config = self.info.config
+        if not config.keep_ms or self.clock_stepped <= now or self.crowded.get(queue.broker, NEVER) <= now:
+            return False
+        when = next((at_us for kept, at_us in self.removed_us.get(queue, ()) if offset < kept), NEVER)
+        return when - sent_us + self.info.clock_bound_us < config.keep_ms * MS
+
+    def fault_between(self, since_us: int, until_us: int, now: int, party: tuple[str, str]) -> bool:
+        """Did a fault that had begun by `now` last at any time between these two, both included?
+
+        party: the client and the broker that it is about; that somebody else was paused is none between them.
+        """
+        client, broker = party
+        return any(
+            fault.seq_begin <= now
+            and fault.started_us <= until_us
+            and (fault.ended_us is None or fault.ended_us >= since_us)
+            and not is_pause_of_another(fault, client, broker)
+            for fault in self.faults
+        )
+
+    def removed_of(self, topic: str, broker: str, now: int) -> bool:
+        """Did the broker remove anything of the topic on purpose?"""
+        told = (trims for queue, trims in self.trims.items() if queue.topic == topic and queue.broker == broker)
+        return any(seq <= now for trims in told for seq, _ in trims)
+
+    def trimmed_between(self, topic: str, after: int, until: int) -> bool:
+        """Was anything removed from the topic on purpose, at a seq in (after, until]?"""
+        told = (trims for queue, trims in self.trims.items() if queue.topic == topic)
+        return any(after < seq <= until for trims in told for seq, _ in trims)
+
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""
         return 2 * bisect_right(self.lanes.get(client, ()), now) <= self.info.config.threads
@@ -256,12 +313,7 @@ class RunContext:
 
     def epoch_deaths(self, broker: str) -> list[int]:
         """The seqs of the first rows of each later epoch, where no crash row has told of the broker's death before."""
-        crashes, named = self.broker_died.get(broker, ()), self.epochs.get(broker, ())
-        return [
-            seq
-            for (since, _), (seq, _) in itertools.pairwise(named)
-            if bisect_right(crashes, seq) == bisect_right(crashes, since)
-        ]
+        return _epoch_deaths(self.broker_died.get(broker, ()), self.epochs.get(broker, ()))
 
     def broker_died_since(self, broker: str, after: int, epoch: int, until: int) -> bool:
         """Likewise, since an operation that began at `after` and that names this epoch (NONE: none)."""
@@ -338,6 +390,15 @@ def _before(at_us: int, running_us: int, stands: Sequence[tuple[int, int]]) -> i
         running_us -= at_us - until
         at_us = min(at_us, since)
     return at_us - running_us
+
+
+def _epoch_deaths(crashes: Sequence[int], named: Sequence[tuple[int, int]]) -> list[int]:
+    """The seqs of the first rows of each later epoch, where no crash row has told of the broker's death before."""
+    return [
+        seq
+        for (since, _), (seq, _) in itertools.pairwise(named)
+        if bisect_right(crashes, seq) == bisect_right(crashes, since)
+    ]
 
 
 def _rising(named: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -500,6 +561,7 @@ class Rows:
 
         Rows without one share a number.
         """
+        """Number of (lane, client, incarnation): they may be numbered per client. Without one, a lane's rows share one."""
         named = self.text("incarnation") != NO_TEXT
         client = np.where(named, self.client, NO_TEXT)
         return self._numbered(self.lane, self.text("incarnation"), client, np.where(named, self._life, 0))

@@ -28,7 +28,9 @@ from spark_checkers.rows import NONE, Findings, Rows
 from specs.vocabulary import CommitMode, Kind
 
 COLUMNS = tuple(
-    dict.fromkeys([*OP_COLUMNS, "message_id", "origin_id", "attempt", "wall_us", "sharding_key", "key_seq", SOURCE])
+    dict.fromkeys(
+        [*OP_COLUMNS, "message_id", "origin_id", "attempt", "delay_level", "wall_us", "sharding_key", "key_seq", SOURCE]
+    )
 )
 """What the sieve, and the clauses that its rows are for, use."""
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ, Kind.DEAD_LETTER, Kind.ADD})
@@ -66,9 +68,9 @@ class Sieve:
         return {clause: rows.table.take(pa.array(where)) for clause, where in kept.items() if len(where)}
 
     def _invented(self, rows: Rows, decided: Findings) -> Any:
-        """A message that lies where its send was acknowledged was sent."""
+        """A message that lies where its send was acknowledged was sent, and that place is known."""
         seen = snd_2.seen(rows)
-        sends = np.flatnonzero(rows.are(Kind.SEND) & (rows.offset != NONE))
+        sends = np.flatnonzero(snd_2.named(rows))
         sends = sends[np.lexsort((rows.begin[sends], rows.offset[sends], rows.queue[sends]))]
         place, matched = match(rows, sends, seen)
         matched &= rows.offset[seen] != NONE

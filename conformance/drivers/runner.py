@@ -68,6 +68,8 @@ OUT_OF_REACH: Mapping[str, str] = {
     "SND-6": "no half message is sent in such a run",
     "SND-7": "no delayed message is sent in such a run",
     "SND-9": "no refused send is tried again in such a run",
+    "SND-11": "no delayed message is sent in such a run",
+    "SND-13": "no half message is sent in such a run",
 }
 """What a run of drawn plans does not, or hardly, put at stake, and why."""
 

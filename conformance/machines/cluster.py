@@ -883,10 +883,25 @@ class ClusterMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ end
 
+    def send_last(self) -> None:
+        """Messages that wait for a level or for a commit, once nothing is in the way: in a run they seldom meet that."""
+        brokers = self.plan.topology.brokers
+        for broker in brokers:
+            for verb, name in (("resume", "node"), ("broker_restart", "broker"), ("disk_room", "broker")):
+                self.do(verb, **{name: broker})
+            for who in (*CONSUMERS, *PRODUCERS):
+                self.do("heal", a=who, b=broker)
+        for _ in range(3):
+            self.do("send", client=PRODUCERS[1], topic=TOPIC, key=KEYS[0], count=1, delay_level=1)
+            self.wait(20)
+        self.do("send_half", client=PRODUCERS[1], topic=TOPIC, count=2, ends="commit", checked="commit")
+        self.wait(20)
+
     def teardown(self) -> None:
         """Heal, rest, drain, judge. Raises Refuted when a wanted clause is broken, Enough when it was the last run."""
         if self.cluster is None:
             return
+        self.send_last()
         world, self.cluster = self.cluster, None
         plan = replace(self.plan, actions=tuple(self.actions), listener=tuple(self.decisions), until_ms=world.now_ms)
         fresh = self.states - self.collector.states

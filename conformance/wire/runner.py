@@ -55,6 +55,8 @@ OUT_OF_REACH: Mapping[str, str] = {
     "SND-6": "no half message is sent in a run on the wire",
     "SND-7": "no delayed message is sent in a run on the wire",
     "SND-9": "no refused send is tried again in a run on the wire",
+    "SND-11": "no delayed message is sent in a run on the wire",
+    "SND-13": "no half message is sent in a run on the wire",
     "ASG-1": "members hardly come and go in a run on the wire",
     "ASG-2": "members hardly come and go in a run on the wire",
     "ASG-4": "members hardly come and go in a run on the wire",

@@ -46,6 +46,12 @@ FLUSHED_LATER = "async"
 FRAMES_TWICE = "duplicate "
 """How the detail of such a fault's row begins; the link follows."""
 
+DISK_FULL = "disk_full"
+"""How the detail of a fault's row begins that filled a broker's disk."""
+
+NEVER_SAFE_US = -(1 << 62)
+"""A moment before all others: what was acknowledged after it may be gone."""
+
 REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE, Level.TAP})
 """Requests as their sender saw them, or as they passed a tap. Broker-side (`store`) rows repeat them and are left out
 unless asked for. A request is recorded at one of these levels: who taps a client that tells its sends, skips them."""
@@ -264,6 +270,11 @@ class Context:
     disturbed_us: int = -1  # until when something disturbed the group life: starts, ends, pauses, faults, clock steps
     hold_ups: list[HoldUp] = field(default_factory=list)  # what stood in the way of requests
     old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)  # as `leaving`: whose successor is there
+    left: dict[str, list[Row]] = field(default_factory=dict)  # every LEAVE of a client
+    faults: list[Row] = field(default_factory=list)  # that the harness injected
+    crowded: set[str] = field(default_factory=set)  # brokers whose disk a fault filled
+    drained: dict[tuple[str, Queue], int] = field(default_factory=dict)  # by run: seq of the last reading of a queue
+    delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)  # by run: that of a topic's last call
 
     @property
     def config(self) -> Config:
@@ -275,6 +286,8 @@ class Context:
         if row.kind in DISTURBS:
             ended_us = FOR_EVER_US if row.ended_us is None else row.ended_us
             self.disturbed_us = max(self.disturbed_us, ended_us)
+        if row.kind is Kind.FAULT:
+            self.faults.append(row)
         match row.kind:
             case Kind.CRASH if row.broker and row.client_id in (None, row.broker):
                 self.broker_died[row.broker] = row
@@ -286,6 +299,7 @@ class Context:
                 self._gone(row.client_id)
             case Kind.LEAVE if row.client_id:
                 self.leaving[(row.client_id, row.group)] = row
+                self.left.setdefault(row.client_id, []).append(row)
                 self._gone(row.client_id, row.group)
             case Kind.JOIN if row.client_id:
                 self._works(row)
@@ -301,6 +315,8 @@ class Context:
                 self.clock_stepped = row
             case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
                 self.frames_twice = row
+            case Kind.FAULT if row.broker and (row.detail or "").startswith(DISK_FULL):
+                self.crowded.add(row.broker)
             case Kind.ADD if row.client_id:
                 self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
@@ -312,6 +328,42 @@ class Context:
                 self.trims.setdefault(row.topic or "", []).append(row)
             case _:
                 pass
+
+    def looked(self, row: Row) -> None:
+        """Somebody looks at what lies in a topic: a listener call, or the reading of a queue to its end."""
+        if row.kind is Kind.DELIVER:
+            self.delivered[(row.run, row.topic)] = row.seq_begin
+        elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
+            self.drained[(row.run, row.queue)] = row.seq_begin
+
+    def fault_between(self, since_us: int, until_us: int, client_id: str | None, broker: str | None) -> bool:
+        """Did a fault that has begun by now last at any time between these two, both included?
+
+        That another client, or another broker, was paused is none between these two.
+        """
+        return any(
+            fault.started_us <= until_us and (fault.ended_us is None or fault.ended_us >= since_us)
+            for fault in self.faults
+            if not is_pause_of_another(fault, client_id, broker)
+        )
+
+    def removed_of(self, topic: str, broker: str | None) -> bool:
+        """Did the broker remove anything of the topic on purpose?"""
+        return any(trim.broker == broker for trim in self.trims.get(topic, ()))
+
+    def removed_early(self, sent: Row, offset: int) -> bool:
+        """Did the broker remove it on purpose, and for certain before it was as old as it has to be kept?
+
+        Only where the configuration says how long that is. A full disk, or a wall clock that was set, makes it
+        unknown how old a message may become.
+        """
+        if not self.config.keep_ms or self.clock_stepped is not None or (sent.broker or "") in self.crowded:
+            return False
+        trims = (trim for trim in self.trims.get(sent.topic or "", ()) if trim.queue == sent.queue)
+        removal = next((trim for trim in trims if offset < (trim.value or 0)), None)
+        if removal is None:
+            return False
+        return removal.started_us - sent.started_us + self.info.clock_bound_us < self.config.keep_ms * MS
 
     def was_removed(self, row: Row, offset: int, before: Row | None = None) -> bool:
         """Has the broker said (by now, or before that row) that it keeps the offset of the row's queue no longer?"""
@@ -338,6 +390,8 @@ class Context:
             if crash is None or crash.seq_begin <= since:
                 self.broker_died[broker] = row
                 self.epoch_deaths.setdefault(broker, []).append(row)
+                if self.config.flush == FLUSHED_LATER:  # nobody says when, so nothing before was safe
+                    self.unflushed.setdefault(broker, []).append((row.seq_begin, NEVER_SAFE_US))
 
     def is_leaving(self, client_id: str | None, group: str | None) -> Row | None:
         """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew."""
@@ -451,6 +505,9 @@ class Context:
         self.first_adds.clear()
         self.disturbed_us = -1
         self.old_lives.clear()
+        self.left.clear()
+        self.faults.clear()
+        self.crowded.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 
@@ -471,9 +528,19 @@ def _sending(row: Row) -> Sending:
 
 DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 """What can hold up whoever should take a lane."""
+LOOKS = frozenset({Kind.DELIVER, Kind.READ})
+"""Kinds of rows by which somebody looks at what lies in a topic."""
 CONTEXT_KINDS = frozenset(
     {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
 )
+
+
+def is_pause_of_another(fault: Row, client_id: str | None, broker: str | None) -> bool:
+    """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail."""
+    word, _, names = (fault.detail or "").partition(" ")
+    if word != "pause" or {client_id, broker} & {fault.client_id, fault.broker, *names.split()}:
+        return False
+    return fault.client_id is not None or fault.broker is not None
 
 
 class Judge:

@@ -9,6 +9,7 @@ from typing import Any
 
 from specs.clauses.base import (
     CONTEXT_KINDS,
+    LOOKS,
     REQUEST_LEVELS,
     Clause,
     Context,
@@ -239,6 +240,8 @@ class Examiner:
                 self.context.epoch(row)
             if row.kind in CONTEXT_KINDS:
                 self.context.begins(row)
+            elif row.kind in LOOKS and row.level in REQUEST_LEVELS:
+                self.context.looked(row)
             if self.info.clock_bound_us:
                 self._mark(row)
             self._begin(row)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from spark_checkers.keyed import judge_in_memory
 from spark_checkers.rows import RunContext
 from spark_checkers.twin import Twin
-from specs.clauses.base import CONTEXT_KINDS, Clause
+from specs.clauses.base import CONTEXT_KINDS, REQUEST_LEVELS, Clause
 from specs.clauses.certainty import recorded
+from specs.clauses.stored import is_marker
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.verdicts.examine import Examiner
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 Found = tuple[int, list[tuple[tuple[int, ...], bool, str]]]
 """(opportunities, violations as (seq_begin of the evidence, certain, name), sorted)."""
@@ -38,12 +39,17 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
 def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     epochs: dict[str, dict[int, int]] = {}
     seen: dict[str | None, frozenset[Kind]] = {None: frozenset()}
+    looks: dict[tuple[object, ...], int] = {}
     for row in rows:
+        if row.level in REQUEST_LEVELS and row.kind is Kind.DELIVER:
+            looks[(row.topic,)] = row.seq_begin
+        elif row.level in REQUEST_LEVELS and is_marker(row) and row.outcome is Outcome.OK:
+            looks[tuple(row.queue)] = row.seq_begin
         seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
         if row.broker_epoch is not None:
             epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
     named = {broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()}
-    return RunContext.of(info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen)
+    return RunContext.of(info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks)
 
 
 def by_twins(rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19) -> dict[str, Found]:

@@ -15,8 +15,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         for index, share in enumerate(shares):
             known = last_of_each(shares, index).values()
             same = [other for other in known if other.view == share.view and other.client != share.client]
-            if same:
-                stakes.append(share.place)
+            stakes.extend(share.place for _ in same)
             for other in same:
                 if not set(share.taken).isdisjoint(other.taken):
                     findings.violation([other.place, share.place])

@@ -17,15 +17,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
     stakes: list[int] = []
     for shares in by_group(rows):
         for index, share in enumerate(shares):
-            at_stake = False
             for client, other in last_of_each(shares, index).items():
                 own = client == share.client
                 if other.view == share.view if own else _known(other) == _known(share):
-                    at_stake = True
+                    stakes.append(share.place)
                     if other.taken != share.taken if own else other.view != share.view:
                         findings.violation([other.place, share.place])
-            if at_stake:
-                stakes.append(share.place)
     findings.at_stake(np.asarray(stakes, np.int64))
 
 

@@ -1,8 +1,9 @@
 """SND-1 over columns: sends and reads are matched by offset, all at once for each reading of a queue.
 
 A queue where a read shows another message than was acknowledged at that offset, where one offset was acknowledged
-twice, where readings overlap, or whose broker crashed with messages that it had yet to flush, is gone through row by
-row; every other needs one comparison of ranges a reading.
+twice, where readings overlap or a read failed, where messages have to be kept for a time and some were removed, or
+whose broker crashed with messages that it had yet to flush, is gone through row by row; every other needs one
+comparison of ranges a reading.
 """
 
 from __future__ import annotations
@@ -14,28 +15,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.stored import COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
 from spark_checkers.twin import Twin
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
-
-STORED_WEAKLY = (10, 11, 12)
+from specs.vocabulary import Kind, Outcome
 
 
 class Queues:
-    """The sends, reads and markers of all queues, by queue."""
+    """The sends, reads and markers of all queues, by queue.
+
+    offset: of each row, that of a batch's message counted from the one that was told, by the row told_by.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        original = ~(rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX))
+        original = ~copies(rows)
         has_offset = rows.offset != NONE
         named = np.asarray(rows.table.column("message_id").is_valid())
-        ok = rows.ended_as(Outcome.OK)
-        delay = rows.number("delay_level")
-        sent = rows.are(Kind.SEND) & ok & has_offset & (rows.end < NEVER) & ((delay == 0) | (delay == NONE))
-        sent &= ~np.isin(rows.number("code"), STORED_WEAKLY) & original
+        ok = rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+        sent = rows.are(Kind.SEND) & ok & ~delayed(rows) & ~halves(rows) & original
+        sent &= ~np.isin(rows.number("code"), STORED_WEAKLY)
+        self.offset, self.told_by = placed(rows, sent)
+        self.acknowledged = sent & (self.offset != NONE)
         read = rows.are(Kind.READ) & original
-        self.sends = self._by_queue(np.flatnonzero(sent), rows.offset)
-        self.reads = self._by_queue(np.flatnonzero(read & ok & has_offset & (rows.end < NEVER)), rows.end)
+        self.sends = self._by_queue(np.flatnonzero(self.acknowledged), self.offset)
+        self.reads = self._by_queue(np.flatnonzero(read & ok & has_offset), rows.end)
+        self.failed = np.flatnonzero(read & ~ok & has_offset)
         self.markers = self._by_queue(np.flatnonzero(read & ~has_offset & ~named), rows.begin)
         self.loose = self._by_queue(np.flatnonzero(read & ~has_offset & named), rows.begin)
         self.uneven = self._uneven()
@@ -49,20 +54,23 @@ class Queues:
 
     def _uneven(self) -> set[int]:
         """Queues that have to be gone through row by row."""
-        rows, sends, reads, markers = self.rows, self.sends, self.reads, self.markers
-        uneven: set[int] = set(rows.queue[self.loose].tolist())
-        twice = (rows.queue[sends][1:] == rows.queue[sends][:-1]) & (rows.offset[sends][1:] == rows.offset[sends][:-1])
+        rows, sends, reads, markers, offset = self.rows, self.sends, self.reads, self.markers, self.offset
+        uneven: set[int] = set(rows.queue[self.loose].tolist()) | set(rows.queue[self.failed].tolist())
+        twice = (rows.queue[sends][1:] == rows.queue[sends][:-1]) & (offset[sends][1:] == offset[sends][:-1])
         uneven.update(rows.queue[sends][1:][twice].tolist())
         overlap = (rows.queue[markers][1:] == rows.queue[markers][:-1]) & (
             np.maximum(rows.end[markers], rows.begin[markers])[:-1] >= rows.begin[markers][1:]
         )
         uneven.update(rows.queue[markers][1:][overlap].tolist())
-        place, matched = match(rows, sends, reads)
+        parts = sends[self.told_by[sends] != NOWHERE]
+        uneven.update(rows.queue[parts[rows.end[self.told_by[parts]] > rows.end[parts]]].tolist())
+        place, matched = match(rows, sends, reads, offset)
         differ = differs(rows, "message_id", sends[place[matched]], reads[matched])
         uneven.update(rows.queue[reads[matched][differ]].tolist())
         queues, first = np.unique(rows.queue[sends], return_index=True)
         for queue, place in zip(queues.tolist(), sends[first].tolist(), strict=True):
-            if unflushed(rows, place):
+            context = rows.context_of(place)
+            if unflushed(rows, place) or (context.info.config.keep_ms and context.removed_us.get(rows.queue_of(place))):
                 uneven.add(queue)
         return uneven
 
@@ -73,13 +81,17 @@ def unflushed(rows: Rows, place: int) -> Sequence[tuple[int, int]]:
     return () if broker == NO_TEXT else rows.context_of(place).unflushed.get(rows.words("broker")[broker], ())
 
 
-def match(rows: Rows, sends: Ints, others: Ints) -> tuple[Ints, Mask]:
-    """For every other row the place in `sends` (sorted by queue and offset) of one with its offset, and if any."""
+def match(rows: Rows, sends: Ints, others: Ints, offsets: Ints | None = None) -> tuple[Ints, Mask]:
+    """For every other row the place in `sends` (sorted by queue and offset) of one with its offset, and if any.
+
+    offsets: those of the sends, of all rows, where they are not what their column says.
+    """
     if not len(sends):
         return np.zeros(len(others), np.int64), np.zeros(len(others), np.bool_)
-    base = int(rows.offset[sends].min())
-    width = int(rows.offset[sends].max()) - base + 2
-    keys = rows.queue[sends] * width + (rows.offset[sends] - base)
+    mine = (rows.offset if offsets is None else offsets)[sends]
+    base = int(mine.min())
+    width = int(mine.max()) - base + 2
+    keys = rows.queue[sends] * width + (mine - base)
     offset = rows.offset[others]
     within = (offset >= base) & (offset < base + width)
     wanted = rows.queue[others] * width + np.where(within, offset - base, 0)
@@ -96,35 +108,46 @@ def differs(rows: Rows, name: str, left: Ints, right: Ints) -> Mask:
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    """Every reading decides about the sends acknowledged before it that none has decided about."""
+    """Every reading decides about the sends acknowledged before it that are neither lost nor removed."""
     queues = Queues(rows)
     present = np.unique(rows.queue[queues.markers]).tolist()
     for queue in sorted(set(present) | queues.uneven):
-        sends, reads = queues.of(queues.sends, queue), queues.of(queues.reads, queue)
         if queue in queues.uneven:
-            RowByRow(rows, findings, queue).run()
-            continue
-        _readings(rows, findings, sends, reads, queues.of(queues.markers, queue))
+            RowByRow(queues, findings, queue).run()
+        else:
+            _readings(queues, findings, queue)
 
 
-def _readings(rows: Rows, findings: Findings, sends: Ints, reads: Ints, markers: Ints) -> None:
+def _readings(queues: Queues, findings: Findings, queue: int) -> None:
+    rows, offset = queues.rows, queues.offset
+    sends, reads = queues.of(queues.sends, queue), queues.of(queues.reads, queue)
     read_end, ok = rows.end[reads], rows.ended_as(Outcome.OK)
-    for marker in markers.tolist():
+    for marker in queues.of(queues.markers, queue).tolist():
         stop, end = int(rows.value[marker]), int(rows.end[marker])
         if end >= NEVER or not ok[marker] or stop == NONE:
             continue
         low, high = np.searchsorted(read_end, [rows.begin[marker], end])
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
         found = np.unique(rows.offset[reads[low:high]])
-        bound = int(rows.config("delay_bound_ms", np.asarray([marker]))[0]) * MS
         due = rows.end[sends] < rows.begin[marker]
-        due &= (rows.offset[sends] < stop) | (rows.ended[sends] + bound <= rows.started[marker])
-        judged, here = sends[due], np.isin(rows.offset[sends[due]], found, assume_unique=False)
-        kept = here | (rows.offset[judged] >= kept_from(rows, marker))
-        findings.at_stake(judged[kept])
-        lost = judged[kept & ~here]
-        findings.violated(lost, np.full(len(lost), marker, np.int64))
-        sends = sends[~due]
+        due &= (offset[sends] < stop) | (rows.ended[sends] + patience_us(rows, marker) <= rows.started[marker])
+        here = np.isin(offset[sends], found)
+        kept = offset[sends] >= kept_from(rows, marker)
+        lost = sends[due & ~here & kept]
+        findings.at_stake(sends[due & (here | kept)])
+        for row in lost.tolist():
+            findings.violation([row, marker, *_teller(queues, row)])
+        sends = sends[~due | here]
+
+
+def _teller(queues: Queues, row: int) -> list[int]:
+    return [] if queues.told_by[row] == NOWHERE else [int(queues.told_by[row])]
+
+
+def patience_us(rows: Rows, marker: int) -> int:
+    """So long ago at least a message beyond the end was acknowledged, if it is missed."""
+    info = rows.context_of(marker).info
+    return info.config.delay_bound_ms * MS + info.clock_bound_us
 
 
 def kept_from(rows: Rows, marker: int) -> int:
@@ -135,13 +158,18 @@ def kept_from(rows: Rows, marker: int) -> int:
 class RowByRow:
     """One queue that needs a closer look."""
 
-    def __init__(self, rows: Rows, findings: Findings, queue: int) -> None:
-        self.rows = rows
+    def __init__(self, queues: Queues, findings: Findings, queue: int) -> None:
+        self.queues = queues
+        self.rows = rows = queues.rows
         self.findings = findings
         where = np.flatnonzero((rows.queue == queue) & rows.are(Kind.SEND, Kind.READ))
         ended = where[rows.end[where] < NEVER]
         row = np.concatenate([where, ended])
-        time = np.concatenate([rows.begin[where], rows.end[ended]])
+        known = rows.end[ended]
+        told_by = queues.told_by[ended]
+        # A batch's place is known when the row that tells it has ended.
+        known = np.where(told_by != NOWHERE, np.maximum(known, rows.end[np.maximum(told_by, 0)]), known)
+        time = np.concatenate([rows.begin[where], known])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(ended), np.int8)])
         order = np.lexsort((phase, time))
         self.events: Iterator[tuple[int, int]] = zip(phase[order].tolist(), row[order].tolist(), strict=True)
@@ -152,46 +180,43 @@ class RowByRow:
         self.sent: dict[int, list[int]] = {}
         self.reading: dict[int, int] = {}
         self.read: set[int] = set()
+        self.unread: set[int] = set()
 
     def run(self) -> None:
-        rows, send = self.rows, self.is_send
+        rows, send, queues = self.rows, self.is_send, self.queues
         for phase, row in self.events:
             if phase == 0:
                 if not send[row] and rows.offset[row] == NONE and self.ids[row] is None:
                     if not self.reading:
                         self.read.clear()
+                        self.unread.clear()
                     self.reading[int(rows.number("op_id")[row])] = row
+                elif not send[row] and rows.end[row] >= NEVER and rows.offset[row] != NONE and self.reading:
+                    self.unread.add(int(rows.offset[row]))
             elif send[row]:
-                self._sent(row)
+                if queues.acknowledged[row]:
+                    self.sent.setdefault(int(queues.offset[row]), []).append(row)
             elif rows.offset[row] != NONE:
-                if self.is_ok[row]:
-                    self._message_read(row, int(rows.offset[row]))
+                self._message_read(row, int(rows.offset[row]))
             else:
                 marker = self.reading.pop(int(rows.number("op_id")[row]), None)
                 if marker is not None and self.is_ok[row] and rows.value[row] != NONE:
                     self._read_to_end(marker, int(rows.value[row]))
 
-    def _sent(self, row: int) -> None:
-        rows = self.rows
-        stored = self.is_ok[row] and rows.offset[row] != NONE
-        if stored and rows.number("code")[row] not in STORED_WEAKLY and rows.number("delay_level")[row] in (0, NONE):
-            self.sent.setdefault(int(rows.offset[row]), []).append(row)
-
-    def _judged(self, offset: int, judged: list[int], by: int | None, now: int, *, excused: bool = False) -> None:
-        """These sends are decided; they are lost where `by` is given, unless the broker removed them on purpose.
-
-        now: the seq at which.
-        """
-        safe = [] if excused else [row for row in judged if not self._may_be_unflushed(row, now)]
-        self.findings.at_stake(np.asarray(safe, np.int64))
-        if by is not None:
-            for row in safe:
-                self.findings.violation([row, by])
-        left = [row for row in self.sent[offset] if row not in judged]
+    def _forget(self, offset: int, gone: Sequence[int]) -> None:
+        left = [row for row in self.sent[offset] if row not in gone]
         if left:
             self.sent[offset] = left
         else:
             del self.sent[offset]
+
+    def _lost(self, offset: int, gone: list[int], by: int, now: int) -> None:
+        """now: the seq at which."""
+        self._forget(offset, gone)
+        safe = [row for row in gone if not self._may_be_unflushed(row, now)]
+        self.findings.at_stake(np.asarray(safe, np.int64))
+        for row in safe:
+            self.findings.violation([row, by, *_teller(self.queues, row)])
 
     def _may_be_unflushed(self, row: int, now: int) -> bool:
         begin, ended = self.rows.begin[row], self.rows.ended[row]
@@ -199,30 +224,38 @@ class RowByRow:
 
     def _message_read(self, read: int, offset: int) -> None:
         rows = self.rows
-        if offset in self.sent and self.ids[read] is not None:
-            begin = rows.begin[read]
-            replaced = [row for row in self.sent[offset] if self.ids[row] != self.ids[read] and rows.end[row] < begin]
-            if replaced:
-                self._judged(offset, replaced, read, int(rows.end[read]))
+        if not self.is_ok[read]:
+            if self.reading:
+                self.unread.add(offset)
+            return
         if self.reading:
             self.read.add(offset)
+        begin, sent = rows.begin[read], self.sent.get(offset, ())
+        replaced = [row for row in sent if self.ids[row] != self.ids[read] and rows.end[row] < begin]
+        if replaced and self.ids[read] is not None:
+            self._lost(offset, replaced, read, int(rows.end[read]))
 
     def _read_to_end(self, marker: int, stop: int) -> None:
-        rows = self.rows
-        bound = rows.config_of(marker).delay_bound_ms * MS
+        rows, now = self.rows, int(self.rows.end[marker])
+        patience = patience_us(rows, marker)
         for offset in sorted(self.sent):
             due = [row for row in self.sent[offset] if rows.end[row] < rows.begin[marker]]
             if offset >= stop:
-                due = [row for row in due if rows.ended[row] + bound <= rows.started[marker]]
+                due = [row for row in due if rows.ended[row] + patience <= rows.started[marker]]
+            if offset in self.read:
+                safe = [row for row in due if not self._may_be_unflushed(row, now)]
+                self.findings.at_stake(np.asarray(safe, np.int64))
+                continue
+            if not due or offset in self.unread:
+                continue
+            if offset < kept_from(rows, marker):
+                context, queue = rows.context_of(marker), rows.queue_of(marker)
+                early = [row for row in due if context.removed_early(int(rows.started[row]), queue, offset, now)]
+                self._forget(offset, [row for row in due if row not in early])
+                due = early
             if due:
-                excused = offset not in self.read and offset < kept_from(rows, marker)
-                by = None if offset in self.read else marker
-                self._judged(offset, due, by, int(rows.end[marker]), excused=excused)
+                self._lost(offset, due, marker, now)
 
 
-TWIN = Twin(
-    "SND-1",
-    ("op_id", "message_id", "queue_offset", "outcome", "code", "delay_level", "started_us", "ended_us", "value"),
-    kernel,
-)
+TWIN = Twin("SND-1", (*COLUMNS, "started_us", "ended_us"), kernel)
 find = TWIN.find

@@ -6,53 +6,54 @@ import numpy as np
 
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Segments, positions
+from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    message, place = rows.text("message_id"), rows.value
-    parts = positions(rows.are(Kind.SEND) & (place != NONE) & (message != NO_TEXT))
+    message = rows.text("message_id")
+    sends = rows.are(Kind.SEND) & (message != NO_TEXT) & ~halves(rows) & ~refused(rows)
+    parts = positions(sends & (rows.value != NONE))
     if not len(parts):
         return
+    alone = positions(sends & (rows.value == NONE) & np.isin(message, message[parts]))
     reads = positions(rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER))
     reads = reads[np.lexsort((rows.end[reads], rows.queue[reads]))]
     before = Segments(rows.queue[reads]).previous()
     follows = before != NOWHERE
     here, last = reads[follows], reads[before[follows]]
     follows = (rows.offset[last] == rows.offset[here] - 1) & np.isin(message[last], message[parts])
-    _judge(rows, findings, parts, last[follows], here[follows])
+    follows &= message[here] != NO_TEXT
+    _judge(rows, findings, (parts, alone), last[follows], here[follows])
 
 
-def _judge(rows: Rows, findings: Findings, parts: Ints, last: Ints, here: Ints) -> None:
+def _judge(rows: Rows, findings: Findings, sends: tuple[Ints, Ints], last: Ints, here: Ints) -> None:
     """Parts of batches are few, and so are the reads that show one."""
-    message, op = rows.text("message_id"), rows.number("op_id")
-    by_id: dict[tuple[int, int], int] = {}
+    message, op, queue = rows.text("message_id"), rows.number("op_id"), rows.queue
+    parts, alone = sends
+    batches: dict[tuple[int, int], list[int]] = {}
     at: dict[tuple[int, int, int], int] = {}
     for part in parts.tolist():
-        queue = int(rows.queue[part])
-        by_id.setdefault((queue, int(message[part])), part)
-        at.setdefault((queue, int(op[part]), int(rows.value[part])), part)
+        batches.setdefault((int(queue[part]), int(message[part])), []).append(part)
+        at.setdefault((int(queue[part]), int(op[part]), int(rows.value[part])), part)
+    single: dict[tuple[int, int], int] = {}
+    for place in alone.tolist():
+        single.setdefault((int(queue[place]), int(message[place])), int(rows.begin[place]))
     stakes: list[int] = []
     for read, other in zip(last.tolist(), here.tolist(), strict=True):
-        queue, now = int(rows.queue[read]), int(rows.end[other])
-        part = by_id.get((queue, int(message[read])), NOWHERE)
-        if part == NOWHERE or rows.begin[part] > now or _died(rows, part, now):
+        key, now = (int(queue[read]), int(message[read])), int(rows.end[other])
+        known = [part for part in batches.get(key, ()) if rows.begin[part] <= now]
+        if not known or single.get(key, NEVER) <= now or any(broker_died(rows, part, now) for part in known):
             continue
-        next_part = at.get((queue, int(op[part]), int(rows.value[part]) + 1), NOWHERE)
-        if next_part == NOWHERE or rows.begin[next_part] > now or message[other] == NO_TEXT:
+        behind = [at.get((key[0], int(op[part]), int(rows.value[part]) + 1), NOWHERE) for part in known]
+        if any(part == NOWHERE or rows.begin[part] > now for part in behind):
             continue
         stakes.append(other)
-        if message[other] != message[next_part]:
-            findings.violation([part, next_part, read, other])
+        if all(message[other] != message[part] for part in behind):
+            findings.violation([known[0], behind[0], read, other])
     findings.at_stake(np.asarray(stakes, np.int64))
 
 
-def _died(rows: Rows, part: int, now: int) -> bool:
-    broker = int(rows.text("broker")[part])
-    name = rows.words("broker")[broker] if broker != NO_TEXT else ""
-    return rows.context_of(part).broker_died_between(name, int(rows.begin[part]), now)
-
-
-TWIN = Twin("SND-5", ("op_id", "message_id", "queue_offset", "outcome", "value"), kernel)
+TWIN = Twin("SND-5", COLUMNS, kernel)
 find = TWIN.find

@@ -7,10 +7,9 @@ import numpy as np
 
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, composite, dense, first_of_each, positions
+from spark_checkers.stored import STORED_WEAKLY, broker_died, halves
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
-
-STORED_WEAKLY = (10, 11, 12)
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -20,7 +19,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     given = positions(whole & rows.are(Kind.DELIVER))
     findings.at_stake(given)
     findings.violated(given[~wanted[given]])
-    usual = ~np.isin(rows.number("code"), STORED_WEAKLY) & np.isin(rows.number("delay_level"), (0, NONE))
+    usual = (
+        ~halves(rows) & ~np.isin(rows.number("code"), STORED_WEAKLY) & np.isin(rows.number("delay_level"), (0, NONE))
+    )
     stored = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
     _holes(rows, findings, original, positions(whole & wanted & usual & stored))
 
@@ -79,16 +80,17 @@ def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
 
 
 def _judge(rows: Rows, findings: Findings, before: int, sends: Ints, behind: int) -> None:
-    """The first of these sends, by place, that had ended when the delivery behind it began."""
-    broker = int(rows.text("broker")[behind])
-    name = rows.words("broker")[broker] if broker != NO_TEXT else ""
+    """The first of these sends, by place, that was there and is kept when the delivery behind it began."""
+    name = rows.name_of("broker", behind)
     for sent in sends.tolist():
         if rows.queue[sent] != rows.queue[behind] or rows.offset[sent] >= rows.offset[behind]:
             return
-        if rows.end[sent] < rows.begin[behind]:
-            died = rows.context_of(behind).broker_died_between(name, int(rows.begin[sent]), int(rows.begin[behind]))
-            if not died:
-                findings.violation([before, sent, behind], name="passed-over")
+        now = int(rows.begin[behind])
+        if rows.end[sent] >= now or broker_died(rows, sent, now, name):
+            continue
+        if rows.offset[sent] >= rows.context_of(behind).kept_from(rows.queue_of(behind), now):
+            findings.at_stake(np.asarray([behind], np.int64))
+            findings.violation([before, sent, behind], name="passed-over")
             return
 
 
@@ -98,7 +100,7 @@ def _one_of_each_run(rows: Rows) -> Ints:
 
 TWIN = Twin(
     "SND-8",
-    ("incarnation", "queue_offset", "outcome", "code", "delay_level", "body_hash", "tags"),
+    ("client_id", "incarnation", "queue_offset", "outcome", "code", "delay_level", "detail", "body_hash", "tags"),
     kernel,
 )
 find = TWIN.find

@@ -5,29 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, dense
+from spark_checkers.segments import NOWHERE, Ints, dense
+from spark_checkers.stored import COMMIT, halves, refused
+from spark_checkers.stored import copies as copies_of
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_copy_topic
 from specs.vocabulary import Kind, Outcome
-
-COMMIT = 8
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """Per message and topic: the first half send, and the first moment from which it may be seen."""
-    copies = np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[rows.text("topic")]
-    says_half = np.asarray([*(word == "half" or word.startswith("half,") for word in rows.words("detail")), False])
+    copies = copies_of(rows)
     message, count = dense(rows.run, rows.source, rows.text("topic"))
     sends = rows.are(Kind.SEND) & ~copies
-    half = sends & says_half[rows.text("detail")]
-    commit = rows.are(Kind.END_TRANSACTION) & (rows.value == COMMIT) & ~copies
+    half = sends & halves(rows)
+    commit = rows.are(Kind.END_TRANSACTION) & (rows.value == COMMIT) & ~rows.ended_as(Outcome.REFUSED) & ~copies
     first_half = np.full(count, NOWHERE, np.int64)
     begun = np.full(count, NEVER, np.int64)
     for at in np.flatnonzero(half).tolist():  # few messages are half ones
         if rows.begin[at] < begun[message[at]]:
             begun[message[at]], first_half[message[at]] = rows.begin[at], at
     free = np.full(count, NEVER, np.int64)
-    frees = np.flatnonzero((sends & ~half) | commit)
+    frees = np.flatnonzero((sends & ~half & ~refused(rows)) | commit)
     np.minimum.at(free, message[frees], rows.begin[frees])
 
     deliver = rows.are(Kind.DELIVER)
@@ -38,7 +36,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     seen, when = seen[mine], when[mine]
     findings.at_stake(seen)
     too_soon = free[message[seen]] >= when
-    findings.violated(first_half[message[seen[too_soon]]], seen[too_soon])
+    early = seen[too_soon]
+    certain = np.asarray([not _may_be_free_before(rows, at, frees[message[frees] == message[at]]) for at in early])
+    findings.violated(first_half[message[early]], early, certain=certain)
 
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)
@@ -48,5 +48,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
 
 
-TWIN = Twin("SND-6", ("message_id", "origin_id", "outcome", "detail", "value", "attempt"), kernel)
+def _may_be_free_before(rows: Rows, seen: int, frees: Ints) -> bool:
+    """Did another clock time what frees the message so soon after that it may have come first?"""
+    bound_us = rows.context_of(seen).info.clock_bound_us
+    when = int(rows.started[seen] if rows.are(Kind.DELIVER)[seen] else rows.ended[seen])
+    others = frees[rows.text("clock")[frees] != rows.text("clock")[seen]]
+    return bool(bound_us) and bool(np.any(rows.started[others] <= when + bound_us))
+
+
+TWIN = Twin("SND-6", ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt"), kernel)
 find = TWIN.find

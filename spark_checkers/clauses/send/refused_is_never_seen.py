@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_checkers.rows import NEVER, NONE, Findings, Rows
+from spark_checkers.rows import NONE, Findings, Rows
 from spark_checkers.segments import dense, positions
+from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
-NOT_CERTAIN = (0, 1, 10, 11, 12)
 ATTEMPTS_MAX = 9
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """Messages of which every send was refused for certain; those that somebody saw all the same."""
     message, count = dense(rows.run, rows.source)
-    code, attempt = rows.number("code"), rows.number("attempt")
+    attempt = rows.number("attempt")
     sent = rows.are(Kind.SEND)
-    refused = sent & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER) & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    refused = certainly_refused(rows)
     refused[refused] &= ~rows.frames_twice(positions(refused))
     sends = np.bincount(message[sent], minlength=count)
     refusals = np.bincount(message[refused], minlength=count)
@@ -28,12 +28,23 @@ def kernel(rows: Rows, findings: Findings) -> None:
     seen = rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & rows.ended_as(Outcome.OK))
     seen &= for_good[message]
     where = positions(refused & for_good[message])
-    _, first = np.unique(message[where], return_index=True)
-    findings.at_stake(where[first])
     shown = positions(seen)
+    looked = where[np.asarray([_looked_for(rows, place) for place in where.tolist()], np.bool_)]
+    at_stake = np.union1d(message[looked], message[shown])
+    messages, first = np.unique(message[where], return_index=True)
+    findings.at_stake(where[first[np.isin(messages, at_stake)]])
     messages, first = np.unique(message[shown], return_index=True)
     for each, place in zip(messages.tolist(), shown[first].tolist(), strict=True):
         findings.violation([*where[message[where] == each].tolist(), place])
+
+
+def _looked_for(rows: Rows, place: int) -> bool:
+    """Did anybody read its queue, or was a listener called for its topic, after the refusal?"""
+    topic, broker = rows.name_of("topic", place) or None, rows.name_of("broker", place) or None
+    queue_id = int(rows.number("queue_id")[place])
+    looks = rows.context_of(place).looks
+    queue = (topic, broker, None if queue_id == NONE else queue_id)
+    return max(looks.get((topic,), 0), looks.get(queue, 0)) > int(rows.end[place])
 
 
 TWIN = Twin("SND-3", ("message_id", "origin_id", "outcome", "code", "attempt"), kernel)

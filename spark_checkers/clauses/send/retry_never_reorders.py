@@ -6,21 +6,22 @@ import numpy as np
 
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense, positions
+from spark_checkers.stored import broker_died, halves
+from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
-NOT_CERTAIN = (0, 1, 10, 11, 12)
 TRIES_MAX = 8
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
-    code, number = rows.number("code"), rows.number("key_seq")
+    number = rows.number("key_seq")
     at_once = np.isin(rows.number("delay_level"), (0, NONE))
     named = (rows.text("message_id") != NO_TEXT) & (rows.text("sharding_key") != NO_TEXT)
-    sends = rows.are(Kind.SEND) & (number != NONE) & named & at_once & ~copy
+    sends = rows.are(Kind.SEND) & ~halves(rows) & (number != NONE) & named & at_once & ~copy
     ended = rows.end < NEVER
-    refused = sends & ended & rows.ended_as(Outcome.REFUSED) & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    refused = sends & certainly_refused(rows)
     where = positions(sends)
     if not refused.any():
         return
@@ -61,9 +62,7 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Ints) -> None
                 first_copy = before and len(before) == tries - 1 and len(before) <= TRIES_MAX
                 behind = rows.offset[place] > rows.offset[later] and number[place] < number[later]
                 now = int(rows.end[place])
-                broker = int(rows.text("broker")[place])
-                name = rows.words("broker")[broker] if broker != NO_TEXT else ""
-                died = context.broker_died_between(name, int(rows.begin[later]), now)
+                died = broker_died(rows, later, now, rows.name_of("broker", place))
                 if first_copy and behind and not died and context.frames_twice > now:
                     stakes += 1
                     findings.violation([*before, later, place])
@@ -85,6 +84,7 @@ TWIN = Twin(
         "outcome",
         "code",
         "delay_level",
+        "detail",
     ),
     kernel,
 )

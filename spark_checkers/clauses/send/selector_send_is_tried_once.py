@@ -22,6 +22,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     attempt = np.where(attempt == NONE, 1, attempt)
     before = first[message]
     again = (attempt[where] > attempt[before]) & (rows.client[where] == rows.client[before])
+    findings.at_stake(where[again])
     findings.violated(before[again], where[again])
 
 

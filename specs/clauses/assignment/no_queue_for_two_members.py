@@ -49,7 +49,7 @@ class GroupJudge(Judge):
             return NOTHING
         alike = [other for other in others(self.latest, share) if other.row.view == row.view]
         put(self.latest, share)
-        self.opportunities += bool(alike)
+        self.opportunities += len(alike)
         found: list[Finding] = []
         for other in alike:
             both = next((queue for queue in share.taken if queue in other.taken), None)

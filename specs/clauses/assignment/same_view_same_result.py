@@ -56,7 +56,7 @@ class GroupJudge(Judge):
         again = before is not None and before.row.view == row.view
         if before is not None and again and before.taken != share.taken:
             found.append(SharedOtherwise(before.row, row))
-        self.opportunities += bool(alike) or again
+        self.opportunities += len(alike) + again
         return found
 
 

@@ -1,16 +1,22 @@
-"""A message whose send was acknowledged is there when its queue is read to the end afterwards.
+"""A message whose send was acknowledged is there whenever its queue is read to the end afterwards.
 
-Decided by a drain: a READ row without a message spans the reading of the queue to its end and says up to which
+Decided by each drain: a READ row without a message spans the reading of the queue to its end and says up to which
 offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages
-read while it lasted; one beyond the queue's end only when it was acknowledged longer ago than the bound for delays,
-because a broker may show a message a little later than it acknowledges it. Where an acknowledged message should
-lie and another one is read, the loss shows at once. Acknowledgements with the codes 10 to 12 (stored, but not flushed
-or replicated in time) promise less and are left out, as are delayed messages (they lie elsewhere first) and the
-topics of retries and dead letters. Where the configuration declares that the brokers flush later (`flush` async), what
-was acknowledged less than an interval of flushing before a crash of the broker, and the slack of a timer, may be gone
-and is left out as well; a broker that was paused flushed nothing meanwhile. What a broker removed on purpose is not
-lost: an offset below the minimum that it had announced by the end of the reading (a TRIM) decides nothing where it was
-not read. At or above that minimum, or without a word about it, a message that is gone is lost.
+read while it lasted, this time and the next; one beyond the queue's end only when it was acknowledged longer ago than
+the bound for delays, because a broker may show a message a little later than it acknowledges it. Where an acknowledged
+message should lie and another one is read, the loss shows at once. A read that failed decides nothing of its offset.
+The answer to a batch names the place of its first message only; the others lie behind it, in their order.
+
+Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less and are left out,
+as are delayed and half messages (they lie elsewhere first) and the topics of retries and dead letters. Where the
+configuration declares that the brokers flush later (`flush` async), what was acknowledged less than an interval of
+flushing before a crash of the broker, and the slack of a timer, may be gone and is left out as well; a broker that was
+paused flushed nothing meanwhile, and of a death that only a new epoch tells nobody knows when it was.
+
+What a broker removed on purpose is not lost: an offset below the minimum that it had announced by the end of the
+reading (a TRIM) decides nothing where it was not read. At or above that minimum, or without a word about it, a message
+that is gone is lost. So is one that was removed before it was as old as the configuration says that messages are kept
+(`keep_ms`; 0 says nothing), unless a fault had filled the broker's disk or a wall clock was set.
 """
 
 from __future__ import annotations
@@ -32,21 +38,19 @@ from specs.clauses.base import (
     is_copy_topic,
     who,
 )
+from specs.clauses.stored import STORED_WEAKLY, is_marker, lies_at_once
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-1"
 TITLE = "acknowledged is never lost"
-STATEMENT = "A message whose send was acknowledged is never lost."
+STATEMENT = "A message whose send was acknowledged is never lost while it has to be kept."
 PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (DRAINED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
-
-STORED_WEAKLY = frozenset({10, 11, 12})
-"""FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT: stored, but not as safely as was asked for."""
 
 
 def wants(row: Row) -> bool:
@@ -56,97 +60,119 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Lost(Finding):
-    """read: the reading that did not find it, or the other message that lies in its place."""
+    """first: of a batch, the row that names a place. read: the reading that did not find the message, or the other
+    message that lies in its place."""
 
     sent: Row
+    first: Row | None
     read: Row
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An acknowledged send. first: the row of its batch that names a place, if it does not itself."""
+
+    row: Row
+    first: Row | None = None
 
 
 class QueueJudge(Judge):
-    """Remembers the acknowledged sends that no reading has decided yet."""
+    """Remembers the acknowledged sends, by their places, until they are removed or lost."""
 
-    __slots__ = ("delay_bound_us", "more", "read", "reading", "sent")
+    __slots__ = ("batches", "patience_us", "read", "reading", "sent", "unread", "waiting")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.delay_bound_us = self.config.delay_bound_ms * MS
-        self.sent: dict[int, Row] = {}
-        self.more: dict[int, list[Row]] = {}  # further sends that were acknowledged with the same offset
+        self.patience_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
+        self.sent: dict[int, tuple[Placed, ...]] = {}
+        self.batches: dict[int, Row] = {}  # by operation, the row that names a place
+        self.waiting: dict[int, list[Row]] = {}  # messages of batches of which no row has named a place yet
         self.reading: dict[int, Row] = {}  # readings under way, by their operation
         self.read = Intervals()  # offsets read while a reading is under way
+        self.unread = Intervals()  # offsets of which a read failed meanwhile
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ and row.queue_offset is None and row.message_id is None:
+        if is_marker(row):
             if not self.reading:
-                self.read = Intervals()
+                self.read, self.unread = Intervals(), Intervals()
             self.reading[row.op_id] = row
+        elif row.kind is Kind.READ and row.seq_end is None and row.queue_offset is not None and self.reading:
+            self.unread.add(row.queue_offset)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.SEND:
-            if row.outcome is not Outcome.OK or row.queue_offset is None or row.code in STORED_WEAKLY:
-                return NOTHING
-            if not row.delay_level:  # a delayed message lies in another queue first
-                if row.queue_offset in self.sent:
-                    self.more.setdefault(row.queue_offset, []).append(row)
-                else:
-                    self.sent[row.queue_offset] = row
+            if row.outcome is Outcome.OK and row.code not in STORED_WEAKLY and lies_at_once(row):
+                self._sent(row)
             return NOTHING
         if row.queue_offset is not None:
-            return self._message_read(row, row.queue_offset) if row.outcome is Outcome.OK else NOTHING
+            return self._message_read(row, row.queue_offset)
         reading = self.reading.pop(row.op_id, None)
         if reading is None or row.outcome is not Outcome.OK or row.value is None:
             return NOTHING
         return self._read_to_end(reading, row.value)
 
-    def _sends(self, offset: int) -> list[Row]:
-        first = self.sent.get(offset)
-        return [] if first is None else [first, *self.more.get(offset, ())]
+    def _sent(self, row: Row) -> None:
+        if row.queue_offset is not None:
+            self._remember(row.queue_offset, Placed(row))
+            if row.value is not None:
+                self.batches.setdefault(row.op_id, row)
+                for part in self.waiting.pop(row.op_id, ()):
+                    self._place(part, self.batches[row.op_id])
+        elif row.value is not None and row.op_id in self.batches:
+            self._place(row, self.batches[row.op_id])
+        elif row.value is not None:
+            self.waiting.setdefault(row.op_id, []).append(row)
 
-    def _forget(self, offset: int, rows: Iterable[Row]) -> None:
-        gone = {row.seq_begin for row in rows}
-        left = [row for row in self._sends(offset) if row.seq_begin not in gone]
-        self.more.pop(offset, None)
-        self.sent.pop(offset, None)
+    def _place(self, part: Row, first: Row) -> None:
+        self._remember((first.queue_offset or 0) - (first.value or 0) + (part.value or 0), Placed(part, first))
+
+    def _remember(self, offset: int, placed: Placed) -> None:
+        self.sent[offset] = (*self.sent.get(offset, ()), placed)
+
+    def _forget(self, offset: int, gone: Iterable[Placed]) -> None:
+        left = tuple(each for each in self.sent[offset] if each not in gone)
         if left:
-            self.sent[offset] = left[0]
-            if left[1:]:
-                self.more[offset] = left[1:]
-
-    def _safe(self, rows: list[Row]) -> list[Row]:
-        return [row for row in rows if not self.context.may_be_unflushed(row)]
+            self.sent[offset] = left
+        else:
+            del self.sent[offset]
 
     def _message_read(self, row: Row, offset: int) -> Iterable[Finding]:
-        found: list[Finding] = []
-        if offset in self.sent:
-            replaced = [
-                sent
-                for sent in self._sends(offset)
-                if row.message_id is not None and sent.message_id != row.message_id and ended_before(sent, row)
-            ]
-            if replaced:
-                judged = self._safe(replaced)
-                self.opportunities += len(judged)
-                found.extend(Lost(sent, row) for sent in judged)
-                self._forget(offset, replaced)
+        if row.outcome is not Outcome.OK:
+            if self.reading:
+                self.unread.add(offset)
+            return NOTHING
         if self.reading:
             self.read.add(offset)
-        return found
+        replaced = [
+            each
+            for each in self.sent.get(offset, ())
+            if row.message_id is not None and each.row.message_id != row.message_id and ended_before(each.row, row)
+        ]
+        return self._lost(offset, replaced, row) if replaced else NOTHING
+
+    def _lost(self, offset: int, gone: list[Placed], read: Row) -> Iterable[Finding]:
+        self._forget(offset, gone)
+        judged = [each for each in gone if not self.context.may_be_unflushed(each.row)]
+        self.opportunities += len(judged)
+        return [Lost(each.row, each.first, read, offset) for each in judged]
 
     def _read_to_end(self, reading: Row, stop: int) -> Iterable[Finding]:
         found: list[Finding] = []
         for offset in sorted(self.sent):
-            rows = [row for row in self._sends(offset) if ended_before(row, reading)]
+            due = [each for each in self.sent[offset] if ended_before(each.row, reading)]
             if offset >= stop:
-                rows = [row for row in rows if (row.ended_us or 0) + self.delay_bound_us <= reading.started_us]
-            if not rows:
-                continue
-            if offset in self.read or not self.context.was_removed(reading, offset):
-                judged = self._safe(rows)
-                self.opportunities += len(judged)
-                if offset not in self.read:
-                    found.extend(Lost(row, reading) for row in judged)
-            self._forget(offset, rows)
+                due = [each for each in due if (each.row.ended_us or 0) + self.patience_us <= reading.started_us]
+            if offset in self.read:
+                self.opportunities += sum(not self.context.may_be_unflushed(each.row) for each in due)
+            elif offset not in self.unread and due:
+                if self.context.was_removed(reading, offset):
+                    excused = [each for each in due if not self.context.removed_early(each.row, offset)]
+                    self._forget(offset, excused)
+                    due = [each for each in due if each not in excused]
+                if due:
+                    found.extend(self._lost(offset, due, reading))
         return found
 
 
@@ -156,7 +182,7 @@ judge = QueueJudge
 def explain(found: Lost) -> str:
     sent, read = found.sent, found.read
     said = (
-        f"message {sent.message_id}, sent by {who(sent)} at {at(sent)} and acknowledged at offset {sent.queue_offset} "
+        f"message {sent.message_id}, sent by {who(sent)} at {at(sent)} and acknowledged at offset {found.offset} "
         f"of {sent.queue}"
     )
     if read.queue_offset is None:

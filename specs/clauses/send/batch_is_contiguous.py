@@ -3,8 +3,10 @@
 A batch is one request, and its rows share their `op_id`; `value` says a message's place in it, from 0. Decided by
 reading the queue: where a message of a batch was read at an offset, and another message than the batch's next one at
 the offset behind it, the batch is not contiguous. A batch that a retry, or a frame that came twice, stored a second
-time is contiguous each time. Whether all of a batch is there is the business of SND-1. After a crash of the broker
-the end of its log may be cut, so batches sent before that are passed over.
+time is contiguous each time. A batch that was certainly refused is not there; and where a message was also sent
+singly, before or after, nothing is said about what lies behind it. A message that was sent in several batches may lie
+behind its neighbour of each, or at the end of one. Whether all of a batch is there is the business of SND-1. After a
+death of the broker the end of its log may be cut, so batches sent before that are passed over.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import BROKER_LIVES, NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.stored import is_half, is_refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -27,6 +30,11 @@ KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 
 
+def wants(row: Row) -> bool:
+    """A half message is none of a batch, and lies elsewhere first."""
+    return not (row.kind is Kind.SEND and is_half(row))
+
+
 @dataclass(frozen=True, slots=True)
 class Interrupted(Finding):
     part: Row
@@ -38,18 +46,22 @@ class Interrupted(Finding):
 class QueueJudge(Judge):
     """Remembers the messages of batches sent to the queue, and the message read last."""
 
-    __slots__ = ("by_id", "last", "parts")
+    __slots__ = ("last", "lone", "parts", "places")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.by_id: dict[str, Row] = {}
-        self.parts: dict[tuple[int, int], Row] = {}  # by operation and place
+        self.parts: dict[str, list[Row]] = {}  # by message: its sends within batches that may be stored
+        self.lone: set[str] = set()  # messages of these that may be stored by a send of their own
+        self.places: dict[tuple[int, int], Row] = {}  # by operation and place
         self.last: Row | None = None
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND and row.value is not None and row.message_id is not None:
-            self.by_id.setdefault(row.message_id, row)
-            self.parts.setdefault((row.op_id, row.value), row)
+        if row.kind is Kind.SEND and row.message_id is not None and not is_refused(row):
+            if row.value is None:
+                self.lone.add(row.message_id)
+            else:
+                self.parts.setdefault(row.message_id, []).append(row)
+                self.places.setdefault((row.op_id, row.value), row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -58,14 +70,17 @@ class QueueJudge(Judge):
         last, self.last = self.last, row
         if last is None or last.message_id is None or last.queue_offset != row.queue_offset - 1:
             return NOTHING
-        part = self.by_id.get(last.message_id)
-        if part is None or part.value is None or self.context.broker_died_since(part.broker, part):
+        parts = self.parts.get(last.message_id, ())
+        if not parts or row.message_id is None or last.message_id in self.lone:
             return NOTHING
-        next_part = self.parts.get((part.op_id, part.value + 1))
-        if next_part is None or row.message_id is None:
+        if any(self.context.broker_died_since(part.broker, part) for part in parts):
+            return NOTHING
+        behind = [self.places.get((part.op_id, (part.value or 0) + 1)) for part in parts]
+        if behind[0] is None or None in behind:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.message_id == next_part.message_id else (Interrupted(part, next_part, last, row),)
+        known = {part.message_id for part in behind if part is not None}
+        return NOTHING if row.message_id in known else (Interrupted(parts[0], behind[0], last, row),)
 
 
 judge = QueueJudge

@@ -6,7 +6,8 @@ may be equal for different tags, so that the client has to compare the texts. An
 incarnation passed over breaks it: the incarnation delivered, for the first time each, a message before it and, as its
 next one, a message behind it. Decided for orderly clustering, where first deliveries ascend; a reset forgets what
 went before. Sends that are not acknowledged, acknowledged weakly (codes 10 to 12) or delayed are not awaited, nor are
-those of a broker that crashed since. Copies among the retries are delivered whatever their tags.
+those of a broker that died since, nor what it said to have removed. Copies among the retries are delivered whatever
+their tags.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from specs.clauses.base import (
     BROKER_LIVES,
     FILTERED,
     NO_RESET,
+    NOT_REMOVED,
     NOTHING,
     Context,
     Finding,
@@ -28,6 +30,7 @@ from specs.clauses.base import (
     is_copy_topic,
     who,
 )
+from specs.clauses.stored import STORED_WEAKLY, is_half
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -36,12 +39,10 @@ TITLE = "a filter delivers what it says"
 STATEMENT = "A group that subscribes to tags is given the messages with one of these tags, and no others."
 PARTY = Party.PAIR
 KEY = Key.QUEUE
-PREMISE = (FILTERED, NO_RESET, BROKER_LIVES)
+PREMISE = (FILTERED, NO_RESET, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#filters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.ADD, Kind.RESET})
 NEEDS = frozenset({Kind.DELIVER})
-
-STORED_WEAKLY = frozenset({10, 11, 12})
 
 
 def wants(row: Row) -> bool:
@@ -98,6 +99,7 @@ class QueueJudge(Judge):
             and row.tags in self.wanted
             and row.code not in STORED_WEAKLY
             and not row.delay_level
+            and not is_half(row)
         ):
             self.sent[offset] = row
             insort(self.offsets, offset)
@@ -121,11 +123,16 @@ class QueueJudge(Judge):
 
     def _passed_over(self, before: Row, behind: Row) -> Iterable[Finding]:
         """The first message between the two that was wanted."""
-        index = bisect_right(self.offsets, before.queue_offset or 0)
-        if index < len(self.offsets) and self.offsets[index] < (behind.queue_offset or 0):
-            sent = self.sent[self.offsets[index]]
-            if ended_before(sent, behind) and not self.context.broker_died_since(behind.broker, sent):
+        for offset in self.offsets[bisect_right(self.offsets, before.queue_offset or 0) :]:
+            if offset >= (behind.queue_offset or 0):
+                return
+            sent = self.sent[offset]
+            if not ended_before(sent, behind) or self.context.broker_died_since(behind.broker, sent):
+                continue
+            if not self.context.was_removed(behind, offset):
+                self.opportunities += 1
                 yield PassedOver(before, sent, behind)
+                return
 
 
 def tags_of(subscription: str) -> frozenset[str]:

@@ -1,17 +1,19 @@
 """A half message is seen only after its commit, and is asked about at most as often as the configuration says.
 
 Seen: delivered, or read from the topic that it was sent to, from the begin of the delivery or until the end of the
-read. A commit counts from its begin, whether or not it was answered, and whoever sent it: any producer of the group
-may answer a broker's question. A message that was also sent in the ordinary way, at any time before, may be seen.
-How often the broker asked is what the question itself says: a frame that comes twice is not a second question.
-A rollback is not needed as evidence: what was rolled back was never committed. Where both were said, the clause is
-silent, for a half message that was sent twice has two transactions. Says nothing about how soon a commit is seen.
+read. A commit that was not refused counts from its begin, whether or not it was answered, and whoever sent it: any
+producer of the group may answer a broker's question. A message that was also sent in the ordinary way, at any time
+before, may be seen. How often the broker asked is what the question itself says: a frame that comes twice is not a
+second question. A rollback is not needed as evidence: what was rolled back was never committed. Where both were said,
+the clause is silent, for a half message that was sent twice has two transactions. With the clocks of several hosts a
+commit that another clock times less than the bound later may have come first. That a committed message comes is the
+business of SND-13.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specs.clauses.base import (
     CLOSED_WORLD,
@@ -24,6 +26,7 @@ from specs.clauses.base import (
     is_copy_topic,
     who,
 )
+from specs.clauses.stored import COMMIT, is_half, is_refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,18 +43,10 @@ SOURCES = ("docs/sources.md#transactions",)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 
-COMMIT = 8
-"""What END_TRANSACTION says for a commit."""
-
 
 def wants(row: Row) -> bool:
     """Copies are made of messages that were seen."""
     return not is_copy_topic(row.topic)
-
-
-def is_half(row: Row) -> bool:
-    """Is this the send of a half message?"""
-    return row.detail is not None and row.detail.split(",")[0] == "half"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,48 +61,66 @@ class AskedTooOften(Finding):
     most: int
 
 
+def frees(row: Row) -> bool:
+    """May its message be seen from now on: was it committed, or sent in the ordinary way, and not surely in vain?"""
+    if row.kind is Kind.END_TRANSACTION:
+        return row.value == COMMIT and row.outcome is not Outcome.REFUSED
+    return row.kind is Kind.SEND and not is_half(row) and not is_refused(row)
+
+
 class MessageJudge(Judge):
     """Remembers, for each topic, the first half send and whether the message may be seen."""
 
-    __slots__ = ("free", "half")
+    __slots__ = ("bound_us", "early", "free", "half")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.bound_us = context.info.clock_bound_us
         self.half: dict[str | None, Row] = {}
-        self.free: set[str | None] = set()  # committed, or sent in the ordinary way
+        self.free: set[str | None] = set()
+        self.early: list[tuple[SeenUncommitted, int]] = []  # with several clocks: what was seen too soon, and when
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.SEND if is_half(row):
-                self.half.setdefault(row.topic, row)
-            case Kind.SEND:
-                self.free.add(row.topic)
-            case Kind.END_TRANSACTION if row.value == COMMIT:
-                self.free.add(row.topic)
-            case Kind.CHECK:
-                return self._asked(row)
-            case Kind.DELIVER:
-                return self._seen(row)
-            case _:
-                pass
+        if row.kind is Kind.CHECK:
+            return self._asked(row)
+        if row.kind is Kind.DELIVER:
+            return self._seen(row, row.started_us)
+        if frees(row):
+            self.free.add(row.topic)
+            self.early = [(self._doubted(found, us, row), us) for found, us in self.early]
+        elif row.kind is Kind.SEND and is_half(row):
+            self.half.setdefault(row.topic, row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        return self._seen(row) if row.kind is Kind.READ and row.outcome is Outcome.OK else NOTHING
+        if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
+            return NOTHING
+        return self._seen(row, row.started_us if row.ended_us is None else row.ended_us)
+
+    def finish(self) -> Iterable[Finding]:
+        return [found for found, _us in self.early]
+
+    def _doubted(self, found: SeenUncommitted, seen_us: int, row: Row) -> SeenUncommitted:
+        """It, no longer certain if what frees the message may have come first."""
+        other = found.seen.clock != row.clock and found.seen.topic == row.topic
+        return replace(found, certain=False) if other and row.started_us <= seen_us + self.bound_us else found
 
     def _asked(self, row: Row) -> Iterable[Finding]:
         self.opportunities += 1
         most = self.config.transaction_check_max
         return (AskedTooOften(row, most),) if row.attempt is not None and row.attempt > most else NOTHING
 
-    def _seen(self, row: Row) -> Iterable[Finding]:
+    def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
         half = self.half.get(row.topic)
         if half is None:
             return NOTHING
         self.opportunities += 1
         if row.topic in self.free:
             return NOTHING
-        return (SeenUncommitted(half, row),)
+        if not self.bound_us:
+            return (SeenUncommitted(half, row),)
+        self.early.append((SeenUncommitted(half, row), seen_us))
+        return NOTHING
 
 
 judge = MessageJudge

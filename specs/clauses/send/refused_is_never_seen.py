@@ -4,7 +4,8 @@ A refusal is an answer with a code that says that nothing was stored. The codes 
 stored, and code 1, a broker's internal error, says nothing for certain; an attempt that ended with one of these,
 without an answer, or without a code may have stored the message, and so excuses it. Every attempt up to the last
 must be in the history. A copy among the retries or dead letters shows its original. Where frames may come twice, one
-of the two may be stored and the other one refused.
+of the two may be stored and the other one refused. It is at stake where somebody looked after a refusal: its queue was
+read to the end, or a listener was called for the topic.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import NO_FRAME_TWICE, NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.stored import is_refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -26,20 +28,8 @@ SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 
-NOT_CERTAIN = frozenset({0, 1, 10, 11, 12})
-"""Answer codes after which a message lies in its queue, or may lie there."""
 ATTEMPTS_MAX = 9
 """Of a message with more attempts nothing is said: a witness is short."""
-
-
-def is_refused(row: Row) -> bool:
-    """Does the answer to this send say that nothing was stored?"""
-    return (
-        row.outcome is Outcome.REFUSED
-        and row.seq_end is not None
-        and row.code is not None
-        and row.code not in NOT_CERTAIN
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +67,14 @@ class MessageJudge(Judge):
             return NOTHING
         if self.context.frames_twice is not None:
             return NOTHING
-        self.opportunities += 1
+        self.opportunities += self.seen is not None or any(self._looked_for(row) for row in self.refused)
         return NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)
+
+    def _looked_for(self, refused: Row) -> bool:
+        """Did anybody look, after the refusal, where the message would lie?"""
+        drained = self.context.drained.get((refused.run, refused.queue), 0)
+        delivered = self.context.delivered.get((refused.run, refused.topic), 0)
+        return max(drained, delivered) > (refused.seq_end or 0)
 
 
 judge = MessageJudge

@@ -26,6 +26,7 @@ from specs.clauses.base import (
     is_copy_topic,
     who,
 )
+from specs.clauses.stored import is_half, is_refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,7 +41,6 @@ REFINES = ("SND-4",)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 
-NOT_CERTAIN = frozenset({0, 1, 10, 11, 12})
 TRIES_MAX = 8
 """Of a message with more refusals nothing is said: a witness is short."""
 
@@ -48,7 +48,7 @@ TRIES_MAX = 8
 def wants(row: Row) -> bool:
     """Numbered messages that lie where they are sent to."""
     named = row.key_seq is not None and row.message_id is not None
-    return named and not row.delay_level and not is_copy_topic(row.topic)
+    return named and not row.delay_level and not is_half(row) and not is_copy_topic(row.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class KeyJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         message = row.message_id or ""
-        if row.outcome is Outcome.REFUSED and row.code is not None and row.code not in NOT_CERTAIN:
+        if is_refused(row):
             if message not in self.unclear:
                 self.refused.setdefault(message, []).append(row)
             return NOTHING

@@ -51,6 +51,7 @@ class MessageJudge(Judge):
         if first is None:
             self.first = row
         elif first.client_id == row.client_id and (row.attempt or 1) > (first.attempt or 1):
+            self.opportunities += 1
             return (TriedAgain(first, row),)
         return NOTHING
 

@@ -25,7 +25,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     # commit
     "CMT": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
     # send and store
-    "SND": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+    "SND": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
     "ASG": (1, 2, 4),
     # progress
     "LIV": (1, 2, 3),

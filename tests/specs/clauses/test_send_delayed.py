@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specs.clauses.catalogue import get
-from specs.clauses.send.delayed_message_waits import waits_ms
+from specs.clauses.stored import waits_ms
 from specs.history.text import parse_history
 from specs.plan.config import Config
 from specs.verdicts.examine import find_violations

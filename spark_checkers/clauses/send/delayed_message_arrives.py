@@ -1,0 +1,105 @@
+"""SND-11 over columns: only queues to which delayed messages were sent are looked at, reading by reading."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.readings import COLUMNS as READING_COLUMNS
+from spark_checkers.readings import Queue, queues_with
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints
+from spark_checkers.stored import COLUMNS, STORED_WEAKLY, broker_died, copies, delayed, levels, refused
+from spark_checkers.twin import Twin
+from specs.vocabulary import Kind, Outcome
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    sends = np.flatnonzero(delayed(rows) & ~refused(rows) & ~copies(rows) & (rows.text("message_id") != NO_TEXT))
+    if len(sends):
+        level, wait = levels(rows, sends)
+        of_send = {at: (int(which), int(us)) for at, which, us in zip(sends.tolist(), level, wait, strict=True)}
+        for queue, mine in queues_with(rows, sends):
+            _Delayed(queue, findings, mine, of_send).judge()
+
+
+class _Delayed:
+    """The delayed messages of one queue."""
+
+    def __init__(self, queue: Queue, findings: Findings, sends: Ints, of_send: dict[int, tuple[int, int]]) -> None:
+        self.queue, self.rows, self.findings, self.of_send = queue, queue.rows, findings, of_send
+        rows = self.rows
+        self.message = rows.text("message_id")
+        self.sends: dict[int, list[int]] = {}
+        for send in sends.tolist():
+            self.sends.setdefault(int(self.message[send]), []).append(send)
+        weak = np.isin(rows.number("code"), STORED_WEAKLY)
+        answered = sends[rows.ended_as(Outcome.OK)[sends] & (rows.end[sends] < NEVER) & ~weak[sends]]
+        self.acknowledged: dict[int, int] = {}
+        for send in answered[np.argsort(rows.end[answered], kind="stable")].tolist():
+            self.acknowledged.setdefault(int(self.message[send]), send)
+        self.stepped = rows.context_of(int(sends[0])).clock_stepped
+
+    def judge(self) -> None:
+        self._there()
+        self._order()
+
+    def _there(self) -> None:
+        rows = self.rows
+        left = dict(self.acknowledged)
+        for reading in self.queue.readings():
+            marker, context = reading.marker, rows.context_of(reading.marker)
+            now, queue = int(rows.end[marker]), rows.queue_of(marker)
+            removed = context.kept_from(queue, now) or context.removed_of(SCHEDULE_TOPIC, queue.broker, now)
+            if now >= self.stepped or removed:
+                continue
+            for message, sent in list(left.items()):
+                due_us = int(rows.ended[sent]) + self.of_send[sent][1]
+                if rows.end[sent] >= rows.begin[marker] or not self.queue.in_time(sent, due_us, marker):
+                    continue
+                if self._may_be_unflushed(sent, now):
+                    continue
+                self.findings.at_stake(np.asarray([marker], np.int64))
+                first = int(rows.begin[self.sends[message][0]])
+                if not any(first < end for end in reading.shown.get(message, ())):
+                    del left[message]
+                    self.findings.violation([sent, marker])
+
+    def _may_be_unflushed(self, sent: int, now: int) -> bool:
+        rows = self.rows
+        crashes = rows.context_of(sent).unflushed.get(rows.name_of("broker", sent), ())
+        return any(rows.begin[sent] < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in crashes)
+
+    def _order(self) -> None:
+        """Of each level, every first read of a message against the one sent last of those read before."""
+        rows, queue = self.rows, self.queue
+        reads = queue.where[
+            rows.are(Kind.READ)[queue.where] & queue.ok[queue.where] & (rows.offset[queue.where] != NONE)
+        ]
+        lowest: dict[int, int] = {}
+        latest: dict[int, tuple[int, int]] = {}
+        for read in reads[np.argsort(rows.end[reads], kind="stable")].tolist():
+            now, message, offset = int(rows.end[read]), int(self.message[read]), int(rows.offset[read])
+            sends = [send for send in self.sends.get(message, ()) if rows.begin[send] < now]
+            if now >= self.stepped or not sends or lowest.get(message, NEVER) <= offset:
+                continue
+            lowest[message] = offset
+            if len(sends) > 1:
+                continue
+            (sent,) = sends
+            level = self.of_send[sent][0]
+            known = latest.get(level)
+            if known is None or rows.begin[sent] > rows.begin[known[0]]:
+                latest[level] = (sent, read)
+            mine = self.acknowledged.get(message)
+            if known is None or mine is None or rows.end[mine] > now or broker_died(rows, mine, now):
+                continue
+            if offset >= rows.offset[known[1]]:
+                self.findings.at_stake(np.asarray([read], np.int64))
+                if rows.end[mine] < rows.begin[known[0]]:
+                    self.findings.violation([mine, known[0], known[1], read], name="overtaken")
+
+
+TWIN = Twin("SND-11", tuple(dict.fromkeys([*COLUMNS, *READING_COLUMNS])), kernel)
+find = TWIN.find

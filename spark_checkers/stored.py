@@ -1,0 +1,101 @@
+"""What the twins of the clauses about sends ask of many SEND rows at once: see docs/clauses.md, the family SND."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
+from spark_checkers.segments import NOWHERE, Ints, Mask
+from specs.clauses.base import is_copy_topic
+from specs.vocabulary import Kind, Outcome
+
+STORED_WEAKLY = (10, 11, 12)
+NOT_CERTAIN = (0, 1, *STORED_WEAKLY)
+COMMIT, ROLLBACK = 8, 12
+COLUMNS = ("op_id", "message_id", "queue_offset", "outcome", "code", "delay_level", "detail", "value")
+"""What the questions here use."""
+
+_UNITS_US = {"s": 1_000 * MS, "m": 60_000 * MS, "h": 3_600_000 * MS, "d": 86_400_000 * MS}
+
+
+def refused(rows: Rows) -> Mask:
+    """Sends of which the answer says that nothing was stored."""
+    code = rows.number("code")
+    sends = rows.are(Kind.SEND) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER)
+    return sends & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+
+
+def halves(rows: Rows) -> Mask:
+    """Sends of half messages."""
+    words = rows.words("detail")
+    says = np.asarray([*(word.split(",", 1)[0] == "half" for word in words), False], np.bool_)
+    return rows.are(Kind.SEND) & says[rows.text("detail")]
+
+
+def delayed(rows: Rows) -> Mask:
+    """Sends with a delay level that counts."""
+    return rows.are(Kind.SEND) & (rows.number("delay_level") > 0) & ~halves(rows)
+
+
+def copies(rows: Rows) -> Mask:
+    """Rows of topics that hold copies."""
+    return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[rows.text("topic")]
+
+
+def levels_us(table: str) -> list[int]:
+    """The time of each level in µs, level 1 first; 0 for a word that is no duration."""
+    waits = []
+    for word in table.split():
+        number, unit = word[:-1], _UNITS_US.get(word[-1:], 0)
+        waits.append(int(number) * unit if number.isascii() and number.isdigit() else 0)
+    return waits
+
+
+def levels(rows: Rows, sends: Ints) -> tuple[Ints, Ints]:
+    """Of each of these sends the level that it waits on (0: none), and how long that is in µs."""
+    level, wait = np.zeros(len(sends), np.int64), np.zeros(len(sends), np.int64)
+    asked = np.where(delayed(rows)[sends], rows.number("delay_level")[sends], 0)
+    for run, at in _one_of_each(rows.run, sends):
+        table = levels_us(rows.context_of(at).info.config.delay_levels)
+        mine = (rows.run[sends] == run) & (asked > 0)
+        if table:
+            level[mine] = np.minimum(asked[mine], len(table))
+            wait[mine] = np.asarray(table, np.int64)[level[mine] - 1]
+    return level, wait
+
+
+def _one_of_each(run: Ints, where: Ints) -> Sequence[tuple[int, int]]:
+    runs, first = np.unique(run[where], return_index=True)
+    return [(int(each), int(where[at])) for each, at in zip(runs, first, strict=True)]
+
+
+def placed(rows: Rows, acknowledged: Mask) -> tuple[Ints, Ints]:
+    """The offset of each row, that of an acknowledged batch's message counted from the one that was told; and the
+    row that told it (NOWHERE: the row itself, or none)."""
+    offset, told_by = rows.offset.copy(), np.full(rows.size, NOWHERE, np.int64)
+    parts = acknowledged & (rows.value != NONE)
+    open_parts = np.flatnonzero(parts & (rows.offset == NONE))
+    if not len(open_parts):
+        return offset, told_by
+    op = rows.number("op_id")
+    first: dict[tuple[int, int], int] = {}
+    told = np.flatnonzero(parts & (rows.offset != NONE))
+    for place in told[np.argsort(rows.end[told], kind="stable")].tolist():  # batches are few
+        first.setdefault((int(rows.queue[place]), int(op[place])), place)
+    for place in open_parts.tolist():
+        base = first.get((int(rows.queue[place]), int(op[place])), NOWHERE)
+        if base != NOWHERE:
+            offset[place] = rows.offset[base] - rows.value[base] + rows.value[place]
+            told_by[place] = base
+    return offset, told_by
+
+
+def broker_died(rows: Rows, place: int, until: int, broker: str | None = None) -> bool:
+    """Did the broker (the row's own by default) die between the begin of the row and the seq `until`?"""
+    own = rows.name_of("broker", place)
+    name = own if broker is None else broker
+    epoch = int(rows.number("broker_epoch")[place]) if name == own else NONE
+    has_one = rows.text("broker")[place] != NO_TEXT or broker is not None
+    return has_one and rows.context_of(place).broker_died_since(name, int(rows.begin[place]), epoch, until)

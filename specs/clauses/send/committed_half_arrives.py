@@ -1,0 +1,157 @@
+"""A half message that its producer committed is in the queue that it was meant for.
+
+An end of a transaction is one way: it arrives within the bound for delays, unless something on the way stops it. So a
+commit counts where no fault was recorded (but a pause of somebody else) from the begin of the half message's send until
+the bound after the commit was handed to the network, and neither its producer nor the broker died, was paused or left
+in that time. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must
+show the message.
+
+Nothing is said where the half message was sent more than once or a rollback was told as well, where the commit came so
+late that the broker may have given the message up after asking as often as it may, where the broker removed messages of
+the queue on purpose, or where a read failed. Where brokers flush later, none of those that died since is judged. That
+nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_NOT_PAUSED,
+    CLOSED_WORLD,
+    DRAINED,
+    FLUSHED_LATER,
+    MS,
+    NOT_REMOVED,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ended_before,
+    is_copy_topic,
+    who,
+)
+from specs.clauses.readings import Readings
+from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+NOTHING_IN_THE_WAY = Premise(
+    "nothing in the way",
+    "no fault was recorded from the half message's send until its commit had to be there, and nobody died or left",
+    told_by=frozenset({Kind.FAULT, Kind.CRASH, Kind.LEAVE}),
+)
+
+ID = "SND-13"
+TITLE = "a committed half arrives"
+STATEMENT = "A half message that its producer committed is in the queue that it was meant for."
+PARTY = Party.BROKER
+KEY = Key.QUEUE
+PREMISE = (CLOSED_WORLD, DRAINED, NOT_REMOVED, NOTHING_IN_THE_WAY, BROKER_NOT_PAUSED)
+SOURCES = ("docs/sources.md#transactions",)
+KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.READ})
+NEEDS = frozenset({Kind.READ, Kind.SEND, Kind.END_TRANSACTION})
+
+
+def wants(row: Row) -> bool:
+    """Half messages are originals."""
+    return not is_copy_topic(row.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class NotThere(Finding):
+    half: Row
+    commit: Row
+    read: Row
+
+
+class QueueJudge(Judge):
+    """Remembers the half messages for the queue, and of each the first end of its transaction that is a commit."""
+
+    __slots__ = ("commits", "halves", "readings", "unclear")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.halves: dict[str, Row] = {}
+        self.commits: dict[str, Row] = {}
+        self.unclear: set[str] = set()  # sent again, or rolled back
+        self.readings = Readings(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.readings.begins(row)
+        message = row.message_id
+        if message is None or row.kind is Kind.READ:
+            return NOTHING
+        if row.kind is Kind.SEND and not is_refused(row):
+            if message in self.halves or not is_half(row):
+                self.unclear.add(message)
+            elif row.outcome is Outcome.OK and row.code not in STORED_WEAKLY:
+                self.halves[message] = row
+            else:
+                self.unclear.add(message)
+        elif row.kind is Kind.END_TRANSACTION:
+            if row.value == ROLLBACK:
+                self.unclear.add(message)
+            elif row.value == COMMIT and row.outcome in (Outcome.OK, Outcome.SENT):
+                self.commits.setdefault(message, row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        reading = self.readings.ends(row, self.halves)
+        return NOTHING if reading is None else self._read_to_end(reading)
+
+    def _read_to_end(self, reading: Row) -> Iterable[Finding]:
+        found: list[Finding] = []
+        if self.context.kept_from.get(reading.queue):
+            return NOTHING
+        for message, commit in list(self.commits.items()):
+            half = self.halves.get(message)
+            if half is None or message in self.unclear or not ended_before(commit, reading):
+                continue
+            there_us = (commit.started_us if commit.ended_us is None else commit.ended_us) + self._bound_us
+            if not self.readings.in_time(half, there_us, reading) or not self._arrived(half, commit, there_us):
+                continue
+            self.opportunities += 1
+            if message not in self.readings.shown:
+                del self.commits[message]
+                found.append(NotThere(half, commit, reading))
+        return found
+
+    @property
+    def _bound_us(self) -> int:
+        return self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+
+    def _arrived(self, half: Row, commit: Row, there_us: int) -> bool:
+        """Was nothing in the way of the commit, until the moment by which it has to be there?"""
+        context, config = self.context, self.config
+        open_ms = config.transaction_timeout_ms + config.transaction_check_max * config.transaction_check_interval_ms
+        if there_us - half.started_us > open_ms * MS:
+            return False
+        if context.fault_between(half.started_us, there_us, commit.client_id, half.broker):
+            return False
+        if context.broker_paused_since(half.broker, half.started_us):
+            return False
+        left = context.left.get(commit.client_id or "", ())
+        if any(half.seq_begin < row.seq_begin and row.started_us <= there_us for row in left):
+            return False
+        if context.client_died_since(commit.client_id, half):
+            return False
+        broker = half.broker or ""
+        if any(row.seq_begin > half.seq_begin for row in context.epoch_deaths.get(broker, ())):
+            return False
+        crashes = [row for row in context.broker_deaths.get(broker, ()) if row.seq_begin > half.seq_begin]
+        return not crashes or (config.flush != FLUSHED_LATER and all(row.started_us > there_us for row in crashes))
+
+
+judge = QueueJudge
+
+
+def explain(found: NotThere) -> str:
+    half, commit, read = found.half, found.commit, found.read
+    return (
+        f"message {half.message_id}, which {who(half)} sent to {half.queue} as a half message at {at(half)} and "
+        f"committed at {at(commit)}, was not there when the queue was read up to {read.value} at {at(read)}"
+    )

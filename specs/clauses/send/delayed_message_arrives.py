@@ -1,0 +1,163 @@
+"""A delayed message is in the queue that it was meant for once its time is over, behind those acknowledged before it.
+
+*There*: decided by each reading of the queue to its end that began after the time of the message's level, counted from
+the answer to its send, and the slack of a timer and of a request. Its id must be among the messages that were read
+meanwhile; the offset is nobody's to tell. Where the broker died since it was sent, was paused or had its disk filled by
+a fault, it must have been up again for that slack, as its first answer about the queue afterwards shows; a settled
+reading has waited for everything. Not there is also what a reading has shown and a later one does not show.
+
+*Behind*: each level is a queue of its own, first in, first out. Of two messages of one level for one queue the one
+whose send had been acknowledged before the other one's began lies at the lower offset. Compared are messages that were
+sent once each; after a death of the broker nothing is said, since the first copy may not be the one that was read.
+
+Left out are sends that were acknowledged weakly (codes 10 to 12) or too short before a crash of a broker that flushes
+later, queues (and delay queues) from which the broker removed messages on purpose, readings in which a read failed,
+half messages, whose transaction's end decides, and the topics of retries and dead letters. A broker measures the wait
+by its wall clock: after a recorded step nothing is claimed. A level beyond the table is the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    DRAINED,
+    NO_WALL_CLOCK_STEP,
+    NOT_REMOVED,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ended_before,
+    is_copy_topic,
+    ms,
+    who,
+)
+from specs.clauses.readings import Readings
+from specs.clauses.stored import SCHEDULE_TOPIC, STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "SND-11"
+TITLE = "a delayed message arrives"
+STATEMENT = (
+    "An acknowledged delayed message is in the queue that it was meant for once its level's time is over, behind those "
+    "of its level that were acknowledged before it was sent."
+)
+PARTY = Party.BROKER
+KEY = Key.QUEUE
+PREMISE = (DRAINED, NOT_REMOVED, NO_WALL_CLOCK_STEP)
+SOURCES = ("docs/sources.md#delay",)
+KINDS = frozenset({Kind.SEND, Kind.READ})
+NEEDS = frozenset({Kind.READ, Kind.SEND})
+
+
+def wants(row: Row) -> bool:
+    """Copies wait for levels of their own."""
+    return not is_copy_topic(row.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class NotThere(Finding):
+    sent: Row
+    read: Row
+    wait_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken(Finding):
+    """earlier: acknowledged before `later` was sent, and read (`behind`) behind it (`before`)."""
+
+    earlier: Row
+    later: Row
+    before: Row
+    behind: Row
+
+
+class QueueJudge(Judge):
+    """Remembers the delayed messages for the queue, and of each level the one sent last of those that were read."""
+
+    __slots__ = ("acknowledged", "latest", "lowest", "readings", "sends")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sends: dict[str, list[Row]] = {}  # all that may be stored, by message
+        self.acknowledged: dict[str, Row] = {}  # until they are lost
+        self.lowest: dict[str, int] = {}  # where each was read
+        self.latest: dict[int, tuple[Row, Row]] = {}  # by level: its send and its read
+        self.readings = Readings(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.readings.begins(row)
+        if row.kind is Kind.SEND and row.message_id is not None and is_delayed(row) and not is_refused(row):
+            self.sends.setdefault(row.message_id, []).append(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        reading = self.readings.ends(row, self.sends)
+        if row.kind is Kind.SEND:
+            acknowledged = row.outcome is Outcome.OK and row.code not in STORED_WEAKLY
+            if acknowledged and is_delayed(row) and row.message_id is not None:
+                self.acknowledged.setdefault(row.message_id, row)
+        elif row.outcome is Outcome.OK and row.queue_offset is not None and row.message_id in self.sends:
+            return self._read(row, row.message_id or "", row.queue_offset)
+        return NOTHING if reading is None else self._read_to_end(reading)
+
+    def _read(self, row: Row, message: str, offset: int) -> Iterable[Finding]:
+        lowest = self.lowest.get(message)
+        if lowest is not None and lowest <= offset:
+            return NOTHING
+        self.lowest[message] = offset
+        (first, *more), mine = self.sends[message], self.acknowledged.get(message)
+        if more:
+            return NOTHING
+        level = level_of(first, self.config)
+        latest = self.latest.get(level)
+        if latest is None or first.seq_begin > latest[0].seq_begin:
+            self.latest[level] = (first, row)
+        if latest is None or mine is None or self.context.broker_died_since(mine.broker, mine):
+            return NOTHING
+        later, before = latest
+        if offset < (before.queue_offset or 0):
+            return NOTHING
+        self.opportunities += 1
+        return (Overtaken(mine, later, before, row),) if ended_before(mine, later) else NOTHING
+
+    def _read_to_end(self, reading: Row) -> Iterable[Finding]:
+        context = self.context
+        if context.kept_from.get(reading.queue) or context.removed_of(SCHEDULE_TOPIC, reading.broker):
+            return NOTHING
+        found: list[Finding] = []
+        for message, sent in list(self.acknowledged.items()):
+            waits_us = wait_us(sent, self.config)
+            due_us = (sent.ended_us or 0) + waits_us
+            if not ended_before(sent, reading) or not self.readings.in_time(sent, due_us, reading):
+                continue
+            if context.may_be_unflushed(sent):
+                continue
+            self.opportunities += 1
+            if message not in self.readings.shown:
+                del self.acknowledged[message]
+                found.append(NotThere(sent, reading, waits_us))
+        return found
+
+
+judge = QueueJudge
+
+
+def explain(found: NotThere | Overtaken) -> str:
+    if isinstance(found, NotThere):
+        sent, read = found.sent, found.read
+        return (
+            f"message {sent.message_id}, sent by {who(sent)} at {at(sent)} to {sent.queue} with delay level "
+            f"{sent.delay_level}, which is {ms(found.wait_us)}, was not there when the queue was read up to "
+            f"{read.value} at {at(read)}"
+        )
+    earlier, later, before, behind = found.earlier, found.later, found.before, found.behind
+    return (
+        f"message {earlier.message_id} was acknowledged before {who(later)} sent message {later.message_id} at "
+        f"{at(later)}, both with delay level {earlier.delay_level}, but of {behind.queue} it lies at offset "
+        f"{behind.queue_offset}, behind the later one at offset {before.queue_offset}"
+    )
