@@ -22,7 +22,7 @@ from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
 from specs.clauses.base import changed_nothing
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
-from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
+from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -81,7 +81,7 @@ class RunContext:
     epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
-    hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
+    hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
 
     @classmethod
     def of(
@@ -109,13 +109,13 @@ class RunContext:
         trims: dict[Queue, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
-        hold_ups: list[HoldUp] = []
+        hold_ups = HoldUps()
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
-            if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
-                hold_ups.append(found)
+            if row.kind in (Kind.PAUSE, Kind.FAULT):
+                hold_ups.take(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
                 marks.extend(marks_of(row))
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
@@ -173,17 +173,21 @@ class RunContext:
 
     def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
         """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
-        if not self.hold_ups:
-            return until_us
-        return arrives_until(sending, until_us, *self._in_the_way(now))
+        bound_us, clocks_us = self._bounds_us
+        return arrives_until(
+            sending, until_us, self.hold_ups.since(sending.since_us - clocks_us, now), bound_us, clocks_us
+        )
 
     def is_disturbed(self, sending: Sending, until_us: int, now: int) -> bool:
         """Did anything that had begun by `now` stand in the way of a request, or of its answer, until then?"""
-        return bool(self.hold_ups) and is_disturbed(sending, until_us, *self._in_the_way(now))
+        bound_us, clocks_us = self._bounds_us
+        hold_ups = self.hold_ups.since(sending.since_us - bound_us - clocks_us, now)
+        return is_disturbed(sending, until_us, hold_ups, bound_us, clocks_us)
 
-    def _in_the_way(self, now: int) -> tuple[list[HoldUp], int, int]:
-        known = [each for each in self.hold_ups if each.seq <= now]
-        return known, self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
+    @property
+    def _bounds_us(self) -> tuple[int, int]:
+        """How late a request may be, and by how much clocks may differ."""
+        return self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
 
     def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
         """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specs.clauses.links import FOR_EVER_US, Sending, arrives_until, hold_up, is_disturbed
+from specs.clauses.links import FOR_EVER_US, HoldUps, Sending, arrives_until, hold_up, is_disturbed
 from specs.history.text import parse_history
 from specs.vocabulary import Kind
 
@@ -105,3 +105,17 @@ def test_one_fault_may_follow_another() -> None:
 def test_whatever_happens_to_its_link_disturbs_a_request(line: str, disturbed: bool) -> None:
     found = hold_up(parse_history(line)[1][0])
     assert is_disturbed(UNLOCK, 4 * S, () if found is None else (found,), BOUND_US, 0) is disturbed
+
+
+def test_what_is_over_long_since_is_not_looked_at_again() -> None:
+    """Only the tail that may matter, and never what begins later; a long one keeps those after it."""
+    lines = [detail("hold alice b0", f"{at}s..{at + 1}s") for at in (0, 10, 20, 30)]
+    known = HoldUps()
+    for row in parse_history("\n".join(lines))[1]:
+        known.take(row)
+    everything = known.since(0, FOR_EVER_US)
+    assert [each.since_us // S for each in everything] == [0, 10, 20, 30]
+    assert [each.since_us // S for each in known.since(20 * S, everything[2].seq)] == [20]
+    assert known.since(40 * S, FOR_EVER_US) == []
+    known.clear()
+    assert list(known.since(0, FOR_EVER_US)) == []
