@@ -82,6 +82,7 @@ class RunContext:
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
+    marks_at: Mapping[int, Sequence[Mark]] = field(default_factory=dict)  # the same as `marks`, by the row's seq
 
     @classmethod
     def of(
@@ -110,6 +111,7 @@ class RunContext:
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
         hold_ups = HoldUps()
+        marks_at: dict[int, Sequence[Mark]] = {}
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
@@ -117,7 +119,8 @@ class RunContext:
             if row.kind in (Kind.PAUSE, Kind.FAULT):
                 hold_ups.take(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
-                marks.extend(marks_of(row))
+                marks_at[row.seq_begin] = marks_of(row)
+                marks.extend(marks_at[row.seq_begin])
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
                 work.setdefault(row.client_id, []).append((row.seq_begin, row.group, row))
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
@@ -169,6 +172,7 @@ class RunContext:
             seen if recorded(info) is None else None,
             sorted(marks, key=lambda mark: mark[0]),
             hold_ups,
+            marks_at,
         )
 
     def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
@@ -659,13 +663,14 @@ class Findings:
             info, epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
         )
 
-    def _is_quiet(self, places: Sequence[int]) -> bool:
-        """Do no clocks other than their own lie too close to the evidence?"""
+    def _is_quiet(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
+        """Do no clocks other than their own lie too close to the evidence? seqs: its rows of the context as well."""
         rows, context = self.rows, self.rows.context_of(places[0])
         bound_us = context.info.clock_bound_us
         if not bound_us:
             return True
         evidence = self._marks(places)
+        evidence += [mark for seq in seqs for mark in context.marks_at.get(seq, ())]
         near = [context.marks]
         if self._clause.key in (Key.LANE, Key.QUEUE):
             key = rows.lane if self._clause.key is Key.LANE else rows.queue
@@ -692,7 +697,7 @@ class Findings:
         """(run, seq_begin of the evidence, certain, the finding's name)."""
         words = self.rows.words("run") if self.rows.size else []
         return [
-            (words[run], seqs, certain and self._is_quiet(places), name)
+            (words[run], seqs, certain and self._is_quiet(places, seqs), name)
             for run, seqs, places, certain, name in self._found
         ]
 
