@@ -22,7 +22,7 @@ from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
 from specs.clauses.base import changed_nothing, is_pause_of_another
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
-from specs.clauses.links import HoldUp, Sending, arrives_until, hold_up, is_disturbed
+from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -85,7 +85,8 @@ class RunContext:
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     removals: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # by topic: when in µs, each
-    hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
+    hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
+    marks_at: Mapping[int, Sequence[Mark]] = field(default_factory=dict)  # the same as `marks`, by the row's seq
     adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
@@ -123,7 +124,8 @@ class RunContext:
         removals: dict[str, list[tuple[int, int]]] = {}
         work: dict[str, list[tuple[int, str | None, Row]]] = {}
         marks: list[Mark] = []
-        hold_ups: list[HoldUp] = []
+        hold_ups = HoldUps()
+        marks_at: dict[int, Sequence[Mark]] = {}
         adds: dict[tuple[str | None, str | None], tuple[int, Row]] = {}
         died_us: dict[int, int] = {}
         disturbed: list[tuple[int, int]] = []
@@ -134,15 +136,16 @@ class RunContext:
         for row in rows:
             if changed_nothing(row):
                 continue
-            if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
-                hold_ups.append(found)
+            if row.kind in (Kind.PAUSE, Kind.FAULT):
+                hold_ups.take(row)
             if row.kind in _DISTURBS:
                 calm_us = NEVER if row.ended_us is None else row.ended_us
                 disturbed.append((row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0)))
             if row.kind is Kind.FAULT:
                 faults.append(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
-                marks.extend(marks_of(row))
+                marks_at[row.seq_begin] = marks_of(row)
+                marks.extend(marks_at[row.seq_begin])
             if row.kind in (Kind.LEAVE, Kind.JOIN, Kind.ADD) and row.client_id:
                 work.setdefault(row.client_id, []).append((row.seq_begin, row.group, row))
             if row.kind is Kind.CRASH and row.broker and row.client_id in (None, row.broker):
@@ -188,32 +191,33 @@ class RunContext:
                 untold = _epoch_deaths(died.get(broker, ()), told)  # nobody says when, so nothing before was safe
                 unflushed.setdefault(broker, []).extend((seq, -NEVER) for seq in untold)
         return cls(
-            info,
-            died,
-            state,
-            work,
-            paused,
-            stepped,
-            twice,
-            broker_paused,
-            deaths,
-            first,
-            joined,
-            resets,
-            unflushed,
-            trims,
-            named,
-            seen if recorded(info) is None else None,
-            sorted(marks, key=lambda mark: mark[0]),
-            removals,
-            hold_ups,
-            adds,
-            died_us,
-            disturbed,
-            removed_us,
-            crowded,
-            faults,
-            looks or {},
+            info=info,
+            broker_died=died,
+            client_state=state,
+            work=work,
+            paused=paused,
+            clock_stepped=stepped,
+            frames_twice=twice,
+            broker_paused=broker_paused,
+            broker_deaths=deaths,
+            lanes=first,
+            joined=joined,
+            resets=resets,
+            unflushed=unflushed,
+            trims=trims,
+            epochs=named,
+            seen=seen if recorded(info) is None else None,
+            marks=sorted(marks, key=lambda mark: mark[0]),
+            removals=removals,
+            hold_ups=hold_ups,
+            marks_at=marks_at,
+            adds=adds,
+            died_us=died_us,
+            disturbed=disturbed,
+            removed_us=removed_us,
+            crowded=crowded,
+            faults=faults,
+            looks=looks or {},
         )
 
     def calm_since_us(self, now: int) -> int:
@@ -222,17 +226,21 @@ class RunContext:
 
     def may_arrive_until(self, sending: Sending, until_us: int, now: int) -> int:
         """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
-        if not self.hold_ups:
-            return until_us
-        return arrives_until(sending, until_us, *self._in_the_way(now))
+        bound_us, clocks_us = self._bounds_us
+        return arrives_until(
+            sending, until_us, self.hold_ups.since(sending.since_us - clocks_us, now), bound_us, clocks_us
+        )
 
     def is_disturbed(self, sending: Sending, until_us: int, now: int) -> bool:
         """Did anything that had begun by `now` stand in the way of a request, or of its answer, until then?"""
-        return bool(self.hold_ups) and is_disturbed(sending, until_us, *self._in_the_way(now))
+        bound_us, clocks_us = self._bounds_us
+        hold_ups = self.hold_ups.since(sending.since_us - bound_us - clocks_us, now)
+        return is_disturbed(sending, until_us, hold_ups, bound_us, clocks_us)
 
-    def _in_the_way(self, now: int) -> tuple[list[HoldUp], int, int]:
-        known = [each for each in self.hold_ups if each.seq <= now]
-        return known, self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
+    @property
+    def _bounds_us(self) -> tuple[int, int]:
+        """How late a request may be, and by how much clocks may differ."""
+        return self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
 
     def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
         """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""
@@ -798,13 +806,14 @@ class Findings:
             ended=all(rows.end[place] != NEVER for place in places if calls[place]),
         )
 
-    def _is_quiet(self, places: Sequence[int]) -> bool:
-        """Do no clocks other than their own lie too close to the evidence?"""
+    def _is_quiet(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
+        """Do no clocks other than their own lie too close to the evidence? seqs: its rows of the context as well."""
         rows, context = self.rows, self.rows.context_of(places[0])
         bound_us = context.info.clock_bound_us
         if not bound_us:
             return True
         evidence = self._marks(places)
+        evidence += [mark for seq in seqs for mark in context.marks_at.get(seq, ())]
         near = [context.marks]
         if self._clause.key in (Key.LANE, Key.QUEUE):
             key = rows.lane if self._clause.key is Key.LANE else rows.queue
@@ -831,7 +840,7 @@ class Findings:
         """(run, seq_begin of the evidence, certain, the finding's name)."""
         words = self.rows.words("run") if self.rows.size else []
         return [
-            (words[run], seqs, certain and self._is_quiet(places), name)
+            (words[run], seqs, certain and self._is_quiet(places, seqs), name)
             for run, seqs, places, certain, name in self._found
         ]
 

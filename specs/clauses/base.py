@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from specs.clauses.certainty import THAT_LAST, recorded
-from specs.clauses.links import FOR_EVER_US, HoldUp, Sending, arrives_until, hold_up, is_disturbed
+from specs.clauses.links import FOR_EVER_US, HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -268,7 +268,7 @@ class Context:
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
     first_adds: dict[tuple[str | None, str | None], Row] = field(default_factory=dict)  # by group and topic
     disturbed_us: int = -1  # until when something disturbed the group life: starts, ends, pauses, faults, clock steps
-    hold_ups: list[HoldUp] = field(default_factory=list)  # what stood in the way of requests
+    hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
     old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)  # as `leaving`: whose successor is there
     left: dict[str, list[Row]] = field(default_factory=dict)  # every LEAVE of a client
     faults: list[Row] = field(default_factory=list)  # that the harness injected
@@ -281,8 +281,8 @@ class Context:
         return self.info.config
 
     def begins(self, row: Row) -> None:
-        if row.kind in (Kind.PAUSE, Kind.FAULT) and (found := hold_up(row)) is not None:
-            self.hold_ups.append(found)
+        if row.kind in (Kind.PAUSE, Kind.FAULT):
+            self.hold_ups.take(row)
         if row.kind in DISTURBS:
             ended_us = FOR_EVER_US if row.ended_us is None else row.ended_us
             self.disturbed_us = max(self.disturbed_us, ended_us)
@@ -478,13 +478,15 @@ class Context:
 
         until_us: if nothing stood in its way.
         """
-        bound_us = self.config.delay_bound_ms * MS
-        return arrives_until(_sending(row), until_us, self.hold_ups, bound_us, self.info.clock_bound_us)
+        bound_us, clocks_us = self.config.delay_bound_ms * MS, self.info.clock_bound_us
+        hold_ups = self.hold_ups.since(row.started_us - clocks_us, FOR_EVER_US)
+        return arrives_until(_sending(row), until_us, hold_ups, bound_us, clocks_us) if hold_ups else until_us
 
     def is_disturbed(self, row: Row, until_us: int) -> bool:
         """Did anything stand in the way of the request `row`, or of its answer, until then?"""
-        bound_us = self.config.delay_bound_ms * MS
-        return is_disturbed(_sending(row), until_us, self.hold_ups, bound_us, self.info.clock_bound_us)
+        bound_us, clocks_us = self.config.delay_bound_ms * MS, self.info.clock_bound_us
+        hold_ups = self.hold_ups.since(row.started_us - bound_us - clocks_us, FOR_EVER_US)
+        return is_disturbed(_sending(row), until_us, hold_ups, bound_us, clocks_us)
 
     def forget(self) -> None:
         """Another run begins."""

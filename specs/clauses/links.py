@@ -15,7 +15,8 @@ number (`delay alice b0 500`) makes each frame so many ms later; any other may h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -132,6 +133,35 @@ class Sending:
     broker: str
     kind: Kind
     since_us: int
+
+
+class HoldUps:
+    """What stood in the way of requests so far, in the order of the begins; asked for by when it was over."""
+
+    __slots__ = ("_all", "_seqs", "_until")
+
+    def __init__(self) -> None:
+        self._all: list[HoldUp] = []
+        self._seqs: list[int] = []
+        self._until: list[int] = []  # when the last one of those so far was over
+
+    def take(self, row: Row) -> None:
+        """Remember what a PAUSE or FAULT row tells, if it tells anything."""
+        found = hold_up(row)
+        if found is not None:
+            self._all.append(found)
+            self._seqs.append(found.seq)
+            self._until.append(max(found.until_us, self._until[-1] if self._until else 0))
+
+    def since(self, at_us: int, seq: int) -> Sequence[HoldUp]:
+        """Those that had begun by `seq`, without the first ones that were all over before that time."""
+        if not self._all:
+            return ()
+        return self._all[bisect_left(self._until, at_us) : bisect_right(self._seqs, seq)]
+
+    def clear(self) -> None:
+        for known in (self._all, self._seqs, self._until):
+            known.clear()
 
 
 def arrives_until(
