@@ -10,7 +10,6 @@ from spark_checkers.twin import Twin
 from specs.clauses.base import Intervals
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind
 
-
 _KNOWN_AT_ONCE = 1024
 
 
