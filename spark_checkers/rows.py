@@ -569,7 +569,6 @@ class Rows:
 
         Rows without one share a number.
         """
-        """Number of (lane, client, incarnation): they may be numbered per client. Without one, a lane's rows share one."""
         named = self.text("incarnation") != NO_TEXT
         client = np.where(named, self.client, NO_TEXT)
         return self._numbered(self.lane, self.text("incarnation"), client, np.where(named, self._life, 0))

@@ -21,8 +21,8 @@ class Calls:
     """One incarnation: the rows of its last call, what it owes, and the dead letters that nobody acknowledged.
 
     owed: offset → the delivery that put the message back. failed: offset → the message's last dead letter, from its
-    begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything of it
-    seen before the last call, which therefore is not cut off at its front?
+    begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything seen
+    before the last call, which therefore is not cut off at its front?
     """
 
     __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows")

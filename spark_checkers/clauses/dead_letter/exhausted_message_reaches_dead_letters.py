@@ -118,7 +118,6 @@ class Drains:
                 in_turn = sorted(good, key=lambda row: int(rows.begin[row]))
                 self.of[group] = (in_turn[0], in_turn[-1])
 
-
     def asks_for(self, rows: Rows, message: tuple[int, int, int], row: int, passed: int | None) -> bool:
         """Did the reading begin long enough after the message was given up, or passed by?"""
         drained = self.of.get(message[:2])

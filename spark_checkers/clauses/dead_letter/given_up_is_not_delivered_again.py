@@ -8,7 +8,7 @@ from spark_checkers.twin import Twin
 
 
 class Lane(BatchLane):
-    """What was given up comes again with others that have to, or not at all; whoever was in manual mode is left alone."""
+    """What was given up comes again with others that have to, or not at all; manual mode is left alone."""
 
     __slots__ = ()
 

@@ -22,7 +22,8 @@ class Lane(Counting):
                 self.found(counter.add, op)
             return
         before = last.ops[op.offset]
-        of_others = (len(last.ops) > 1 or not self.complete(last)) and self.exhausted(before)  # it may come again because of them, uncounted
+        # One that was tried for the last time may come again because of others, uncounted.
+        of_others = (len(last.ops) > 1 or not self.complete(last)) and self.exhausted(before)
         follows = asks_again(before) and ended_before(before, op) and op.offset not in last.failed
         if follows and not of_others and before.reconsume != NONE:
             self.stakes += 1

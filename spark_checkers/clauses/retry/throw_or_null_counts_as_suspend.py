@@ -24,13 +24,15 @@ class Lane(CallLane):
         before = calls.owed.get(op.offset)
         behind = [each for each in self.due(calls) if each.offset < op.offset]
         self.stakes += before is not None or bool(behind)
-        if before is not None and before.ended < NEVER:
-            if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
-                self.found(before, op)
-                return
-        if behind:
+        if before is not None and self._too_soon(before, op):
+            self.found(before, op)
+        elif behind:
             self.found(behind[0], calls.failed.get(behind[0].offset), op)
             self.forget(calls, op.offset)
+
+    def _too_soon(self, before: Op, op: Op) -> bool:
+        due = before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS
+        return before.ended < NEVER and op.started <= due
 
 
 TWIN = Twin("RTY-7", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))

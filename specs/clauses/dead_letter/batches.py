@@ -29,8 +29,8 @@ class Work:
     """One incarnation.
 
     manual: has it made a call in manual mode, in which a ROLLBACK replays what was given up as well? last: offset → the
-    message's last batch. letters: offset → its first acknowledged dead letter. again: what came again since, and whether
-    it had to, with others of its batch.
+    message's last batch. letters: offset → its first acknowledged dead letter. again: what came again since, and
+    whether it had to, with others of its batch.
     """
 
     __slots__ = ("again", "begun", "current", "last", "letters", "manual", "size")

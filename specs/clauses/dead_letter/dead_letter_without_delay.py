@@ -1,11 +1,10 @@
 """A dead letter is stored at once: it does not wait for a delay level.
 
-The time at which the broker stored it (which it writes into the message) is at most the bound later than the
-answer to the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead letter of the message was refused
-or unanswered, or tried before the history begins, a copy may arrive at any time, and nothing is claimed; and in an open world what arrives late may be
-somebody else's, and is at most possibly late. RocketMQ promises this from 5.0 on: before, the
-delay level that the client sets is obeyed.
-"""
+The time at which the broker stored it (which it writes into the message) is at most the bound later than the answer to
+the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead
+letter of the message was refused or unanswered, or tried before the history begins, a copy may arrive at any time, and
+nothing is claimed; and in an open world what arrives late may be somebody else's, and is at most possibly late.
+RocketMQ promises this from 5.0 on: before, the delay level that the client sets is obeyed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Messages of one lane that were given up one after the other lie in that order in a dead-letter queue.
 
 A dead letter that was acknowledged before another was sent has the smaller offset, where both lie in the same
-dead-letter queue. Claimed for messages of one lane of a group, each with one dead letter, its first try and acknowledged,
-and found in one place: a try before it, perhaps before the history begins, may have been stored at any time, and in an open world somebody else's. A broker that makes dead letters wait for their delay levels can't promise it. Decided when the history
-is over.
-"""
+dead-letter queue. Claimed for messages of one lane of a group, each with one dead letter, its first try and
+acknowledged, and found in one place: a try before it, perhaps before the history begins, may have been stored at any
+time, and in an open world somebody else's. A broker that makes dead letters wait for their delay levels can't promise
+it. Decided when the history is over."""
 
 from __future__ import annotations
 

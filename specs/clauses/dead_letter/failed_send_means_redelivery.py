@@ -1,10 +1,9 @@
 """A message whose dead letter was refused, or not answered, is delivered again: the lane does not pass it.
 
 A send without an answer may have happened, so the message may come twice; skipping it would lose it. It stays owed
-until the incarnation has delivered it again, or a further dead letter of it was acknowledged, whatever else of its batch
-comes first: no call may hold, or start with, anything beyond it before.
-Says nothing about an incarnation that makes no further call, and nothing once the lane was reset.
-"""
+until the incarnation has delivered it again, or a further dead letter of it was acknowledged, whatever else of its
+batch comes first: no call may hold, or start with, anything beyond it before. Says nothing about an incarnation that
+makes no further call, and nothing once the lane was reset."""
 
 from __future__ import annotations
 

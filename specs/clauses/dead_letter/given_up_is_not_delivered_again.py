@@ -28,8 +28,8 @@ from specs.vocabulary import Key, Kind, Party
 ID = "DLQ-3"
 TITLE = "a given-up message is not delivered again"
 STATEMENT = (
-    "After its dead letter was acknowledged, a message is not delivered again by the same incarnation, unless with others "
-    "of its batch that have to come again."
+    "After its dead letter was acknowledged, a message is not delivered again by the same incarnation, unless with "
+    "others of its batch that have to come again."
 )
 PARTY = Party.CLIENT
 KEY = Key.LANE

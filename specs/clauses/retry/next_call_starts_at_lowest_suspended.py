@@ -51,7 +51,7 @@ class LeftBehind(Finding):
 
 
 class LaneJudge(CallsJudge):
-    """Compares the start of each call with the batch that was suspended before it, and all it holds with what is owed."""
+    """Compares the start of a call with the batch that was suspended before it, and all of it with what is owed."""
 
     __slots__ = ()
 

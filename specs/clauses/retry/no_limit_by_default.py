@@ -1,9 +1,8 @@
 """An orderly consumer that nobody gave a limit of retries (-1, the default) never gives a message up.
 
-Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered, in its last call or
-in one that asked for the message again, is one too many then, answered or not. The default of concurrent consumers, 16, is kept by the broker, which counts for them: it is no
-matter of this clause.
-"""
+Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered, in its last call
+or in one that asked for the message again, is one too many then, answered or not. The default of concurrent consumers,
+16, is kept by the broker, which counts for them: it is no matter of this clause."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """A suspended message does not come again before its suspend time has passed.
 
-The time counts from the end of the call that asked for it (SUSPEND, null, a throw, or a manual ROLLBACK). It is
-what the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole
-milliseconds, so a redelivery refutes when it comes at least one millisecond early. Every suspended message is remembered
-until it comes again, whatever of the lane comes in between: several keys may be suspended at once. One that was given
-up, or may have been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. Says nothing about
-another incarnation, nor about coming late.
-"""
+The time counts from the end of the call that asked for it (SUSPEND, null, a throw, or a manual ROLLBACK). It is what
+the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole milliseconds, so a
+redelivery refutes when it comes at least one millisecond early. Every suspended message is remembered until it comes
+again, whatever of the lane comes in between: several keys may be suspended at once. One that was given up, or may have
+been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. Says nothing about another
+incarnation, nor about coming late."""
 
 from __future__ import annotations
 

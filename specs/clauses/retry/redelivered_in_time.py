@@ -2,13 +2,13 @@
 
 The time is that of RTY-1; where the message was to be given up and its dead letter failed, it counts from the end of
 that send. Refuted by whatever the client does on the lane more than the bound (`schedule_slack_ms`) later while no
-call has begun; where the listener asked for less than the consumer's own time, the bound ends as that would (after half
-of it at the earliest), since who takes a short time for none asked must not pass. What comes later than that: the call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept
-the lane: one grant of the lease was answered before the time was up and is still fresh when the bound ends, nothing
-was refused and nothing given back since; the client was not paused, did not die and is not shutting down; and it has
-twice as many threads as it ever added lanes, so that none waits for one. Says nothing of a batch of which a message's
-retries were used up and of whose dead letter there is no row, nor about an incarnation that does nothing any more.
-"""
+call has begun; where the listener asked for less than the consumer's own time, the bound ends as that would (after
+half of it at the earliest), since who takes a short time for none asked must not pass. What comes later than that: the
+call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept the lane: one grant of
+the lease was answered before the time was up and is still fresh when the bound ends, nothing was refused and nothing
+given back since; the client was not paused, did not die and is not shutting down; and it has twice as many threads as
+it ever added lanes, so that none waits for one. Says nothing of a batch of which a message's retries were used up and
+of whose dead letter there is no row, nor about an incarnation that does nothing any more."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
 """What a concurrent consumer sends back comes no sooner than its delay level, counted up by one.
 
-A copy in the group's retry topic that carries the counter n was made by a send-back of a message that carried
-n - 1. It is delivered no sooner than the delay of that send-back's level after the send-back *began* (the broker
-counts from when it stored the copy, which is later), less a millisecond, since brokers keep time in whole ones, and
-less the bound between the clocks of the two. Level 0 asks for none: it means 3 and the counter that the message carried.
-Any send-back may have been the one, whatever its answer: one that was refused because a flush took too long has
-stored a copy all the same. So the earliest due time of all those that carry n - 1 counts.
+A copy in the group's retry topic that carries the counter n was made by a send-back of a message that carried n - 1.
+It is delivered no sooner than the delay of that send-back's level after the send-back *began* (the broker counts from
+when it stored the copy, which is later), less a millisecond, since brokers keep time in whole ones, and less the bound
+between the clocks of the two. Level 0 asks for none: it means 3 and the counter that the message carried. Any
+send-back may have been the one, whatever its answer: one that was refused because a flush took too long has stored a
+copy all the same. So the earliest due time of all those that carry n - 1 counts.
 
-Only the first delivery by a process is looked at (`attempt` 1): a client that could not send a copy back delivers
-it again by itself, and shows a counter that it has counted on. A copy of a message of which no send-back was seen
-says nothing, nor one of a message whose send the history does not hold: where it begins in the middle, the send-back of
-which the copy was made may lie before.
-"""
+Only the first delivery by a process is looked at (`attempt` 1): a client that could not send a copy back delivers it
+again by itself, and shows a counter that it has counted on. A copy of a message of which no send-back was seen says
+nothing, nor one of a message whose send the history does not hold: where it begins in the middle, the send-back of
+which the copy was made may lie before."""
 
 from __future__ import annotations
 

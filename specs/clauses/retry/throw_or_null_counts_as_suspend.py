@@ -1,9 +1,9 @@
 """A listener that throws, or returns nothing, has asked for its batch again, as if it had said SUSPEND.
 
 So the lane does not go on beyond a message of such a batch before it came again (unless it was given up), and none of
-the batch comes again before the suspend time has passed: what the listener had set before it threw, else the consumer's own. What follows from a
-SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are one. Its counter is RTY-3's matter.
-"""
+the batch comes again before the suspend time has passed: what the listener had set before it threw, else the
+consumer's own. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are
+one. Its counter is RTY-3's matter."""
 
 from __future__ import annotations
 
