@@ -83,7 +83,9 @@ class RunContext:
     seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
     hold_ups: Sequence[HoldUp] = ()  # what stood in the way of requests
-    adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
+    adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(
+        default_factory=dict
+    )  # by group, topic: first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
 
@@ -497,7 +499,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, incarnation): they may be numbered per client. Rows of a lane without one share one."""
+        """Number of (lane, client, incarnation): each client may number its own. Rows of a lane without one share one."""
         named = self.text("incarnation") != NO_TEXT
         return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
 
