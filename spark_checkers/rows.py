@@ -499,7 +499,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, incarnation): each client may number its own. Rows of a lane without one share one."""
+        """Number of (lane, client, incarnation): clients may number their own. Rows of a lane without one share one."""
         named = self.text("incarnation") != NO_TEXT
         return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
 
