@@ -58,6 +58,7 @@ _FRAMES_TWICE = "duplicate "
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 _DISK_FULL = "disk_full"
 Looks = Mapping[tuple[Any, ...], int]
+Adds = Mapping[tuple[str | None, str | None], tuple[int, Row]]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RunContext:
     removals: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # by topic: when in µs, each
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
     marks_at: Mapping[int, Sequence[Mark]] = field(default_factory=dict)  # the same as `marks`, by the row's seq
-    adds: Mapping[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)  # by group, topic: first
+    adds: Adds = field(default_factory=dict)  # by group and topic: the first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
     removed_us: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)

@@ -94,6 +94,7 @@ def may_be_leaving(context: Context, client_id: str | None, group: str | None) -
     known = recorded(context.info)
     return (known is not None and Kind.LEAVE not in known) or context.is_leaving(client_id, group) is not None
 
+
 Known = TypeVar("Known")
 
 

@@ -52,6 +52,7 @@ class Lane(Machine):
                 continue
             if ended <= client.lock.started + self.limit_us and ended_before(client.lock, op):
                 client.others = op
+                self.stakes += 1  # from here on it must not commit
 
 
 TWIN = Twin("CMT-5", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True))

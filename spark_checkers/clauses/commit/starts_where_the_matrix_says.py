@@ -109,8 +109,8 @@ class Lane(Machine):
         self.stakes += 1
         if told is None:
             self.found(add, lookup, op, name="pulled-after-error")
-        elif wanted is not None and op.offset != wanted:
-            later_end = self.start == "end" and told < 0 and op.offset > wanted
+        elif op.offset != wanted:
+            later_end = self.start == "end" and told < 0 and op.offset > add.value
             if later_end and nothing is not None:
                 self.found(nothing, add, lookup, op, name="start-moved")
             else:

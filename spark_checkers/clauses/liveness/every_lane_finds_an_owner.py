@@ -76,6 +76,8 @@ def never_had(rows: Rows, findings: Findings) -> None:
         rows.are(Kind.DELIVER) & (rows.text("incarnation") != NO_TEXT) & (rows.offset != NONE)
     )
     for queue, events in readings(rows).items():
+        if not events:
+            continue
         place = events[0][2]
         context, topic = rows.context_of(place), rows.name_of("topic", place)
         config = context.info.config

@@ -57,7 +57,7 @@ class LostInCrash(Finding):
 
 
 class _Answered(NamedTuple):
-    """An acknowledged commit or reset, and the first row that the broker had answered in the life in which it did that."""
+    """An acknowledged commit or reset, and the first row that the broker had answered in the same life."""
 
     commit: Row
     alive: Row

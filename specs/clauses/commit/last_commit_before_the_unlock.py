@@ -126,7 +126,6 @@ class LaneJudge(Judge):
             mine.finished = row
         return NOTHING
 
-
     def _reported(self, row: Row) -> None:
         mine = self.incarnations.get(row.incarnation or "")
         value = None if mine is None else mine.sent.pop(row.seq_begin, None)

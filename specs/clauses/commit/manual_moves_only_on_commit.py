@@ -6,7 +6,8 @@ all that it has taken. Every other end (SUCCESS as well) leaves the offset where
 so left is remembered, and a commit beyond it is a violation.
 
 Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (the value that a pull was
-told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any time.
+told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any
+time.
 """
 
 from __future__ import annotations

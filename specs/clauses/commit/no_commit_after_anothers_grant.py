@@ -117,6 +117,7 @@ class LaneJudge(Judge):
             in_time = (row.ended_us or row.started_us) <= lock.started_us + self.limit_us
             if in_time and ended_before(lock, row):
                 client.others_lock = row
+                self.opportunities += 1  # from here on it must not commit
         return NOTHING
 
 
