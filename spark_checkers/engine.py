@@ -405,7 +405,9 @@ class _Examiner:
             if part.best is not None:
                 possible, run, _last, seqs = part.best
                 rows = fetch(self.paths, run, seqs)
-                found.witness, found.explanation = witness_of(clause, rows, self.history.info, certain=not possible)
+                found.witness, found.explanation = witness_of(
+                    clause, rows, self.history.info, name, certain=not possible
+                )
                 found.certain = not possible
         if known is None and tally.violations:
             tally.assumed = tuple(sorted(clause.excuses - told))
@@ -514,9 +516,11 @@ class Evidence(Finding):
     evidence: tuple[Row, ...]
 
 
-def witness_of(clause: Clause, rows: tuple[Row, ...], info: RunInfo, *, certain: bool) -> tuple[tuple[Row, ...], str]:
-    """The smallest part of the evidence that the clause still refutes, and what it says about it."""
-    if not find_violations(clause, rows, info):
+def witness_of(
+    clause: Clause, rows: tuple[Row, ...], info: RunInfo, name: str, *, certain: bool
+) -> tuple[tuple[Row, ...], str]:
+    """The smallest part of the evidence that the clause still refutes alike, and what it says about it."""
+    if not any(found.name == name for found in find_violations(clause, rows, info)):
         # The evidence rests on what went before it, and does not stand alone: it is shown whole.
         return rows, f"these events break the promise: {clause.statement}"
-    return witness(clause, Evidence(rows, certain=certain), info)
+    return witness(clause, Evidence(rows, certain=certain), info, name)

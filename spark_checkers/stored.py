@@ -24,7 +24,8 @@ def refused(rows: Rows) -> Mask:
     """Sends of which the answer says that nothing was stored."""
     code = rows.number("code")
     sends = rows.are(Kind.SEND) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER)
-    return sends & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    found: Mask = sends & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    return found
 
 
 def halves(rows: Rows) -> Mask:

@@ -1391,6 +1391,56 @@ def seen_before_its_level(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
 
+def _missed(trace: Trace, wait_us: int) -> Iterator[tuple[Row, Row]]:
+    """Sends that nothing disturbed, with their reads, by a reading that began that long after, and the slack."""
+    config = trace.info.config
+    slack_us = (2 * config.delay_bound_ms + config.schedule_slack_ms) * MS
+    markers = {row.queue: row for row in trace.of(Kind.READ) if row.queue_offset is None and row.message_id is None}
+    trouble = {Kind.FAULT, Kind.CRASH, Kind.LEAVE, Kind.PAUSE, Kind.CLOCK_STEP, Kind.TRIM}
+    times = [row.started_us for row in trace.rows if row.kind in trouble]
+    for send, read in _reads(trace):
+        marker, ended_us = markers.get(send.queue), send.ended_us
+        if marker is None or ended_us is None or send.message_id != read.message_id or send.value is not None:
+            continue
+        late = ended_us + wait_us + slack_us <= marker.started_us
+        if late and not any(at_us <= ended_us + slack_us for at_us in times):
+            yield send, read
+
+
+def delayed_message_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _missed(trace, 1_000 * MS):
+        yield lambda s=send, r=read: _delayed(trace, s, r)  # type: ignore[misc]
+
+
+def _delayed(trace: Trace, send: Row, read: Row) -> Planted:
+    about = (send.seq_begin,)
+    gone = trace.without([read.seq_begin], about)
+    change = {send.seq_begin: {"delay_level": 1, "key_seq": None}}
+    return Trace(gone.rows, trace.info).changed(change, about)
+
+
+def read_in_another_queue(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _reads(trace):
+        if send.message_id == read.message_id:
+            change = {send.seq_begin: {"queue_id": (send.queue_id or 0) + 90, "attempt": 1}}
+            about = (send.seq_begin, read.seq_begin)
+            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+
+
+def committed_half_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    for send, read in _missed(trace, 0):
+        yield lambda s=send, r=read: _half_committed(trace, s, r)  # type: ignore[misc]
+
+
+def _half_committed(trace: Trace, send: Row, read: Row) -> Planted:
+    halved = _as_half(trace, send)
+    gone = Trace(halved.rows, trace.info).without([read.seq_begin], [send.seq_begin])
+    bare: dict[str, Any] = dict.fromkeys(("queue_offset", "body_hash", "tags", "key_seq", "attempt", "view", "detail"))
+    said = {**bare, "kind": Kind.END_TRANSACTION, "outcome": Outcome.SENT, "value": 8, "code": None}
+    commit = trace.another(send, send, 1, **said)
+    return Trace(gone.rows, trace.info).with_more([commit], gone.about)
+
+
 def batch_interrupted(trace: Trace) -> Iterator[Callable[[], Planted]]:
     found = {read.message_id: read for _send, read in _reads(trace)}
     found |= {row.message_id: row for row in trace.of(Kind.READ) if row.queue_offset is not None}
@@ -1791,6 +1841,21 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
     Mutant("seen-half-message", "SND-6", "a half message is read though nobody committed it", seen_half_message),
+    Mutant(
+        "delayed-message-missing",
+        "SND-11",
+        "a delayed message does not come",
+        delayed_message_missing,
+        generated=False,
+    ),
+    Mutant("read-in-another-queue", "SND-12", "a message lies where nobody sent it", read_in_another_queue),
+    Mutant(
+        "committed-half-missing",
+        "SND-13",
+        "a half message that was committed does not come",
+        committed_half_missing,
+        generated=False,
+    ),
     Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
     Mutant(
         "key-overlaps",

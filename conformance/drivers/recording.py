@@ -73,10 +73,14 @@ class DriverRecorder:
         self._sends.close()
 
     def sending(self, number: int, fields: Mapping[str, Any], batch: Sequence[Mapping[str, Any]] = ()) -> None:
-        """A send is about to be asked for, by the number that its event will carry. batch: the columns of each."""
+        """A send is about to be asked for, by the number that its event will carry. batch: the columns of each.
+
+        A message without a key is tried again by the client itself, and nobody tells how often.
+        """
         rows = [{**each, "value": place} for place, each in enumerate(batch)]
         self._batches[number] = len(rows)
-        self._sends.begin(number, Kind.SEND, {**fields, "attempt": 1}, rows)
+        attempt = 1 if fields.get("sharding_key") is not None else None
+        self._sends.begin(number, Kind.SEND, {**fields, "attempt": attempt}, rows)
 
     def wait_for_sends(self, count: int, deadline_s: float) -> bool:
         with self._changed:

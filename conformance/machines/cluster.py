@@ -894,7 +894,7 @@ class ClusterMachine(RuleBasedStateMachine):
         for _ in range(3):
             self.do("send", client=PRODUCERS[1], topic=TOPIC, key=KEYS[0], count=1, delay_level=1)
             self.wait(20)
-        self.do("send_half", client=PRODUCERS[1], topic=TOPIC, count=2, ends="commit", checked="commit")
+        self.do("send_half", client=PRODUCERS[1], topic=TOPIC, count=3, ends="commit", checked="commit")
         self.wait(20)
 
     def teardown(self) -> None:

@@ -144,10 +144,10 @@ class _Bench:
             tally.assumed = tuple(sorted(clause.excuses - everything))
         return tally
 
-    @property
-    def best(self) -> Finding | None:
-        """The first finding, a certain one before a possible one."""
-        return min((found.best for found in self.sums.values() if found.best is not None), key=_rank, default=None)
+    def best(self, name: str | None = None) -> Finding | None:
+        """The first finding, a certain one before a possible one. name: of those with that public name."""
+        named = (found for (_group, each), found in self.sums.items() if name in (None, each))
+        return min((found.best for found in named if found.best is not None), key=_rank, default=None)
 
 
 def _group_of(finding: Finding) -> str | None:
@@ -258,10 +258,13 @@ class Examiner:
         tallies.update((bench.clause.id, bench.tally(self._seen)) for bench in self.benches)
         return Examination({id_: tallies[id_] for id_ in self._order}, self.facts, list(why_cut))
 
-    def first_finding(self) -> Finding | None:
-        """End the history; the first violation of the first clause, a certain one before a possible one."""
+    def first_finding(self, name: str | None = None) -> Finding | None:
+        """End the history; the first violation of the first clause, a certain one before a possible one.
+
+        name: only of findings with that public name.
+        """
         self._finish()
-        return self.benches[0].best if self.benches else None  # else the run does not meet a premise of the clause
+        return self.benches[0].best(name) if self.benches else None  # else the run does not meet a premise of it
 
     def _finish(self) -> None:
         self._end_until(None)
@@ -405,25 +408,26 @@ def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[
     return examiner.benches[0].kept or []
 
 
-def witness(clause: Clause, finding: Finding, info: RunInfo) -> tuple[tuple[Row, ...], str]:
-    """The smallest part of a finding's evidence that the same clause still refutes, and its explanation.
+def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = None) -> tuple[tuple[Row, ...], str]:
+    """The smallest part of a finding's evidence that the same clause still refutes alike, and its explanation.
 
-    Only rows of the evidence are left out, one at a time, latest first; the rest of the history plays no part.
+    Only rows of the evidence are left out, one at a time, latest first; the rest of the history plays no part. name:
+    the finding's public name, where its class does not tell.
     """
-    rows = finding.rows
-    best = _first(clause, rows, info, certain=finding.certain)
+    rows, name = finding.rows, name or finding.name
+    best = _first(clause, rows, info, name, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
         return rows, clause.explain(finding)
     for row in reversed(rows):
         smaller = tuple(each for each in rows if each is not row)
-        found = _first(clause, smaller, info, certain=finding.certain) if smaller else None
+        found = _first(clause, smaller, info, name, certain=finding.certain) if smaller else None
         if found is not None:
             rows, best = smaller, found
     return rows, clause.explain(best)
 
 
-def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, *, certain: bool) -> Finding | None:
+def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, name: str, *, certain: bool) -> Finding | None:
     examiner = Examiner(info, (clause,), alone=True)
     examiner.feed(rows)
-    best = examiner.first_finding()
+    best = examiner.first_finding(name)
     return best if best is not None and best.certain >= certain else None

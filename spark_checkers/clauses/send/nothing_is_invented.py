@@ -31,7 +31,8 @@ def seen_at(rows: Rows, where: Ints) -> Ints:
 def named(rows: Rows) -> Mask:
     """Sends of which the answer names a place."""
     answered = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
-    return answered & ~delayed(rows) & ~halves(rows)
+    found: Mask = answered & ~delayed(rows) & ~halves(rows)
+    return found
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

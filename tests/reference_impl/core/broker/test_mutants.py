@@ -286,6 +286,49 @@ def half_message_before_its_end(wire: Any) -> Any:
     return len(wire.messages("orders"))
 
 
+def half_messages_after_their_commits(wire: Any) -> Any:
+    for name in ("m1", "m2"):
+        wire.end_half(wire.send_half(name), 8)
+    return len(wire.messages("orders"))
+
+
+def half_message_of_the_second_queue(wire: Any) -> Any:
+    wire.topic()
+    properties = {"UNIQ_KEY": "m1", "TRAN_MSG": "true", "PGROUP": "shop"}
+    wire.end_half(wire.send(queue_id=1, properties=properties, sys_flag=4), 8)
+    return len(wire.messages("orders", 1))
+
+
+def delayed_message_of_the_second_queue(wire: Any) -> Any:
+    wire.topic()
+    wire.send(queue_id=1, properties={"DELAY": "1"})
+    wire.pass_ms(1_000)
+    return len(wire.messages("orders", 1))
+
+
+def delayed_message_long_after_a_restart(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "2"})
+    wire.boot()
+    wire.pass_ms(60_000)
+    return len(wire.messages("orders"))
+
+
+def delayed_message_that_came_before_a_restart(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "1"})
+    wire.pass_ms(2_000)
+    wire.boot()
+    wire.pass_ms(60_000)
+    return len(wire.messages("orders"))
+
+
+def order_of_two_delayed_messages(wire: Any) -> Any:
+    for body in (b"first", b"second"):
+        wire.send(body, properties={"DELAY": "1"})
+        wire.pass_ms(20)
+    wire.pass_ms(60_000)
+    return [message.body for message in wire.messages("orders")]
+
+
 def half_message_after_its_rollback(wire: Any) -> Any:
     wire.end_half(wire.send_half(), 12)
     return len(wire.messages("orders"))
@@ -321,6 +364,15 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "asked-for-ever": half_message_that_nobody_ends,
     "half-message-visible": half_message_before_its_end,
     "rollback-taken-for-commit": half_message_after_its_rollback,
+    "commit-notes-and-moves-nothing": half_messages_after_their_commits,
+    "committed-to-the-first-queue": half_message_of_the_second_queue,
+    "unasked-commit-drops": half_messages_after_their_commits,
+    "delayed-again-after-a-restart": delayed_message_that_came_before_a_restart,
+    "delayed-forgotten-at-a-restart": delayed_message_long_after_a_restart,
+    "delayed-newest-first": order_of_two_delayed_messages,
+    "delayed-to-the-first-queue": delayed_message_of_the_second_queue,
+    "delayed-waits-for-the-next": delayed_message_long_after_a_restart,
+    "stored-twice-at-once": ten_sends,
     "dead-letter-lost": dead_letters,
     "delay-of-the-level-below": delayed_message_before_its_time,
     "restart-releases-what-waits": delayed_message_after_a_restart,
