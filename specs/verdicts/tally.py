@@ -130,7 +130,8 @@ class Examination:
 
     def merge(self, other: Examination) -> None:
         for clause_id, tally in other.tallies.items():
-            self.tallies.setdefault(clause_id, Tally()).merge(tally)
+            # A clause that nobody has judged yet is still one that lacks what it needs.
+            self.tallies.setdefault(clause_id, Tally(missing=tally.missing)).merge(tally)
         self.facts.merge(other.facts)
         self.cut.extend(other.cut)
 
