@@ -8,6 +8,7 @@ of itself by the sends that it refuses). Whoever lends a broker for a run leaves
 from __future__ import annotations
 
 from reference_impl import records
+from specs.clauses.certainty import SEEN_BY_A_TAP
 from specs.history.runinfo import declared
 from specs.vocabulary import Kind
 
@@ -31,6 +32,14 @@ BY_WIRE_CLIENTS = frozenset(
 
 OF_OUR_CLIENTS = declared(client=records.OF_CLIENTS | BEFALLS, wire=BY_WIRE_CLIENTS | records.OF_PROBERS)
 """Of a run in which clients of ours work, and raw ones ask."""
+
+BEHIND_A_TAP = declared(
+    client=BEFALLS | {Kind.DELIVER, Kind.SEND, Kind.ASSIGN, Kind.CHECK, Kind.END_TRANSACTION},
+    tap=SEEN_BY_A_TAP - {Kind.SEND},
+    wire=BY_WIRE_CLIENTS,
+)
+"""Of a run of driven clients behind a tap: their drivers tell calls and sends, and the tap what they ask. No half
+message is sent. A lane that a client drops while it stays is not told; who knows that there is none adds DROP."""
 
 OF_RAW_CLIENTS = declared(
     client=BEFALLS | {Kind.DELIVER, Kind.JOIN, Kind.LEAVE, Kind.ADD, Kind.DROP, Kind.ASSIGN, Kind.SEND_BACK},

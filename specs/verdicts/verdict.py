@@ -23,6 +23,8 @@ from specs.vocabulary import Party
 VERDICT_SCHEMA = "inorder/verdict/v1"
 OURS = "inorder"
 """An implementation whose name begins with this word is our own code."""
+ASSUMING = "assuming that the history would tell"
+"""How the reason of a refuted clause begins where nobody says what was recorded."""
 
 
 class ClauseVerdict(StrEnum):
@@ -67,7 +69,7 @@ class Judged:
     explanation: str = ""
     reason: str = ""
     hides: tuple[str, ...] = ()  # general clauses with the same witness
-    findings: tuple[str, ...] = ()  # the public names of what was found
+    findings: tuple[str, ...] = ()  # the public names of what was found and counts; the witness shows the first
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -196,12 +198,12 @@ def judge_clause(
         verdict, reason = ClauseVerdict.NOT_RECORDED, f"the history does not tell {_kinds(tally.missing)}"
     elif left.violations:
         verdict = ClauseVerdict.REFUTED
-        reason = f"assuming that it would tell {_kinds(tally.assumed)}" if tally.assumed else ""
+        reason = f"{ASSUMING} {_kinds(tally.assumed)}" if tally.assumed else ""
     elif left.possible:
         verdict, reason = ClauseVerdict.POSSIBLE, why_possible(clause, info)
     elif tally.violations or tally.possible:
         verdict, reason = ClauseVerdict.ALLOWED, claim.reason
-        left = tally.total()
+        left, allowed = tally.total(), ()
     elif tally.opportunities < floor:
         verdict = ClauseVerdict.NOT_EXERCISED
         reason = f"at stake {tally.opportunities} times, the floor is {floor}"
@@ -220,7 +222,7 @@ def judge_clause(
         witness=left.witness,
         explanation=left.explanation,
         reason=reason,
-        findings=tuple(tally.found),
+        findings=tally.names(without=allowed),
     )
 
 
