@@ -107,6 +107,14 @@ def load(name: str) -> Profile:
     return beside(_load(broker, ()), _load(client, ())) if mark else _load(name, ())
 
 
+def bare_of_its_own(profile: Profile) -> tuple[str, ...]:
+    """The clauses that its file allows without naming the finding: not those of which the project says the same."""
+    if not profile.bare:
+        return ()
+    ours = [load(name) for name in names()]
+    return tuple(clause for clause in profile.bare if all(profile.claim(clause) != own.claim(clause) for own in ours))
+
+
 def beside(broker: Profile, client: Profile) -> Profile:
     """What is promised where a broker of one product serves clients of another.
 
