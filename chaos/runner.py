@@ -239,7 +239,8 @@ def _judge(scenario: Scenario, info: RunInfo, profile: Profile, out: Path) -> tu
     idle = [
         judged.id
         for judged in verdict.clauses
-        if judged.id in scenario.clauses and judged.verdict is ClauseVerdict.NOT_EXERCISED
+        if judged.id in scenario.clauses
+        and judged.verdict in (ClauseVerdict.NOT_EXERCISED, ClauseVerdict.NOT_RECORDED)
     ]
     if idle:
         more.append(Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle)))

@@ -133,7 +133,7 @@ def conform_driven(
                 info = replace(info, config=plan.config, plan=plan.to_json())
                 write_runinfo(folder, info)
                 events = _work(run, plan, system, folder, f"r{seed}n{number}x{run_nonce(system)}-", journal, say)
-            info = replace(info, records=_records(run, events))
+            info = replace(info, records=records_of(run, events))
             one = _examined(folder, info, plan, watched=run.watched and run.version is not None)
             total.merge(one.examination)
             done.append(one)
@@ -172,14 +172,14 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
         levels=(Level.CLIENT, Level.WIRE),
         clock_bounds_us={"host": 0},
         closed_world=True,
-        records=_records(run, REQUIRED_EVENTS),  # what each driver tells besides, it says itself
+        records=records_of(run, REQUIRED_EVENTS),  # what each driver tells besides, it says itself
         config=run.config,
         replay=told,
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
 
 
-def _records(run: DrivenRun, events: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+def records_of(run: DrivenRun, events: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """What is written down of a round whenever it happens. events: those that its drivers tell."""
     if run.version is None:
         return OF_OUR_CLIENTS

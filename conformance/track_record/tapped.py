@@ -72,7 +72,7 @@ class Played:
                     levels=(Level.CLIENT, Level.TAP, Level.WIRE),
                     clock_bounds_us={"host": 0},
                     closed_world=not self.others,
-                    records=self._records(),
+                    records=self.records,
                     config=config,
                 )
                 write_runinfo(inside, info)
@@ -84,7 +84,9 @@ class Played:
                 found.append(judge_history(inside, profiles.load(profile), judged_by))
         return found
 
-    def _records(self) -> Mapping[str, tuple[str, ...]]:
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:
+        """What is written down of the scene whenever it happens."""
         return {**BEHIND_A_TAP, Level.TAP: (*BEHIND_A_TAP[Level.TAP], *((Kind.DROP,) if self.stay else ()))}
 
     def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:

@@ -58,4 +58,5 @@ def test_it_goes_on_working_with_one_line_of_warning(tmp_path: Path, line: str, 
     assert bool(told) is warned
     if warned:
         (sentence,) = told
-        assert 'findings = ["NAME"]' in sentence and "inorder list clauses" in sentence
+        assert 'findings = ["NAME"]' in sentence
+        assert "inorder list clauses" in sentence
