@@ -67,9 +67,7 @@ def work(
     topic, group = f"{prefix}orders", f"{prefix}billing"
     namesrv = namesrv or system.namesrv
     producer = DriverRecorder(folder, f"{prefix}shop", f"{prefix}shops", suspend_ms=config.suspend_ms)
-    consumer = DriverRecorder(
-        folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms, incarnation_of=incarnation_of
-    )
+    consumer = DriverRecorder(folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms, incarnation_of=incarnation_of)
     rules = [
         ListenerRule(Outcome.SUSPEND, number=SUSPENDED_ONCE, delivery_max=1),
         ListenerRule(Outcome.SUSPEND, number=GIVEN_UP),

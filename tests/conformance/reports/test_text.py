@@ -55,7 +55,9 @@ def test_what_a_refutation_takes_for_granted_is_told(assuming: VerdictView) -> N
     """The clause stays in the table and its story is told: an assumption is no reason to step aside."""
     (clause,) = assuming.failures
     assert clause.id == "LSE-1"
-    assert "  note:       assuming that the history would tell clock step, crash, unlock." in text.failure(assuming, clause)
+    assert "  note:       assuming that the history would tell clock step, crash, unlock." in text.failure(
+        assuming, clause
+    )
     printed = text.render(text.report(assuming, width=200), width=200)
     assert "REFUTED  LSE-1" in printed
     assert "not recorded   CMT-1" in printed
