@@ -60,3 +60,9 @@ def test_it_goes_on_working_with_one_line_of_warning(tmp_path: Path, line: str, 
         (sentence,) = told
         assert 'findings = ["NAME"]' in sentence
         assert "inorder list clauses" in sentence
+
+
+def test_the_names_that_an_allowance_needs_are_listed() -> None:
+    listed = CliRunner().invoke(root, ["list", "clauses"]).stdout
+    (line,) = (line for line in listed.splitlines() if line.startswith("CMT-8 "))
+    assert "start-moved" in line
