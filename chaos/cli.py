@@ -11,6 +11,7 @@ from chaos.runner import run_scenario
 from chaos.scenario import Scenario, load
 from conformance.cli.options import draw_seed, folder_name, format_option, print_verdict, profile_option, seed_option
 from conformance.cli.people import tell, watching
+from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
 from conformance.targets.base import find
@@ -55,7 +56,7 @@ def prepare(name: str, target: str, profile: str | None, backend: str, seed: int
     if not isinstance(found, WireRun):
         raise UsageError(f"the target {target} is simulated; chaos needs one on sockets, as reference+tcp")
     folder = folder_name(f"{scenario.name}-{target}-{backend}", seed) if out is None else out / scenario.name
-    return Run(scenario, found, profiles.load(profile or found.profile), backend, seed, folder)
+    return Run(scenario, found, load_profile(profile or found.profile), backend, seed, folder)
 
 
 @click.command(name="chaos")

@@ -156,7 +156,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
 }
 LISTS |= {name: _elsewhere(name) for name in sorted(entry_points(group=LISTS_GROUP).names) if name not in LISTS}
 _SHOWN: dict[str, Sequence[str]] = {
-    "clauses": ("id", "party", "statement"),
+    "clauses": ("id", "party", "statement", "findings"),
     "profiles": ("name", "claimed", "allowed", "title"),
     "targets": ("name", "why"),
     "mutants": ("name", "killed_by", "bug"),
@@ -201,7 +201,7 @@ def _cell(item: Item, column: str) -> str:
     value = item.get(column, "")
     if column == "why" and item.get("available") is False:
         return f"not available: {item.get('reason')}"
-    return str(value)
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _first_line(doc: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance import again
+from conformance.cli.people import tell
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
 from conformance.targets.base import find, known_names
@@ -151,7 +152,21 @@ def prepare(target: str, profile: str | None) -> Conformance:
         system: Any = find(target)
     except ImportError as error:
         raise PartUnavailable(f"the target {target} can't be loaded: {error}") from error
-    return Conformance(target, profiles.load(profile or system.profile), system)
+    return Conformance(target, load_profile(profile or system.profile), system)
+
+
+def load_profile(name: str) -> Profile:
+    """A profile as the user named it; allowances of her own that hide more than they say are told on stderr.
+
+    Raises SpecError (exit 64) for an unknown profile or one that is wrong.
+    """
+    found = profiles.load(name)
+    if bare := profiles.bare_of_its_own(found):
+        tell(
+            f"profile {name} allows {', '.join(bare)} whatever is found, so news is hidden too: name in each line what "
+            f'is known, as findings = ["NAME"] (`inorder list clauses` shows the names)'
+        )
+    return found
 
 
 def engine_names() -> tuple[str, ...]:
@@ -202,7 +217,7 @@ class Question:
                 f"{name} names no profile, so nobody said what was promised: give --profile NAME (`inorder list "
                 f"profiles` shows them), or --clause ID for single clauses"
             )
-        return profiles.load(history.info.profile)
+        return load_profile(history.info.profile)
 
     def _asked_for(self) -> Profile:
         """The clauses are claimed because somebody asks; a profile that she named as well may allow deviations."""
@@ -229,7 +244,7 @@ def question(
     asked = {clause_of(text) for text in clauses}
     return Question(
         engine,
-        None if profile is None else profiles.load(profile),
+        None if profile is None else load_profile(profile),
         tuple(clause.id for clause in all_clauses() if clause.id in asked),
         master,
         floor,

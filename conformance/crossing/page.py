@@ -12,7 +12,7 @@ from specs.verdicts.verdict import ClauseVerdict
 CELLS = "cells"
 DEVIATIONS = "deviations"
 FEATURES = "features"
-_COUNTS = ("upheld", "refuted", "allowed", "not exercised", "not claimed")
+_COUNTS = ("upheld", "refuted", "allowed", "not exercised", "not recorded", "not claimed")
 HEADS: Mapping[str, tuple[str, ...]] = {
     CELLS: ("cell", "broker", "client", *_COUNTS, "rounds", "run"),
     DEVIATIONS: ("cell", "clause", "how often", "what was seen first", "why it is known", "source"),
@@ -30,7 +30,7 @@ def cell_row(cell: Cell) -> tuple[str, ...]:
     refuted = counts[ClauseVerdict.REFUTED] + counts[ClauseVerdict.POSSIBLE]
     numbers = (
         counts[ClauseVerdict.UPHELD], refuted, counts[ClauseVerdict.ALLOWED], counts[ClauseVerdict.NOT_EXERCISED],
-        counts[ClauseVerdict.NOT_CLAIMED], cell.rounds,
+        counts[ClauseVerdict.NOT_RECORDED], counts[ClauseVerdict.NOT_CLAIMED], cell.rounds,
     )  # fmt: skip
     return (f"`{cell.target}`", cell.broker, cell.client, *map(str, numbers), cell.date)
 

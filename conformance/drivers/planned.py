@@ -20,6 +20,7 @@ from typing import Any
 
 from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
+from conformance.drivers.protocol import REQUIRED_EVENTS
 from conformance.drivers.recording import DriverRecorder
 from conformance.targets.systems import System
 from conformance.waiting import now_s, pass_time, wait_until
@@ -87,8 +88,7 @@ class _Client:
 class DrivenPlan:
     """Does a plan's actions on a system by drivers of one version. prefix: makes message ids unique among runs.
 
-    lanes: whether ADD and DROP are to be rows (then somebody has to record every commit). lease_less_ms: by how much
-    shorter than the plan says a client's own lease limit is.
+    lease_less_ms: by how much shorter than the plan says a client's own lease limit is.
     """
 
     def __init__(
@@ -99,7 +99,6 @@ class DrivenPlan:
         folder: Path,
         prefix: str,
         *,
-        lanes: bool,
         lease_less_ms: int = 0,
     ) -> None:
         self._plan = plan
@@ -107,7 +106,6 @@ class DrivenPlan:
         self._version = version
         self._folder = folder
         self._prefix = prefix
-        self._lanes = lanes
         self._config = replace(plan.config, client_lease_ms=plan.config.client_lease_ms - lease_less_ms)
         self._names = protocol_names(plan)
         self._clients = {client.id: _Client(client) for client in plan.clients}
@@ -119,6 +117,12 @@ class DrivenPlan:
         self._failures: list[BaseException] = []
         self.faults: list[str] = []
         """What a driver wrote that is no line of the protocol."""
+        self._announced: set[frozenset[str]] = set()
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that every driver of the plan said to tell; without any driver, those that each must."""
+        return frozenset.intersection(*self._announced) if self._announced else frozenset(REQUIRED_EVENTS)
 
     def run(self) -> None:
         """Do everything, then stop every client in good order. Raises what went wrong with a driver."""
@@ -218,10 +222,10 @@ class DrivenPlan:
             suspend_ms=config.suspend_ms,
             life=client.lives,
             names=self._names,
-            lanes=self._lanes,
+            lanes=True,
         )
         driver = client.driver = start_java(self._version, name, config, self._folder, recorder.on_event)
-        driver.hello()
+        self._announced.add(frozenset(driver.hello()["events"]))
         more: dict[str, Any] = {}
         mark = None
         if client.plan.kind == "consumer":

@@ -4,15 +4,14 @@ The rows carry the driver's own times. Where a delivery names the client's work 
 incarnation; of a driver that can't tell it is one process's work on one lane, and then a run that is to be judged by
 clauses about incarnations must have one consumer in a group, which keeps its lanes from start to stop.
 
-`added` and `dropped` become rows (ADD, DROP) only where somebody records every commit of the client too: whoever
-records the one records the other (docs/history.md).
+`added` and `dropped` become rows (ADD, DROP) unless somebody else, as a tap, tells them.
 """
 
 from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,21 @@ from specs.vocabulary import Kind, Lane, Outcome
 
 SUSPEND_LEAST_MS = 10
 SUSPEND_MOST_MS = 30_000
+TOLD_BY: Mapping[str, Kind] = {
+    "delivered": Kind.DELIVER,
+    "sent": Kind.SEND,
+    "assigned": Kind.ASSIGN,
+    "added": Kind.ADD,
+    "dropped": Kind.DROP,
+}
+"""Which event of a driver tells of which kind of row. (`locked` and `committed` are no rows: no request is in them.)"""
 HASH_SELECTOR = "java-hash"
 """How a send says that the hash of its key chose the queue: as our own producer says it (docs/history.md)."""
+
+
+def told_by(events: Iterable[str]) -> frozenset[Kind]:
+    """The kinds of rows that a driver tells which announces these events."""
+    return frozenset(TOLD_BY[event] for event in events if event in TOLD_BY)
 
 
 class DriverRecorder:

@@ -2,15 +2,15 @@
 
 Every round has a history of its own, in which come together what the driver tells (calls, results, sends, its share
 of the lanes), what the harness does, what the drain finds, and, where the broker is ours, the requests that the
-broker saw (`conformance.drivers.watching`). Where it is not, nobody sees what the client asks the broker for, and the
-clauses that rest on it are not claimed, with that reason.
+broker saw (`conformance.drivers.watching`). Where it is not, nobody sees what the client asks the broker for: the
+history says so (`records`), and the clauses that rest on it are not recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -21,7 +21,10 @@ from typing import Any
 from conformance import again
 from conformance.drivers.planned import DrivenPlan, protocol_names
 from conformance.drivers.plans import CHANGES, drawn_plan
-from conformance.drivers.watching import ANSWER_WAY_MS, Watch, complete
+from conformance.drivers.protocol import REQUIRED_EVENTS
+from conformance.drivers.recording import told_by
+from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
+from conformance.records import BEFALLS, OF_OUR_CLIENTS
 from conformance.targets.systems import System
 from conformance.waiting import pass_time
 from conformance.wire.client import WireClient
@@ -29,7 +32,7 @@ from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import make_topic, replace_run_folder, run_nonce
 from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
-from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.runinfo import RunInfo, declared, write_runinfo
 from specs.history.store import History, open_history, write_history
 from specs.plan.config import Config
 from specs.plan.plan import Plan
@@ -37,20 +40,11 @@ from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import Level, Queue, dead_letter_topic
+from specs.vocabulary import Kind, Level, Queue, dead_letter_topic
 
 ROUNDS = 2
 FLOOR = 5
 SAY = Callable[[str], Any]
-
-NOT_SEEN = "nobody sees what this client asks the broker for: the broker is not ours, and no tap stands between"
-UNSEEN: tuple[str, ...] = (
-    "LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-5", "LSE-6", "LSE-7", "LSE-8", "LSE-11", "LSE-13", "LSE-14", "LSE-15",
-    "LSE-16", "CMT-1", "CMT-2", "CMT-3", "CMT-4", "CMT-5", "CMT-6", "CMT-7", "CMT-8", "CMT-9", "CMT-13", "DLQ-2",
-    "DLQ-3", "DLQ-4", "DLQ-6", "DLQ-7", "DLQ-9", "ORD-4", "ORD-5", "ORD-13", "ORD-14", "LIV-1", "LIV-2", "LIV-3",
-    "RTY-2", "RTY-9", "RTY-11", "ORD-10", "DLQ-8", "DLQ-10",
-)  # fmt: skip
-"""Clauses that rest on a request of a client, or on the begin and end of its work on a lane."""
 
 OUT_OF_REACH: Mapping[str, str] = {
     "ORD-6": "two producers of one key are no part of such a run",
@@ -140,13 +134,13 @@ def conform_driven(
                     system = shared
                 info = replace(info, config=plan.config, plan=plan.to_json())
                 write_runinfo(folder, info)
-                _work(run, plan, system, folder, f"r{seed}n{number}x{run_nonce(system)}-", journal, say)
+                events = _work(run, plan, system, folder, f"r{seed}n{number}x{run_nonce(system)}-", journal, say)
+            info = replace(info, records=records_of(run, events))
             one = _examined(folder, info, plan, watched=run.watched and run.version is not None)
             total.merge(one.examination)
             done.append(one)
     shown = next((one for one in done if _refutes(one.examination, profile)), done[-1])
     write_history(out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut)
-    unseen = None if run.version is None or run.watched else dict.fromkeys(UNSEEN, NOT_SEEN)
     verdict = conclude(
         total,
         shown.history.info,
@@ -154,7 +148,6 @@ def conform_driven(
         floor=floor,
         require_exercised=False,
         out_of_reach=OUT_OF_REACH,
-        unseen=unseen,
         ours_too=ours_too,
         tool={"engine": "python", "inorder": version("inorder")},
     )
@@ -181,14 +174,27 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
         levels=(Level.CLIENT, Level.WIRE),
         clock_bounds_us={"host": 0},
         closed_world=True,
+        records=records_of(run, REQUIRED_EVENTS),  # what each driver tells besides, it says itself
         config=run.config,
         replay=told,
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
 
 
-def _work(run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY) -> None:
-    """The plan, and then the drain."""
+def records_of(run: DrivenRun, events: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """What is written down of a round whenever it happens. events: those that its drivers tell."""
+    if run.version is None:
+        return OF_OUR_CLIENTS
+    # Nobody sends back or ends a half message: a driver is asked for neither.
+    told = told_by(events) | BEFALLS | {Kind.JOIN, Kind.LEAVE, Kind.CHECK, Kind.END_TRANSACTION}
+    return declared(client=told, wire=WATCHED | {Kind.READ} if run.watched else {Kind.READ})
+
+
+def _work(
+    run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY
+) -> frozenset[str]:
+    """The plan, and then the drain. The events that the drivers said to tell."""
+    events: frozenset[str] = frozenset()
     name, address = next(iter(sorted(system.brokers.items())))
     setup = WireClient("setup", address, name, journal)
     try:
@@ -200,10 +206,11 @@ def _work(run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str,
         asyncio.run(PlanRunner(plan, system, folder, prefix).run())
     else:
         less_ms = ANSWER_WAY_MS if run.watched else 0
-        driven = DrivenPlan(plan, system, run.version, folder, prefix, lanes=run.watched, lease_less_ms=less_ms)
+        driven = DrivenPlan(plan, system, run.version, folder, prefix, lease_less_ms=less_ms)
         driven.run()
         if driven.faults:
             raise TargetMisbehaved(f"the driver of the Java client {run.version} wrote {driven.faults[0]}")
+        events = driven.events
     say("reading everything back")
     # What waits for a delay level is to show up too.
     pass_time(plan.config.dead_letter_bound_ms * 2 / 1000)
@@ -213,6 +220,7 @@ def _work(run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str,
             reader.read(queue, reader.max_offset(queue) or 0, group)
     finally:
         reader.close()
+    return events
 
 
 def _to_drain(plan: Plan, broker: str) -> list[tuple[Queue, str | None]]:

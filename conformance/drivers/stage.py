@@ -230,14 +230,15 @@ class Stage:
             for _ in range(OLD_MESSAGES):
                 link.call(self.address, Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), OLD_BODY), ASK_S)
 
-            def gone() -> bool:
+            def first_kept() -> int:
                 link.call(self.address, Command(DELETE_EXPIRED_COMMITLOG), ASK_S)
                 asked = GetMinOffsetHeader(self.queue.topic, 0).to_ext()
                 answer = link.call(self.address, Command(RequestCode.GET_MIN_OFFSET, asked), ASK_S)
-                return answer.code == 0 and OffsetResponse.from_ext(answer.ext).offset > 0
+                return OffsetResponse.from_ext(answer.ext).offset if answer.code == 0 else 0
 
-            if not wait_until(gone, DELETED_S, POLL_S):
+            if not wait_until(lambda: first_kept() > 0, DELETED_S, POLL_S):
                 raise TargetMisbehaved(f"the broker deleted nothing within {DELETED_S:g} s")
+            self.wire.note(Kind.TRIM, Outcome.OK, {**self.queue._asdict(), "value": first_kept()})
 
     def wait_until_stored(self, value: int) -> None:
         """Wait until the broker has this offset for the group, or a higher one. TargetMisbehaved if it never has."""

@@ -51,6 +51,8 @@ from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
 
 ANSWER_WAY_MS = 200
 """How long the way of an answer from the broker to the client's own clock may take, where it matters."""
+WATCHED = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.FETCH_OFFSET, Kind.COMMIT, Kind.PULL, Kind.MEMBER, Kind.DEAD_LETTER})
+"""The kinds that are written down of every watched client, whenever they happen."""
 FIRST_DELAY_LEVEL = 3
 """A given-up message's copy asks for the delay level 3 + its retries (docs/sources.md#dead-letters)."""
 _READS = frozenset(

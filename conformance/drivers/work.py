@@ -22,7 +22,7 @@ from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
-from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic, retry_topic
+from specs.vocabulary import Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 WORK_S = 60.0
 SUSPENDED_ONCE = 2
@@ -47,15 +47,27 @@ def expected_calls(config: Config, messages: int = MESSAGES) -> int:
     return messages + 1 + max(config.max_reconsume_times, 0)
 
 
-def work(system: System, version: str, config: Config, folder: Path, prefix: str, say: Callable[[str], Any]) -> Worked:
-    """Do it, journalled in `folder`. config: with a limit of reconsume times.
+def work(
+    system: System,
+    version: str,
+    config: Config,
+    folder: Path,
+    prefix: str,
+    say: Callable[[str], Any],
+    *,
+    namesrv: str | None = None,
+    incarnation_of: Callable[[str, Lane], str] | None = None,
+) -> Worked:
+    """Do it, journalled in `folder`. config: with a limit of reconsume times. namesrv: what the
+    clients are given, where it is not the system's own. incarnation_of: as of a `DriverRecorder`.
 
     Raises UsageError where a part is missing, TargetMisbehaved when a driver breaks the protocol.
     """
     broker, address = next(iter(sorted(system.brokers.items())))
     topic, group = f"{prefix}orders", f"{prefix}billing"
+    namesrv = namesrv or system.namesrv
     producer = DriverRecorder(folder, f"{prefix}shop", f"{prefix}shops", suspend_ms=config.suspend_ms)
-    consumer = DriverRecorder(folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms)
+    consumer = DriverRecorder(folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms, incarnation_of=incarnation_of)
     rules = [
         ListenerRule(Outcome.SUSPEND, number=SUSPENDED_ONCE, delivery_max=1),
         ListenerRule(Outcome.SUSPEND, number=GIVEN_UP),
@@ -68,7 +80,7 @@ def work(system: System, version: str, config: Config, folder: Path, prefix: str
         say(f"Java client {version}: a producer")
         shop = stack.enter_context(start_java(version, f"{prefix}shop", config, folder, producer.on_event))
         hello = shop.hello()
-        _start(shop, "producer", f"{prefix}shop", f"{prefix}shops", system, config)
+        _start(shop, "producer", f"{prefix}shop", f"{prefix}shops", namesrv, config)
         for number in range(1, MESSAGES + 1):
             fields = {"topic": topic, "message": f"{prefix}m{number}", "key": "k", "key_seq": number}
             _send(shop, producer, fields)
@@ -78,7 +90,7 @@ def work(system: System, version: str, config: Config, folder: Path, prefix: str
         say(f"Java client {version}: a consumer")
         worker = stack.enter_context(start_java(version, f"{prefix}c1", config, folder, consumer.on_event))
         worker.hello()
-        _start(worker, "consumer", f"{prefix}c1", group, system, config, topics=[topic], listener=rules_json(rules))
+        _start(worker, "consumer", f"{prefix}c1", group, namesrv, config, topics=[topic], listener=rules_json(rules))
         finished = consumer.wait_for_results(expected_calls(config), WORK_S)
         # What is given up is to be readable after the bound; what a client does too much has the time to show.
         pass_time(config.dead_letter_bound_ms * 2 / 1000)
@@ -94,11 +106,11 @@ def rules_json(rules: list[ListenerRule]) -> list[dict[str, Any]]:
 
 
 def _start(
-    driver: DriverProcess, role: str, client: str, group: str, system: System, config: Config, **more: Any
+    driver: DriverProcess, role: str, client: str, group: str, namesrv: str, config: Config, **more: Any
 ) -> None:
     asked = ("max_reconsume_times", "suspend_ms", "batch", "threads", "pull_batch", "persist_ms", "heartbeat_ms")
     chosen = {name: value for name, value in config.to_json().items() if name in (*asked, "consume_from")}
-    driver.ask("start", role=role, client=client, group=group, namesrv=system.namesrv, config=chosen, **more)
+    driver.ask("start", role=role, client=client, group=group, namesrv=namesrv, config=chosen, **more)
 
 
 def _send(shop: DriverProcess, recorder: DriverRecorder, fields: Mapping[str, Any]) -> None:

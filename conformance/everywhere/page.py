@@ -16,8 +16,8 @@ CASES = "cases"
 WHY_NOT = "why not"
 HEADS: Mapping[str, tuple[str, ...]] = {
     PROFILES: (
-        "profile", "target", "consumers", "verdict", "upheld", "refuted", "allowed", "not exercised", "not claimed",
-        "seconds", "run",
+        "profile", "target", "consumers", "verdict", "upheld", "refuted", "allowed", "not exercised", "not recorded",
+        "not claimed", "seconds", "run",
     ),
     REASONS: ("profile", "target", "not upheld", "clauses"),
     CASES: ("target", "cases", "held", "not held", "not applicable", "seconds", "run"),
@@ -25,7 +25,13 @@ HEADS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 KEYS = {PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
 """How many cells at the left say what a row is about."""
-_SHOWN = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE, ClauseVerdict.ALLOWED, ClauseVerdict.NOT_EXERCISED)
+_SHOWN = (
+    ClauseVerdict.REFUTED,
+    ClauseVerdict.POSSIBLE,
+    ClauseVerdict.ALLOWED,
+    ClauseVerdict.NOT_EXERCISED,
+    ClauseVerdict.NOT_RECORDED,
+)
 
 
 def marks(table: str) -> tuple[str, str]:
@@ -38,7 +44,7 @@ def profile_row(kept: Kept) -> tuple[str, ...]:
     refuted = counts[ClauseVerdict.REFUTED] + counts[ClauseVerdict.POSSIBLE]
     numbers = (
         counts[ClauseVerdict.UPHELD], refuted, counts[ClauseVerdict.ALLOWED], counts[ClauseVerdict.NOT_EXERCISED],
-        counts[ClauseVerdict.NOT_CLAIMED], kept.seconds,
+        counts[ClauseVerdict.NOT_RECORDED], counts[ClauseVerdict.NOT_CLAIMED], kept.seconds,
     )  # fmt: skip
     return (kept.profile, f"`{kept.target}`", kept.way, kept.verdict.value, *map(str, numbers), kept.date)
 

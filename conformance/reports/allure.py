@@ -138,6 +138,8 @@ def _write_clause(
         Parameter(name="at stake", value=str(clause.opportunities), excluded=True),
         Parameter(name="seed", value=str(verdict.seed), excluded=True),
     ]
+    if clause.findings:
+        result.parameters.append(Parameter(name="finding", value=", ".join(clause.findings), excluded=True))
     for name, text, kind in attachments(verdict, clause, context):
         attach(writer, result, name, text, kind)
     writer.report_result(result)
@@ -169,7 +171,7 @@ def _result(verdict: VerdictView, identity: str, name: str, suite: str, moment: 
 
 
 def _details(clause: ClauseView) -> StatusDetails | None:
-    message = clause.explanation or clause.reason
+    message = clause.happened or clause.reason
     if not message:
         return None
     if clause.verdict is ClauseVerdict.ALLOWED:

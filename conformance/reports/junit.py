@@ -1,7 +1,7 @@
 """A verdict as JUnit XML, as CI servers read it: one suite per family, one case per clause.
 
 Refuted is a failure; possible is an error, and so is everything in a run that can't be trusted; clauses that were
-not claimed, not exercised or allowed are skipped with their reason.
+not claimed, not recorded, not exercised or allowed are skipped with their reason.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _add_clause(suite: ElementTree.Element, verdict: VerdictView, clause: Clause
         ElementTree.SubElement(case, "skipped", message=clean(f"{clause.verdict.value}: {clause.reason}"))
     elif clause.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE):
         tag = "failure" if clause.verdict is ClauseVerdict.REFUTED else "error"
-        told = ElementTree.SubElement(case, tag, message=clean(clause.explanation), type=clause.verdict.value)
+        told = ElementTree.SubElement(case, tag, message=clean(clause.happened), type=clause.verdict.value)
         told.text = clean(failure(verdict, clause, context=context))
 
 

@@ -49,7 +49,7 @@ _RULE = "|---|---|---|---|---|---:|---|"
 
 def _row(clause: ClauseView) -> str:
     sign = _SIGNS.get(clause.verdict, "")
-    why = clause.explanation if clause.verdict is ClauseVerdict.REFUTED else clause.reason
+    why = clause.happened if clause.verdict is ClauseVerdict.REFUTED else clause.reason
     cells = (
         clause.id,
         clause.statement or clause.title,

@@ -221,6 +221,8 @@ def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, conte
     lines += _item("kept by:", _keepers(verdict, clause), width)
     if clause.explanation:
         lines += _item("happened:", _sentence(clause.explanation), width)
+    if clause.findings:
+        lines += _item("finding:", ", ".join(clause.findings), width)
     if clause.reason:
         lines += _item("note:", _sentence(clause.reason), width)
     if clause.witness:

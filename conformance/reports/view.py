@@ -42,6 +42,7 @@ class ClauseView:
     witness: tuple[Row, ...]
     explanation: str
     reason: str
+    findings: tuple[str, ...] = ()  # public names of what was found; a verdict of an older version names none
 
     @property
     def family(self) -> str:
@@ -56,6 +57,13 @@ class ClauseView:
     @property
     def name(self) -> str:
         return f"{self.id} {self.title}"
+
+    @property
+    def happened(self) -> str:
+        """What was found, in a sentence or two: with what a refutation takes for granted, if anything."""
+        if self.verdict is ClauseVerdict.REFUTED and self.reason and not self.hidden and self.explanation:
+            return f"{self.explanation.rstrip('.')}; {self.reason}"
+        return self.explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +171,7 @@ def _clause(data: Mapping[str, Any]) -> ClauseView:
         witness=tuple(make_row(**row) for row in data["witness"]),
         explanation=data.get("explanation", ""),
         reason=data.get("reason", ""),
+        findings=tuple(data.get("findings", ())),
     )
 
 

@@ -127,9 +127,14 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-5.2-orderly-documented",
-        Played(scenes.a_new_group_starts_while_messages_come, replace(SHORT, consume_from="last"), broker=SMALL_FILES),
+        Played(
+            scenes.a_new_group_starts_while_messages_come,
+            replace(SHORT, consume_from="last"),
+            broker=SMALL_FILES,
+            others=True,
+        ),
         _reproduce("B-61"),
-        Played(scenes.a_new_group_starts_while_messages_come, broker=SMALL_FILES),
+        Played(scenes.a_new_group_starts_while_messages_come, broker=SMALL_FILES, others=True),
         "starting from the first message; no release is without the bug",
     ),
     Entry(
@@ -151,7 +156,7 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:5.1.4",
         "rocketmq-5.2-orderly-documented",
-        Played(scenes.a_member_joins_during_a_call),
+        Played(scenes.a_member_joins_during_a_call, stay=False),
         _reproduce("B-77c"),
     ),
     Entry(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.records import OF_RAW_CLIENTS
 from conformance.targets.base import find
 from conformance.targets.systems import System
 from conformance.wire.machine import run_machine
@@ -55,6 +56,7 @@ def _session(run: WireRun, system: System, profile: Profile, judged_by: str, see
         profile=profile.name,
         levels=(Level.WIRE,),
         clock_bounds_us={"host": 0},
+        records=OF_RAW_CLIENTS,
         config=run.config,
     )
     folder.mkdir(parents=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from conformance.drivers.stage import Stage
 from conformance.drivers.targets import find_driven
+from conformance.records import BEHIND_A_TAP
 from conformance.tap.faults import Rule
 from conformance.targets.systems import ApacheOnThisMachine, System
 from conformance.track_record.on_the_wire import judge_history
@@ -19,7 +20,7 @@ from specs.errors import UsageError
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.plan.config import Config
 from specs.verdicts.verdict import Judged
-from specs.vocabulary import Level
+from specs.vocabulary import Kind, Level
 
 SHORT = Config(lock_interval_ms=1_000, rebalance_ms=1_000, heartbeat_ms=1_000, channel_expiry_ms=10_000)
 """Leases as released; what the clients do at intervals comes sooner."""
@@ -34,13 +35,17 @@ SMALL_FILES = {"mappedFileSizeCommitLog": "1048576", "fileReservedTime": "0", "c
 @dataclass(frozen=True, slots=True)
 class Played:
     """A scene as a trial. rules: what the tap does to frames. properties: of every Java client. broker: keys of an
-    Apache broker's configuration."""
+    Apache broker's configuration. stay: does everybody keep his lanes until he leaves? Then the tap tells every DROP.
+    others: do messages lie there that are no part of the history?
+    """
 
     scene: Callable[[Stage], None]
     config: Config = SHORT
     rules: tuple[Rule, ...] = ()
     properties: Mapping[str, str | int] = field(default_factory=lambda: QUICK_UNLOCK)
     broker: Mapping[str, str] = field(default_factory=dict)
+    stay: bool = True
+    others: bool = False
 
     def __call__(
         self, target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
@@ -66,7 +71,8 @@ class Played:
                     profile=profile,
                     levels=(Level.CLIENT, Level.TAP, Level.WIRE),
                     clock_bounds_us={"host": 0},
-                    closed_world=False,
+                    closed_world=not self.others,
+                    records=self.records,
                     config=config,
                 )
                 write_runinfo(inside, info)
@@ -77,6 +83,11 @@ class Played:
                     stage.check_faults()
                 found.append(judge_history(inside, profiles.load(profile), judged_by))
         return found
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:
+        """What is written down of the scene whenever it happens."""
+        return {**BEHIND_A_TAP, Level.TAP: (*BEHIND_A_TAP[Level.TAP], *((Kind.DROP,) if self.stay else ()))}
 
     def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
         if not self.broker:

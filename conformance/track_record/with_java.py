@@ -1,21 +1,27 @@
-"""Trials with Apache's Java client at work: what one clause says to the history that its driver and a drain leave."""
+"""Trials with Apache's Java client at work: what one clause says to the history that driver, tap and drain leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from conformance.drivers.stage import HOST_MARK
 from conformance.drivers.targets import find_driven
 from conformance.drivers.work import work
+from conformance.records import BEHIND_A_TAP
+from conformance.tap.proxy import ThreadedTap
+from conformance.tap.rows import TapRecorder
 from conformance.track_record.on_the_wire import judge_history
 from conformance.wire.runner import run_nonce
 from specs import profiles
+from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.plan.config import Config
 from specs.verdicts.verdict import Judged
-from specs.vocabulary import Level
+from specs.vocabulary import Kind, Level
 
 WORKING = Config(
     max_reconsume_times=2,
@@ -49,11 +55,19 @@ def consume_with_java(
                 target=target,
                 parties=parties,
                 profile=profile,
-                levels=(Level.CLIENT, Level.WIRE),
+                levels=(Level.CLIENT, Level.TAP, Level.WIRE),
                 clock_bounds_us={"host": 0},
+                records=BEHIND_A_TAP,
                 config=config,
             )
             write_runinfo(inside, info)
-            work(system, version, config, inside, f"t{seed}x{run_nonce(system)}-", say)
+            with Journal(inside, "tap", common={"level": Level.TAP}) as journal:
+                watcher = TapRecorder(
+                    journal, name_of=lambda name: name.removeprefix(HOST_MARK), skip=frozenset({Kind.SEND})
+                )
+                with ThreadedTap(system.namesrv, watcher) as tap:
+                    prefix = f"t{seed}x{run_nonce(system)}-"
+                    through = partial(work, namesrv=tap.namesrv, incarnation_of=watcher.incarnation)
+                    through(system, version, config, inside, prefix, say)
             found.append(judge_history(inside, profiles.load(profile), judged_by))
     return found

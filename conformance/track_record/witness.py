@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from conformance.reports.view import VERDICT_FILE
@@ -26,12 +25,14 @@ from specs.vocabulary import Kind, Lane, Outcome
 def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     """Write the witness of a refuted clause, from the run in which it was found, into `folder`, which is replaced.
 
-    With it may go the grant under which a client worked, so that no other clause takes the cut for a lease that was
-    missing. Times are counted from the first event. Raises SpecError if the events alone are not refuted again.
+    With it go the sends of its messages, and may go the grant under which a client worked, so that no other clause
+    takes the cut for a message or a lease that was missing. Times are counted from the first event. The cut declares
+    what the run did: nothing that was left out is about the clause. Raises SpecError if the events alone are not
+    refuted again.
     """
     history = open_history(run)
     info = history.info
-    kept = _with_grants(found.witness, history.rows())
+    kept = _with_what_explains(found.witness, list(history.rows()))
     begin = min(row.started_us for row in kept)
     rows = [
         row._replace(
@@ -43,7 +44,7 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     ]
     if folder.exists():
         shutil.rmtree(folder)
-    history = write_history(folder, replace(info, closed_world=False), rows, as_text=True)
+    history = write_history(folder, info, rows, as_text=True)
     clause = by_id()[found.id]
     profile = profiles.load(info.profile or "")
     examination = examine(history.rows(), history.info, (clause,))
@@ -54,8 +55,16 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     (folder / VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def _with_grants(witness: Sequence[Row], rows: Iterable[Row]) -> list[Row]:
-    """The witness; where it watches a client's work from its begin (ADD), also the grants that it had."""
+def _with_what_explains(witness: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """The witness, with the sends of its messages, and the grants of clients whose work it watches from its begin."""
+    seen = {row.message_id for row in witness if row.kind is Kind.DELIVER}
+    sends = {row.seq_begin: row for row in rows if row.kind is Kind.SEND and row.message_id in seen - {None}}
+    kept = {**_with_grants(witness, rows), **sends}
+    return [kept[seq] for seq in sorted(kept)]
+
+
+def _with_grants(witness: Sequence[Row], rows: Iterable[Row]) -> dict[int, Row]:
+    """The witness by seq_begin; where it watches a client's work from its begin (ADD), also the grants that it had."""
     watched = {row.incarnation for row in witness if row.kind is Kind.ADD}
     last: dict[tuple[str | None, Lane], Row] = {}
     wanted = {row.seq_begin: row for row in witness}
@@ -67,4 +76,4 @@ def _with_grants(witness: Sequence[Row], rows: Iterable[Row]) -> list[Row]:
             grant = last.get((row.client_id, row.lane))
             if grant is not None and grant.seq_end is not None and grant.seq_end < row.seq_begin:
                 kept[grant.seq_begin] = grant
-    return [kept[seq] for seq in sorted(kept)]
+    return kept

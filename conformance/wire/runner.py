@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance import again
+from conformance.records import OF_OUR_CLIENTS
 from conformance.targets.systems import System, wait_for_route
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
@@ -293,6 +294,7 @@ def work(
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
         closed_world=True,
+        records=OF_OUR_CLIENTS,
         config=config,
         replay=again.command(
             *("conform", "--target", run.target, "--profile", profile.name, "--seed", seed, "--examples", examples)

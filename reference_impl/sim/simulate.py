@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reference_impl import records
 from reference_impl.core.producer import Producer
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.cluster import Cluster, Cores
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo
+from specs.history.runinfo import RunInfo, declared
 from specs.plan.config import IN_MEMORY
 from specs.plan.plan import Plan
+from specs.vocabulary import Kind
 
 REFERENCE = "inorder reference"
+RECORDED = declared(
+    client=records.OF_CLIENTS | {Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.RESET},
+    wire=records.OF_PROBERS | {Kind.READ},
+    store=records.OF_BROKERS,
+)
+"""Everything that happens in a simulated world; of questions that nobody judges (MEMBER, ROUTE) there are no rows."""
 
 
 def cores_of(mutant: Mutant | None) -> Cores:
@@ -58,6 +66,7 @@ def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
         levels=("client", "wire", "store"),
         clock_bounds_us={"virtual": 0},
         closed_world=True,
+        records=RECORDED,
         settles=True,
         config=plan.config,
         plan=plan.to_json(),

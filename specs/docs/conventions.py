@@ -53,7 +53,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.ASSIGN: "A client computed its share of a topic: `value` lanes, in `detail` as `broker/queue`, in order. "
     "`view` is what it shared out: the members and the queues, each list in the order in which the client used it, as "
     "`alice bob | b0/0 b0/1`.",
-    Kind.ADD: "An instant: an incarnation begins, and `value` is where. Whoever records ADD records every COMMIT too.",
+    Kind.ADD: "An instant: an incarnation begins, and `value` is where. Whoever records ADD records every COMMIT too, "
+    "or declares what it records.",
     Kind.DROP: "An instant: the incarnation ends. Calls of it may still be running.",
     Kind.JOIN: "A client starts; `view` is its subscription, where it is recorded.",
     Kind.LEAVE: "A client shuts down in good order, from the order to the end.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ class RunInfo:
     """A run. clock_bounds_us: per clock domain, how far it may be from the others (0: virtual, or one host).
 
     closed_world: the history holds every producer and every consumer of its topics, from their first row to their
-    last; a `run.json` that does not say so is of an open world. begins_late: rows of what went on before
-    its first one are missing, as in a log that was rotated. records: by level, the kinds of rows that the recorder
-    writes down whenever they happen; None where it does not say (see `specs.clauses.certainty`). parties: who
+    last; a `run.json` that does not say so is of an open world. begins_late: rows of what went on before its first one
+    are missing, as in a log that was rotated. records: by level, the kinds of rows that the recorder writes down
+    whenever they happen, or that can't have happened (nobody could make them but the harness, which writes them); None
+    where it does not say (see `specs.clauses.certainty`). parties: who
     implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
     harness heals every fault, starts again what died, and waits until nothing happens any more.
     """
@@ -108,6 +109,11 @@ def _records(data: Any, where: str) -> Mapping[str, tuple[str, ...]] | None:
         if unknown:
             raise HistoryError(f"{where}: records names the unknown word {unknown[0]!r}")
     return records
+
+
+def declared(**levels: Iterable[Kind]) -> dict[str, tuple[str, ...]]:
+    """A declaration for `records`, from the kinds by level: `declared(client=..., wire=...)`."""
+    return {Level(level).value: tuple(sorted(kind.value for kind in kinds)) for level, kinds in levels.items()}
 
 
 def write_runinfo(folder: Path, info: RunInfo) -> None:

@@ -84,8 +84,12 @@ class Profile:
 
     @property
     def bare(self) -> tuple[str, ...]:
-        """The clauses that it allows without naming the finding: whatever else breaks them is hidden too."""
-        return tuple(name for name, claim in self.claims.items() if claim.status == "allowed" and not claim.findings)
+        """The clauses that it allows without naming the finding: whatever else breaks them is hidden too.
+
+        Not those that no history decides: there is no finding that could be named.
+        """
+        bare = {name for name, claim in self.claims.items() if claim.status == "allowed" and not claim.findings}
+        return tuple(promise.id for promise in catalogue() if promise.id in bare and isinstance(promise, Clause))
 
     def claim(self, clause_id: str) -> Claim:
         """A clause that the profile does not name is not applicable."""
@@ -105,6 +109,14 @@ def load(name: str) -> Profile:
     """
     broker, mark, client = name.partition(BESIDE)
     return beside(_load(broker, ()), _load(client, ())) if mark else _load(name, ())
+
+
+def bare_of_its_own(profile: Profile) -> tuple[str, ...]:
+    """The clauses that its file allows without naming the finding: not those of which the project says the same."""
+    if not profile.bare:
+        return ()
+    ours = [load(name) for name in names()]
+    return tuple(clause for clause in profile.bare if all(profile.claim(clause) != own.claim(clause) for own in ours))
 
 
 def beside(broker: Profile, client: Profile) -> Profile:
@@ -208,6 +220,8 @@ def _family(name: str, prefix: str, line: Any) -> dict[str, Claim]:
         known = ", ".join(Promise.FAMILIES)
         raise SpecError(f"profile {name} names the unknown family {prefix}; known are {known}")
     claim = _line(f"profile {name}, {prefix}", line)
+    if claim.findings:
+        raise SpecError(f"profile {name}, {prefix}: findings are those of one clause, so its own line names them")
     return {clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")}
 
 

@@ -42,6 +42,11 @@ class Tally:
     missing: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
 
+    def names(self, without: Iterable[str] = ()) -> tuple[str, ...]:
+        """The public names of what was found, but for these; first that of which `total` has the witness."""
+        left_out = set(without)
+        return tuple(sorted(self.found.keys() - left_out, key=lambda name: (*_rank(self.found[name]), name)))
+
     def total(self, without: Iterable[str] = ()) -> Found:
         """All that was found, but for findings of these names."""
         left_out = set(without)
@@ -80,7 +85,11 @@ class Tally:
 
 def _in_order(found: Iterable[Found]) -> list[Found]:
     """By their witnesses: certain ones first, then as they happened."""
-    return sorted(found, key=lambda each: (not each.certain, [(row.run, row.seq_begin) for row in each.witness[-1:]]))
+    return sorted(found, key=_rank)
+
+
+def _rank(found: Found) -> tuple[bool, list[tuple[str, int]]]:
+    return (not found.certain, [(row.run, row.seq_begin) for row in found.witness[-1:]])
 
 
 def _sum(found: Iterable[Found]) -> Found:
@@ -130,7 +139,8 @@ class Examination:
 
     def merge(self, other: Examination) -> None:
         for clause_id, tally in other.tallies.items():
-            self.tallies.setdefault(clause_id, Tally()).merge(tally)
+            # A clause that nobody has judged yet is still one that lacks what it needs.
+            self.tallies.setdefault(clause_id, Tally(missing=tally.missing)).merge(tally)
         self.facts.merge(other.facts)
         self.cut.extend(other.cut)
 

@@ -23,6 +23,8 @@ from specs.vocabulary import Party
 VERDICT_SCHEMA = "inorder/verdict/v1"
 OURS = "inorder"
 """An implementation whose name begins with this word is our own code."""
+ASSUMING = "assuming that the history would tell"
+"""How the reason of a refuted clause begins where nobody says what was recorded."""
 
 
 class ClauseVerdict(StrEnum):
@@ -67,7 +69,7 @@ class Judged:
     explanation: str = ""
     reason: str = ""
     hides: tuple[str, ...] = ()  # general clauses with the same witness
-    findings: tuple[str, ...] = ()  # the public names of what was found
+    findings: tuple[str, ...] = ()  # the public names of what was found and counts; the witness shows the first
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -193,13 +195,11 @@ def judge_clause(
     floor: int,
     out_of_reach: str | None = None,
     *,
-    unseen: str | None = None,
     ours_too: bool = False,
 ) -> Judged:
     """One clause's verdict under a profile. out_of_reach: why such a run can't put it at stake.
 
-    unseen: why nobody saw what would refute it, so that it is not upheld however often it looked at stake. ours_too:
-    our own code is judged on a foreign target as well.
+    ours_too: our own code is judged on a foreign target as well.
     """
     names = implementations(clause.party, info)
     claim = profile.claim(clause.id)
@@ -218,14 +218,12 @@ def judge_clause(
         verdict, reason = ClauseVerdict.NOT_RECORDED, f"the history does not tell {_kinds(tally.missing)}"
     elif left.violations:
         verdict = ClauseVerdict.REFUTED
-        reason = f"assuming that it would tell {_kinds(tally.assumed)}" if tally.assumed else ""
+        reason = f"{ASSUMING} {_kinds(tally.assumed)}" if tally.assumed else ""
     elif left.possible:
         verdict, reason = ClauseVerdict.POSSIBLE, why_possible(clause, info)
     elif tally.violations or tally.possible:
         verdict, reason = ClauseVerdict.ALLOWED, claim.reason
-        left = tally.total()
-    elif unseen is not None:
-        verdict, reason = ClauseVerdict.NOT_EXERCISED, unseen
+        left, allowed = tally.total(), ()
     elif tally.opportunities < floor:
         verdict = ClauseVerdict.NOT_EXERCISED
         reason = f"at stake {tally.opportunities} times, the floor is {floor}"
@@ -244,7 +242,7 @@ def judge_clause(
         witness=left.witness,
         explanation=left.explanation,
         reason=reason,
-        findings=tuple(tally.found),
+        findings=tally.names(without=allowed),
     )
 
 
@@ -302,7 +300,6 @@ def conclude(
     require_exercised: bool = True,
     clauses: Sequence[Clause] | None = None,
     out_of_reach: Mapping[str, str] | None = None,
-    unseen: Mapping[str, str] | None = None,
     ours_too: bool = False,
     extra: Sequence[Judged] = (),
     more: Sequence[Check] = (),
@@ -312,9 +309,8 @@ def conclude(
     the run itself (what a scenario must reach); one that fails makes the run inconclusive.
 
     require_exercised: whether a claimed clause below its floor makes the run inconclusive. out_of_reach: for clauses
-    that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were. unseen: for
-    clauses that rest on what nobody recorded, who is missing; they are not exercised unless refuted. ours_too: clauses
-    whose parties are all our own code are judged on a foreign target too: our clients on somebody's broker.
+    that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were. ours_too:
+    clauses whose parties are all our own code are judged on a foreign target too: our clients on somebody's broker.
     """
     chosen = all_clauses() if clauses is None else clauses
     judged = [
@@ -325,7 +321,6 @@ def conclude(
             profile,
             floor,
             (out_of_reach or {}).get(clause.id),
-            unseen=(unseen or {}).get(clause.id),
             ours_too=ours_too,
         )
         for clause in chosen

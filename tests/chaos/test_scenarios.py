@@ -15,6 +15,7 @@ from conformance.wire.runner import WireRun
 from specs import profiles
 from specs.errors import InorderError, UsageError
 from specs.verdicts.verdict import RunVerdict
+from tests.conformance.test_records import undeclared
 
 NO_ENGINE = docker_engine.why_not()
 needs_toxiproxy = pytest.mark.skipif(
@@ -32,6 +33,7 @@ def run(name: str, backend: str, out: Path) -> None:
     assert (verdict.verdict, story) == (RunVerdict.UPHELD, [])
     assert all(effective for _fault, effective in verdict.faults)
     assert history.why_cut == ()
+    assert undeclared(list(history.rows()), history.info.records or {}) == set()
     assert living() == []
 
 

@@ -9,17 +9,19 @@ from click.testing import CliRunner
 
 from conformance.cli.main import root
 from conformance.drivers import java
-from conformance.drivers.runner import UNSEEN, conform_driven
+from conformance.drivers.runner import conform_driven
 from conformance.parts.doctor import why_not
 from conformance.parts.processes import living
 from conformance.targets.base import find
 from conformance.targets.driven import pair
 from specs import profiles
-from specs.clauses.catalogue import all_ids
+from specs.clauses.catalogue import all_clauses
+from specs.clauses.certainty import recorded
 from specs.errors import UsageError
 from specs.history.store import open_history
 from specs.verdicts.verdict import ClauseVerdict, Verdict
 from specs.vocabulary import Kind
+from tests.conformance.test_records import undeclared
 
 
 def needs(*versions: str) -> None:
@@ -54,6 +56,8 @@ def test_the_java_client_on_our_broker(tmp_path: Path) -> None:
     history = open_history(out)
     assert history.why_cut == ()
     kinds = {row.kind for row in history.rows()}
+    assert undeclared(list(history.rows()), history.info.records or {}) == set()
+    assert {Kind.LOCK, Kind.COMMIT, Kind.ADD} <= (recorded(history.info) or set())
     assert {Kind.ADD, Kind.DROP, Kind.LOCK, Kind.PULL, Kind.COMMIT, Kind.DEAD_LETTER, Kind.ASSIGN} <= kinds
     assert len(rounds) == 1
 
@@ -72,11 +76,16 @@ def test_the_java_client_on_apaches_broker(tmp_path: Path) -> None:
     assert refuted(verdict) == {}
     upheld = {judged.id for judged in verdict.of(ClauseVerdict.UPHELD)}
     assert {"ORD-2", "ORD-3", "RTY-3", "DLQ-1", "SND-1"} <= upheld
-    assert not upheld & set(UNSEEN)
-
-
-def test_the_unseen_clauses_exist() -> None:
-    assert set(UNSEEN) <= all_ids()
+    unseen = {clause.id for clause in all_clauses() if clause.needs & {Kind.LOCK, Kind.PULL, Kind.COMMIT}}
+    assert not upheld & unseen
+    not_recorded = {judged.id: judged.reason for judged in verdict.of(ClauseVerdict.NOT_RECORDED)}
+    assert not_recorded["CMT-4"] == "the history does not tell commit"
+    assert not verdict.of(ClauseVerdict.POSSIBLE)
+    history = open_history(tmp_path / "run")
+    kinds = {row.kind for row in history.rows()}
+    assert {Kind.ADD, Kind.DROP, Kind.DELIVER} <= kinds
+    assert undeclared(list(history.rows()), history.info.records or {}) == set()
+    assert Kind.LOCK not in (recorded(history.info) or set())
 
 
 @pytest.mark.parametrize(

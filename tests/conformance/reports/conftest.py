@@ -64,6 +64,12 @@ def upheld(make_verdict: Make) -> VerdictView:
 
 
 @pytest.fixture(scope="session")
+def assuming(make_verdict: Make) -> VerdictView:
+    """LSE-1 refuted in a history that says nothing of what it records; most clauses are not recorded."""
+    return view(make_verdict(f"config closed_world=no\n{TWO_OWNERS}"))
+
+
+@pytest.fixture(scope="session")
 def allowed(make_verdict: Make) -> VerdictView:
     """LSE-1 refuted, but allowed by the profile; ORD-2 not claimed."""
     return view(

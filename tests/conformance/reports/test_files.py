@@ -10,8 +10,10 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 import specs
+from conformance.cli.main import root as commands
 from conformance.reports import allure, junit, markdown
 from conformance.reports.saving import WrongReport, check, context_of, save
 from conformance.reports.schemas import LIST_SCHEMA, NAMES, file_of, schema, text_of
@@ -149,6 +151,37 @@ def test_junit_survives_characters_that_xml_forbids() -> None:
     assert junit.clean("a\x00b\x1bc") == "a�b�c"
 
 
+ASSUMING = "; assuming that the history would tell clock step, crash, unlock"
+
+
+def test_junit_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(assuming: VerdictView) -> None:
+    root = ElementTree.fromstring(junit.render([assuming]).split("\n", 1)[1])
+    (failure,) = root.iter("failure")
+    assert failure.get("message", "").endswith(ASSUMING)
+    assert "finding:    two-owners" in (failure.text or "")
+    (case,) = (case for case in root.iter("testcase") if case.get("name", "").startswith("CMT-4"))
+    assert [each.get("message") for each in case] == ["not_recorded: the history does not tell commit"]
+
+
+def test_markdown_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(assuming: VerdictView) -> None:
+    document = markdown.render([assuming])
+    assert "18 not recorded, 1 not claimed." in document
+    row = next(line for line in document.splitlines() if line.startswith("| LSE-1"))
+    assert row.endswith(f"{ASSUMING} |")
+    row = next(line for line in document.splitlines() if line.startswith("| CMT-4"))
+    assert row.endswith("| not recorded | 0 | the history does not tell commit |")
+
+
+def test_allure_names_the_finding_and_skips_what_is_not_recorded(assuming: VerdictView, tmp_path: Path) -> None:
+    allure.write(assuming, tmp_path)
+    found = results(tmp_path)
+    lse = found["inorder.LSE-1"]
+    assert {"name": "finding", "value": "two-owners", "excluded": True} in lse["parameters"]
+    assert lse["statusDetails"]["message"].endswith(ASSUMING)
+    cmt = found["inorder.CMT-4"]
+    assert (cmt["status"], cmt["statusDetails"]["message"]) == ("skipped", "the history does not tell commit")
+
+
 def test_markdown_has_a_row_per_clause_and_a_story_per_failure(refuted: VerdictView) -> None:
     """Cells can't break the table."""
     document = markdown.render([refuted])
@@ -189,6 +222,21 @@ def test_a_saved_verdict_reads_as_it_was(saved: Path, make_verdict: Make) -> Non
     jsonschema.validate(data, schema(VERDICT_SCHEMA))
     assert [each.id for each in open_run(saved).failures] == ["LSE-1"]
     assert open_run(saved).events == 3
+
+
+def test_a_verdict_of_an_older_version_names_no_findings(saved: Path) -> None:
+    """It is explained and reported all the same."""
+    path = saved / "verdict.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert [each.pop("findings") for each in data["clauses"] if each["id"] == "LSE-1"] == [["two-owners"]]
+    for each in data["clauses"]:
+        each.pop("findings", None)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    for command in (["explain", str(saved)], ["report", str(saved)]):
+        done = CliRunner().invoke(commands, command)
+        assert done.exit_code == 0, done.output
+        assert "LSE-1" in done.stdout
+        assert "finding:" not in done.stdout
 
 
 def test_saving_twice_leaves_one_set_of_results(saved: Path, make_verdict: Make) -> None:

@@ -14,6 +14,7 @@ REFUTED  LSE-1 one owner at a time                                 seed 7319   2
   kept by:    the broker inorder mutant two-owners
   happened:   bob was granted billing/orders/b0/3 at 59.999 s, 59.999 s after alice had been granted
               it at 0.000 s; alice had not given it back and its grant had not run out.
+  finding:    two-owners
   timeline:           0.000 s  59.999 s
               alice │ lock ✓
               bob   │          lock ✓
@@ -48,6 +49,22 @@ def test_the_closing_sentence_counts_by_verdict(refuted: VerdictView) -> None:
     """One sentence says what came out, of what, under which profile."""
     sentence = text.closing(refuted)
     assert sentence.startswith("REFUTED  mutant:two-owners under as-documented: 0 upheld, 1 refuted, ")
+
+
+def test_what_a_refutation_takes_for_granted_is_told(assuming: VerdictView) -> None:
+    """The clause stays in the table and its story is told: an assumption is no reason to step aside."""
+    (clause,) = assuming.failures
+    assert clause.id == "LSE-1"
+    assert "  note:       assuming that the history would tell clock step, crash, unlock." in text.failure(
+        assuming, clause
+    )
+    printed = text.render(text.report(assuming, width=200), width=200)
+    assert "REFUTED  LSE-1" in printed
+    assert "not recorded   CMT-1" in printed
+
+
+def test_the_closing_sentence_counts_what_is_not_recorded(assuming: VerdictView) -> None:
+    assert text.closing(assuming).endswith("0 upheld, 1 refuted, 1 not exercised, 18 not recorded, 1 not claimed")
 
 
 def test_an_allowed_clause_shows_its_reason_and_no_story(allowed: VerdictView) -> None:

@@ -16,11 +16,13 @@ from conformance.track_record.witness import keep_witness
 from specs.clauses.catalogue import by_id
 from specs.errors import SpecError
 from specs.history.row import Row
+from specs.history.runinfo import declared
 from specs.history.store import open_history, write_history
 from specs.history.text import parse_history
 from specs.profiles import load
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import ClauseVerdict, Judged, conclude
+from specs.vocabulary import Kind
 
 KEPT = sorted(path.parent for path in PAGE.with_suffix("").glob("*/run.json"))
 
@@ -79,3 +81,30 @@ def test_a_witness_is_cut_out_of_its_run_and_begins_at_zero(tmp_path: Path) -> N
     ]
     with pytest.raises(SpecError, match="alone is"):
         keep_witness(judged((later[0],)), tmp_path / "run", tmp_path / "kept")
+
+
+def test_a_witness_keeps_what_its_run_declared(tmp_path: Path) -> None:
+    """A clause that needs what the cut happens to hold no row of, or concludes from absence, refutes it again.
+
+    The sends of its messages come along: in a closed world they would be missed.
+    """
+    text = """
+        0ms         shop   sends     orders/b0/3           offset=17 id=m17 ok
+        1ms         alice  locks     billing/orders/b0/3   ok
+        2ms         alice  adds      billing/orders/b0/3   value=17
+        3ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        6ms         alice  unlocks   billing/orders/b0/3   inc=1 sent
+    """
+    info, rows = parse_history(text)
+    info = replace(info, profile="reference", records=declared(client=set(Kind)))
+    write_history(tmp_path / "run", info, rows)
+    clause = by_id()["CMT-13"]
+    found = conclude(examine(rows, info, (clause,)), info, load("reference"), clauses=(clause,)).clauses[0]
+    assert (found.verdict, Kind.COMMIT in {row.kind for row in found.witness}) == (ClauseVerdict.REFUTED, False)
+    assert Kind.SEND not in {row.kind for row in found.witness}
+    keep_witness(found, tmp_path / "run", tmp_path / "kept")
+    kept = open_history(tmp_path / "kept")
+    assert (kept.info.closed_world, kept.info.records) == (True, info.records)
+    assert [row.message_id for row in kept.rows() if row.kind is Kind.SEND] == ["m17"]
+    examination = examine(kept.rows(), kept.info)
+    assert examination.refuted() == ("CMT-13",)

@@ -15,6 +15,7 @@ from specs.errors import UsageError
 from specs.history.store import open_history
 from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict
 from specs.vocabulary import Kind
+from tests.conformance.test_records import undeclared
 
 EXAMPLES = 20
 FLOOR = 10
@@ -29,6 +30,7 @@ def conform(target: str, profile: str | None, out: Path) -> Verdict:
     verdict, history = conform_wire(run, chosen, seed=3, examples=EXAMPLES, out=out, floor=FLOOR, rounds=0)
     assert living() == []
     assert history.why_cut == ()
+    assert undeclared(list(history.rows()), history.info.records or {}) == set()
     return verdict
 
 

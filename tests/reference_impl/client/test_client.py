@@ -52,7 +52,7 @@ from reference_impl.shell.clock import WallClock
 from reference_impl.shell.cluster import LocalCluster
 from reference_impl.shell.server import address_of, take_port
 from specs.history.store import open_history
-from specs.vocabulary import Kind, Outcome, dead_letter_topic
+from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
 
 QUICK = Tuning(
     client_lease_ms=1_500,
@@ -734,6 +734,8 @@ def test_what_clients_did_can_be_written_down_as_a_history(tmp_path: Path) -> No
     assert counts[Kind.SEND, Outcome.OK] == 3
     assert counts[Kind.DELIVER, Outcome.SUCCESS] == 3
     assert counts[Kind.LEAVE, Outcome.OK] == 2
+    declared = (history.info.records or {})[Level.CLIENT]
+    assert {row.kind for row in history.rows()} <= set(declared)
     with pytest.raises(UsageError, match="a history already"), recorded(tmp_path / "mine"):
         pass
 

@@ -150,6 +150,10 @@ WRONG = {
     "misspelt clause": ('[clauses]\nLSE-01 = { status = "claimed", source = "x" }', "did you mean LSE-1"),
     "unknown family": ('[families]\nLES = { status = "claimed", source = "x" }', "unknown family LES; known are ORD"),
     "family without a reason": ('[families]\nLSE = { status = "allowed", source = "x" }', "LSE: allowed needs"),
+    "family with a finding": (
+        '[families]\nLSE = { status = "allowed", source = "x", reason = "y", findings = ["two-owners"] }',
+        "LSE: findings are those of one clause",
+    ),
     "families that are no table": ('families = ["LSE"]', r"\[families\] must be a table"),
     "claimed, and denied on the wire": (
         'extends = "rocketmq-4.9-orderly"\n[clauses]\nDLQ-7 = { status = "claimed", source = "x" }',

@@ -1,0 +1,59 @@
+"""A finding is an opportunity: whoever refutes a clause has seen it at stake. "Refuted, at stake 0 times" is no sum."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from conformance.track_record.__main__ import PAGE
+from specs.clauses.catalogue import all_clauses
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import open_history
+from specs.history.text import parse_history
+from specs.verdicts.examine import examine
+from specs.verdicts.tally import Examination
+from tests.specs.verdicts.test_drawn_histories import DRAWN, histories
+
+KEPT = sorted(path.parent for path in PAGE.with_suffix("").glob("*/run.json"))
+STILL_UNCOUNTED = {"LSE-3", "RTY-3"}
+"""Clauses that were found to refute without having counted. Only ever fewer: whoever mends one takes it out here."""
+
+
+def uncounted(examination: Examination) -> set[str]:
+    """The clauses that were broken without having been at stake."""
+    return {clause for clause, tally in examination.tallies.items() if tally.found and not tally.opportunities}
+
+
+@cache
+def uncounted_in_transcripts() -> dict[str, list[str]]:
+    """By clause: in which examples, of whatever clause. What was written for one is a history for all."""
+    found: dict[str, list[str]] = {}
+    for clause in all_clauses():
+        for number, example in enumerate(clause.examples, start=1):
+            info, rows = parse_history(example.text)
+            for each in uncounted(examine(rows, info)):
+                found.setdefault(each, []).append(f"{clause.id}, example {number}")
+    return found
+
+
+@pytest.mark.parametrize("clause", [clause.id for clause in all_clauses()])
+def test_no_transcript_refutes_at_stake_zero(clause: str) -> None:
+    if clause not in STILL_UNCOUNTED:
+        assert uncounted_in_transcripts().get(clause, []) == []
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
+def test_no_kept_witness_refutes_at_stake_zero(folder: Path) -> None:
+    history = open_history(folder)
+    assert uncounted(examine(history.rows(), history.info)) <= STILL_UNCOUNTED
+
+
+@DRAWN
+@given(histories())
+def test_no_drawn_history_refutes_at_stake_zero(drawn: tuple[RunInfo, list[Row]]) -> None:
+    info, rows = drawn
+    assert uncounted(examine(rows, info)) <= STILL_UNCOUNTED
