@@ -245,7 +245,7 @@ def pull(
 
 @says("messages in TOPIC")
 def messages(world: World, topic: str) -> list[str]:
-    """What lies in the topic on all brokers: queue, offset, id, and origin's id, retry counter and delay level if any."""
+    """What lies in the topic on all brokers: queue, offset, id; origin's id, retry counter, delay level if any."""
     lines = []
     for broker in world.brokers:
         queues = world.store(broker).queues()
