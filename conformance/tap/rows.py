@@ -68,9 +68,20 @@ from reference_impl.protocol.message import (
     StoredMessage,
     decode_all,
 )
+from specs.history.clock import RecorderClock, host_clock
 from specs.history.journal import Journal
 from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Level, Outcome
 
+RECORDS: Mapping[str, tuple[str, ...]] = {
+    Level.TAP: (
+        Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.SEND, Kind.SEND_BACK, Kind.DEAD_LETTER,
+        Kind.MEMBER, Kind.ADD, Kind.FAULT, Kind.CLOCK_STEP,
+    ),
+}  # fmt: skip
+"""The kinds that a tap writes down whenever they happen to a client that it sees, for `RunInfo.records`. Not DROP,
+which it sees of clients that leave only, nor CRASH, which it sees of brokers only: their deaths are in the epochs."""
+STEP_US = 100_000
+"""A wall clock that moves this much against the monotonic one, from one frame to the next, was set."""
 REMEMBERED_MAX = 100_000
 """Messages whose place is remembered, of all clients: the oldest is forgotten first."""
 
@@ -120,7 +131,8 @@ class _Seen:
 class TapRecorder:
     """Takes the frames of all connections, in the order in which they pass. One thread only.
 
-    name_of: a client's id in the protocol → its name in the rows. skip: kinds that somebody else records.
+    name_of: a client's id in the protocol → its name in the rows. skip: kinds that somebody else records. clock: this
+    machine's; when its wall clock is set, that is a row.
     """
 
     def __init__(
@@ -129,7 +141,10 @@ class TapRecorder:
         *,
         name_of: Callable[[str], str] = lambda client_id: client_id,
         skip: frozenset[Kind] = frozenset(),
+        clock: RecorderClock | None = None,
     ) -> None:
+        self._clock = clock or host_clock()
+        self._ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
         self.unreadable = 0  # frames of a known kind that could not be read: they pass, and leave no row
         self._journal = journal
         self._name_of = name_of
@@ -183,6 +198,7 @@ class TapRecorder:
 
     def asked(self, number: int, command: Command) -> None:
         """A request of the client's."""
+        self._watch_clock()
         reader = self._readers.get(command.code)
         if reader is not None:
             try:
@@ -192,9 +208,16 @@ class TapRecorder:
 
     def answered(self, number: int, command: Command) -> None:
         """An answer that the client is about to get."""
+        self._watch_clock()
         link = self._links.get(number)
         for end in () if link is None else link.waiting.pop(command.opaque, ()):
             end(command)
+
+    def _watch_clock(self) -> None:
+        ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
+        moved_us, self._ahead_us = ahead_us - self._ahead_us, ahead_us
+        if abs(moved_us) >= STEP_US:
+            self._journal.note(Kind.CLOCK_STEP, Outcome.OK, {"level": Level.TAP, "value": moved_us // 1000})
 
     def fault(self, detail: str, *, effective: bool) -> None:
         """The tap did something to a frame, or (not effective) never had the occasion."""
