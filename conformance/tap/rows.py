@@ -240,10 +240,11 @@ class TapRecorder:
             if answer.code != ResponseCode.SUCCESS:
                 return Outcome.REFUSED, {}, ()
             granted = decode_lock_answer(answer.body)
+            for queue in granted:
+                self._work(client, Lane(batch.consumer_group, *queue)).leased = True
             for (who, lane), work in self._works.items():
-                if lane.group == batch.consumer_group and lane.queue in granted:
-                    work.leased = who == client
-                    work.mine = work.mine and work.leased
+                if who != client and lane.group == batch.consumer_group and lane.queue in granted:
+                    work.mine = work.leased = False
             return Outcome.OK, {}, [{"outcome": Outcome.OK if q in granted else Outcome.REFUSED} for q in asked]
 
         if asked:
