@@ -53,6 +53,7 @@ def command(
     info = RunInfo(
         run=out.resolve().name,
         target=f"rocketmq:{upstream}",
+        parties={"broker": f"brokers of {upstream}", "client": "tapped clients", "producer": "tapped producers"},
         profile=profile,
         levels=(Level.TAP,),
         clock_bounds_us={"host": 0},
