@@ -55,6 +55,7 @@ class _Passage:
     broker: str | None  # None: the name server
     asked: dict[int, int] = field(default_factory=dict)
     faults: dict[int, Rule] = field(default_factory=dict)  # by the opaque of the request whose answer they meet
+    is_open: bool = True
 
 
 class Tap:
@@ -139,6 +140,7 @@ class Tap:
             server.close()  # before any wait: a second cancellation ends this one
             for task in (up, down):
                 task.cancel()
+            passage.is_open = False
             if broker is not None:
                 self._recorder.closed(passage.number)
                 if life is not None and life.closed(passage.number, by_broker=by_broker):
@@ -171,8 +173,9 @@ class Tap:
             rule = self._meets(passage, command)
             if not command.is_oneway:
                 passage.asked[command.opaque] = command.code
-            if passage.broker is not None:
-                self._recorder.asked(passage.number, command)
+            held = rule is not None and rule.action is Action.DELAY
+            if not held:
+                self._tell(passage, command)
             match None if rule is None else rule.action:
                 case Action.LOSE:
                     continue
@@ -181,11 +184,15 @@ class Tap:
                         answer = command.reply(rule.number, remark="answered by the tap")
                         await self._hand_down(passage, encode_frame(answer), answer)
                 case Action.DELAY if rule is not None:
-                    self._do_later(rule.number, passage.server, raw)
+                    self._do_later(rule.number, passage, raw, command)
                 case _:
                     if rule is not None:
                         passage.faults[command.opaque] = rule
                     await _write(passage.server, raw)
+
+    def _tell(self, passage: _Passage, command: Command) -> None:
+        if passage.broker is not None and passage.is_open:
+            self._recorder.asked(passage.number, command)
 
     def _meets(self, passage: _Passage, command: Command) -> Rule | None:
         if passage.broker is None:
@@ -252,10 +259,13 @@ class Tap:
 
     # ------------------------------------------------------------------ later
 
-    def _do_later(self, ms: int, writer: asyncio.StreamWriter, raw: bytes) -> None:
+    def _do_later(self, ms: int, passage: _Passage, raw: bytes, command: Command) -> None:
+        """A request that is held begins when it is passed on: nobody could have applied it before."""
+
         async def write() -> None:
             await asyncio.sleep(ms / 1000)  # the rule's own delay: time is its effect
-            await _write(writer, raw)
+            self._tell(passage, command)
+            await _write(passage.server, raw)
 
         self._spawn(write())
 

@@ -483,6 +483,28 @@ def test_what_is_sent_back_without_a_level_has_the_one_that_the_broker_takes(sys
     assert [(row.delay_level, row.reconsume_times) for row in backs] == [(3, 0), (2, 0), (-1, 0)]
 
 
+def test_a_request_that_is_held_begins_when_it_is_passed_on(system: System, tmp_path: Path) -> None:
+    """Else a one-way commit would seem to have been applied long before it was; one whose client went is none."""
+    queue = Queue("held", "b0", 0)
+    lane = Lane("holders", *queue)
+    with tapped(system, tmp_path, "UPDATE_CONSUMER_OFFSET=delay:300") as tap:
+        alice = through(tap, tmp_path, "alice")
+        alice.create_topic("held", 1)
+        alice.heartbeat("holders", "held")
+        alice.lock("holders", [queue])
+        alice.commit(lane, 3)
+        alice.close()
+        with SyncClient() as link:
+            update = UpdateConsumerOffsetHeader("holders", "held", 0, 4).to_ext()
+            command = Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext=update, flag=FLAG_ONEWAY)
+            link.oneway(broker_addresses(tap.namesrv)["b0"], command)
+        assert wait_until(lambda: not tap._tap._later, 10.0)
+    rows = rows_of(tmp_path, "tap")
+    fault = next(row for row in rows if row.kind is Kind.FAULT)
+    (commit,) = [row for row in rows if row.kind is Kind.COMMIT]
+    assert (commit.value, commit.started_us - fault.started_us >= 300_000) == (3, True)
+
+
 def test_a_clock_that_is_set_is_told(tmp_path: Path) -> None:
     now = {"wall": 5_000_000, "mono": 1_000_000}
     clock = RecorderClock("host", lambda: now["mono"], lambda: now["wall"])
