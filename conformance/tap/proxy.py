@@ -18,6 +18,7 @@ import contextlib
 import itertools
 import struct
 import threading
+import weakref
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -76,6 +77,7 @@ class Tap:
         self._later: set[asyncio.Task[Any]] = set()
         self._numbers = itertools.count(1)
         self._opening = asyncio.Lock()
+        self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._lives: dict[str, BrokerLife] = {}  # a master's real address → what is known of its life
 
     async def start(self, port: int = 0) -> None:
@@ -91,11 +93,16 @@ class Tap:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in list(self._writers):
+            writer.transport.abort()
+        for _ in range(2):
+            await asyncio.sleep(0)  # what was closed is taken down in the loop's next round
         for rule in self._faults.unused:
             self._recorder.fault(rule.text, effective=False)
 
     async def _listen(self, upstream: str, broker: str | None, port: int = 0) -> str:
         async def passing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._writers.add(writer)
             task = asyncio.current_task()
             assert task is not None
             self._passages.add(task)
@@ -124,6 +131,7 @@ class Tap:
         except OSError:
             self._refused(life, broker)
             return  # nobody listens there: the client's connection is closed as well
+        self._writers.add(server)
         passage = _Passage(next(self._numbers), writer, server, broker)
         peer = writer.get_extra_info("peername")
         if broker is not None:
