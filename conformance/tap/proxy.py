@@ -19,13 +19,14 @@ import itertools
 import struct
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from conformance.tap.faults import Action, Faults, Rule
-from conformance.tap.lives import PROBE_S, PROBES_S, BrokerLife
+from conformance.tap.lives import PROBE_S, PROBES_S, BrokerLife, Sign
 from conformance.tap.rows import TapRecorder
 from reference_impl.protocol.bodies import BrokerData, ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
@@ -151,9 +152,16 @@ class Tap:
             passage.is_open = False
             if broker is not None:
                 self._recorder.closed(passage.number)
-                if life is not None and life.closed(passage.number, by_broker=by_broker):
-                    self._spawn(self._probe(life, upstream, broker))
+                if life is not None:
+                    self._closed(life, passage.number, upstream, broker, by_broker=by_broker)
             await asyncio.gather(up, down, return_exceptions=True)
+
+    def _closed(self, life: BrokerLife, number: int, upstream: str, broker: str, *, by_broker: bool) -> None:
+        match life.closed(number, by_broker=by_broker, at_s=asyncio.get_running_loop().time()):
+            case Sign.DEATH:
+                self._recorder.crashed(broker)
+            case Sign.DOUBT:
+                self._spawn(partial(self._probe, life, upstream, broker))
 
     def _refused(self, life: BrokerLife | None, broker: str | None) -> None:
         """Nobody listens at the broker's address."""
@@ -224,7 +232,7 @@ class Tap:
             if rule is not None and rule.action is Action.LOSE_ANSWER:
                 passage.asked.pop(command.opaque, None)
             elif rule is not None and rule.action is Action.DELAY_ANSWER:
-                self._spawn(self._hand_down_later(rule.number, passage, raw, command))
+                self._spawn(partial(self._hand_down_later, rule.number, passage, raw, command))
             else:
                 await self._hand_down(passage, raw, command)
 
@@ -275,12 +283,12 @@ class Tap:
             self._tell(passage, command)
             await _write(passage.server, raw)
 
-        self._spawn(write())
+        self._spawn(write)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        async def quietly() -> None:
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def quietly() -> None:  # ended before it begins, it leaves nothing that was never awaited
             with contextlib.suppress(OSError):  # the connection went before the frame did
-                await work
+                await work()
 
         task = asyncio.ensure_future(quietly())
         self._later.add(task)

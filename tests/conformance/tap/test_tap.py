@@ -14,7 +14,7 @@ from typing import Self
 import pytest
 
 from conformance.tap.faults import Faults, parse_rule
-from conformance.tap.lives import BrokerLife
+from conformance.tap.lives import BrokerLife, Sign
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
 from conformance.targets.systems import ReferenceOnSockets, System, broker_addresses
@@ -290,13 +290,24 @@ def test_a_broker_has_died_when_nobody_is_connected_and_it_refuses() -> None:
     life.opened(1)
     life.opened(2)
     assert not life.refused()  # somebody is connected
-    assert not life.closed(1, by_broker=True)
-    assert not life.closed(2, by_broker=False)  # the last one left by itself: nothing to try
+    assert life.closed(1, by_broker=True, at_s=5.0) is Sign.NOTHING
+    assert life.closed(2, by_broker=False, at_s=5.1) is Sign.NOTHING  # the last one left by itself: nothing to try
     assert life.is_alone
     assert [life.refused(), life.refused()] == [True, False]  # it dies once
     life.opened(3)
-    assert life.closed(3, by_broker=True)
+    assert life.closed(3, by_broker=True, at_s=5.2) is Sign.DOUBT
     assert life.refused()
+
+
+@pytest.mark.parametrize(("apart_s", "sign"), [(1.0, Sign.DEATH), (1.1, Sign.DOUBT)])
+def test_a_broker_has_died_when_it_ends_all_connections_at_once(apart_s: float, sign: Sign) -> None:
+    """What it ends one after the other was idle."""
+    life = BrokerLife()
+    life.opened(1)
+    life.opened(2)
+    assert life.closed(1, by_broker=True, at_s=5.0) is Sign.NOTHING
+    assert life.closed(2, by_broker=True, at_s=5.0 + apart_s) is sign
+    assert life.refused() is (sign is Sign.DOUBT)
 
 
 def test_a_restarted_broker_is_told_by_a_crash_and_its_epoch(tmp_path: Path) -> None:
@@ -498,7 +509,11 @@ def test_a_request_that_is_held_begins_when_it_is_passed_on(system: System, tmp_
             update = UpdateConsumerOffsetHeader("holders", "held", 0, 4).to_ext()
             command = Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext=update, flag=FLAG_ONEWAY)
             link.oneway(broker_addresses(tap.namesrv)["b0"], command)
-        assert wait_until(lambda: not tap._tap._later, 10.0)
+
+        def both_met() -> bool:
+            return [row.kind for row in rows_of(tmp_path, "tap")].count(Kind.FAULT) == 2 and not tap._tap._later
+
+        assert wait_until(both_met, 10.0, 0.1)
     rows = rows_of(tmp_path, "tap")
     fault = next(row for row in rows if row.kind is Kind.FAULT)
     (commit,) = [row for row in rows if row.kind is Kind.COMMIT]
