@@ -5,7 +5,8 @@ row covers includes all that the broker did. An answer that the client never get
 
 What is not in a frame is inferred, by the client's own rules, and only from frames that were seen:
 
-- whose a connection is, from the last heartbeat, lock or unlock on it;
+- whose a connection is, from the last heartbeat, lock or unlock on it; before the first, of who is at work on the
+  lane and has lost its connection, if that can only be one. Nobody's pulls leave no row;
 - ADD, the begin of an incarnation, when the client has been told where it starts: by the answer to its look-up of
   the stored offset, where one is stored, else by the answer to its question for the queue's end or for a time; and
   at the latest before its first pull. An UNLOCK, or the client's unregistering, ends the incarnation, though what
@@ -95,6 +96,7 @@ class _Link:
 
     broker: str
     who: str
+    is_named: bool = False
     waiting: dict[int, list[Answered]] = field(default_factory=dict)
 
 
@@ -155,6 +157,7 @@ class TapRecorder:
         self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
         self._tries: dict[tuple[str, str], int] = {}
         self._epochs: dict[str, int] = {}
+        self._ids: dict[str, str] = {}  # a client's name in the rows → its id in the protocol
         self._readers: Mapping[int, Callable[[_Link, Command], None]] = {
             RequestCode.HEART_BEAT: self._heartbeat,
             RequestCode.UNREGISTER_CLIENT: self._unregister,
@@ -229,7 +232,7 @@ class TapRecorder:
 
     def _lock(self, link: _Link, command: Command) -> None:
         batch = LockBatch.decode(command.body)
-        link.who = batch.client_id
+        self._name(link, batch.client_id)
         asked = sorted(batch.queues)
         client = self._name_of(link.who)
         for queue in asked:
@@ -253,7 +256,7 @@ class TapRecorder:
 
     def _unlock(self, link: _Link, command: Command) -> None:
         batch = LockBatch.decode(command.body)
-        link.who = batch.client_id
+        self._name(link, batch.client_id)
         client, rows = self._name_of(link.who), []
         works: list[_Work] = []
         for queue in sorted(batch.queues):
@@ -274,6 +277,7 @@ class TapRecorder:
     def _fetch(self, link: _Link, command: Command) -> None:
         header = QueryConsumerOffsetHeader.from_ext(command.ext)
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        self._is_known(link, lane)
         client = self._name_of(link.who)
         work = self._work(client, lane)
         work.told_nothing = False
@@ -288,8 +292,8 @@ class TapRecorder:
             return Outcome.REFUSED, {"value": -1} if missing else {}, ()
 
         def then(answer: Command) -> None:
-            if work.pulled and work.added:
-                return  # it began meanwhile
+            if (work.pulled and work.added) or not link.is_named:
+                return  # it began meanwhile, or is nobody's
             if answer.code == ResponseCode.SUCCESS:
                 start = OffsetResponse.from_ext(answer.ext).offset
                 if start >= 0:
@@ -329,11 +333,14 @@ class TapRecorder:
         if header.queue_id is None or header.commit_offset is None:
             return
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        self._is_known(link, lane)
         self._begin(link, command, Kind.COMMIT, self._commit_of(link, lane, header.commit_offset), (), _plainly)
 
     def _pull(self, link: _Link, command: Command) -> None:
         header = PullHeader.from_ext(command.ext)
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        if not self._is_known(link, lane):
+            return  # a pull of nobody begins no work
         client = self._name_of(link.who)
         work = self._work(client, lane)
         if not (work.added or work.over):  # a pull that follows the unlock is the old incarnation's
@@ -461,7 +468,7 @@ class TapRecorder:
     # ------------------------------------------------------------------ members
 
     def _heartbeat(self, link: _Link, command: Command) -> None:
-        link.who = Heartbeat.decode(command.body).client_id
+        self._name(link, Heartbeat.decode(command.body).client_id)
 
     def _unregister(self, link: _Link, command: Command) -> None:
         header = UnregisterClientHeader.from_ext(command.ext)
@@ -483,6 +490,20 @@ class TapRecorder:
         self._begin(link, command, Kind.MEMBER, {"group": group}, (), end)
 
     # ------------------------------------------------------------------ plumbing
+
+    def _name(self, link: _Link, client_id: str) -> None:
+        link.who, link.is_named = client_id, True
+        self._ids[self._name_of(client_id)] = client_id
+
+    def _is_known(self, link: _Link, lane: Lane) -> bool:
+        """Whose connection is it? Who is at work on the lane and has lost its own may ask before it says its name."""
+        if not link.is_named:
+            at_work = {self._ids.get(who, who) for (who, of), work in self._works.items() if of == lane and work.added}
+            here = {other.who for other in self._links.values() if other.is_named and other.broker == link.broker}
+            missing = sorted(at_work - here)
+            if len(missing) == 1:
+                self._name(link, missing[0])
+        return link.is_named
 
     def _work(self, client: str, lane: Lane) -> _Work:
         return self._works.setdefault((client, lane), _Work())

@@ -451,6 +451,21 @@ def test_who_has_pulled_and_looks_its_offset_up_begins_anew(tmp_path: Path) -> N
     ]
 
 
+def test_who_connects_again_is_known_by_its_lane(tmp_path: Path) -> None:
+    """After a restart of the broker a client's first frame may be a pull, before it says its name."""
+    frames = Frames(tmp_path)
+    frames.fetch(3)
+    frames.pull(3, ResponseCode.PULL_NOT_FOUND, 3)
+    frames.recorder.opened(2, "10.0.0.1:2", "b0")
+    header = PullHeader("billing", "orders", 0, 3, 32, PULL_SUBSCRIPTION)
+    pull = Command(RequestCode.PULL_MESSAGE, ext=header.to_ext(), opaque=7)
+    frames.recorder.asked(2, pull)  # c1 is connected: this is somebody else
+    frames.recorder.closed(1)
+    frames.recorder.asked(2, pull)
+    rows = frames.rows(Kind.ADD, Kind.PULL)
+    assert [(row.kind, row.client_id) for row in rows] == [(Kind.ADD, "c1"), (Kind.PULL, "c1"), (Kind.PULL, "c1")]
+
+
 def test_a_late_unlock_is_the_earlier_incarnations(tmp_path: Path) -> None:
     """Clients up to 5.1 give a lane back 20 s after they dropped it, though they have it again."""
     frames = Frames(tmp_path)
