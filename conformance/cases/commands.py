@@ -245,7 +245,7 @@ def pull(
 
 @says("messages in TOPIC")
 def messages(world: World, topic: str) -> list[str]:
-    """What lies in the topic on all brokers: queue, offset, id, origin's id and retry counter if there are."""
+    """What lies in the topic on all brokers: queue, offset, id; origin's id, retry counter, delay level if any."""
     lines = []
     for broker in world.brokers:
         queues = world.store(broker).queues()
@@ -261,6 +261,8 @@ def _told(message: StoredMessage) -> str:
         words.append(f"origin={message.origin_id}")
     if message.reconsume_times:
         words.append(f"rt={message.reconsume_times}")
+    if (message.delay_level or 0) > 0:
+        words.append(f"delay={message.delay_level}")
     return "  ".join(words)
 
 

@@ -14,7 +14,7 @@ from conformance import again
 from conformance.cli.people import tell
 from conformance.tap.faults import Faults, Rule, parse_rule
 from conformance.tap.proxy import Tap
-from conformance.tap.rows import TapRecorder
+from conformance.tap.rows import RECORDS, TapRecorder
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -53,10 +53,12 @@ def command(
     info = RunInfo(
         run=out.resolve().name,
         target=f"rocketmq:{upstream}",
+        parties={"broker": f"brokers of {upstream}", "client": "tapped clients", "producer": "tapped producers"},
         profile=profile,
         levels=(Level.TAP,),
         clock_bounds_us={"host": 0},
         closed_world=False,
+        records=RECORDS,
         config=_config(config),
     )
     out.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,7 @@ HOST_MARK = "127.0.0.1@"
 
 _ASKED = (
     "max_reconsume_times", "suspend_ms", "batch", "threads", "pull_batch", "persist_ms", "heartbeat_ms", "consume_from",
+    "mode",
 )  # fmt: skip
 
 

@@ -11,6 +11,9 @@ So an interval here lies within the one that the client would tell, on the same 
 Only a limit that a client measures from an answer's arrival seems longer here, by the answer's way: a driven client
 is therefore given a lease limit shorter by `ANSWER_WAY_MS` than the one that it is judged by.
 
+A commit of what the broker's last answer to a pull named as the place to go on (PULL_OFFSET_MOVED) is its correction,
+and says so (`detail=corrected`): the client has finished nothing up to there.
+
 `complete` adds afterwards what a broker can't know: which incarnation of its lane a client's request belongs to, as
 the driver told by `added` and `dropped`.
 """
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from reference_impl.core import io
+from reference_impl.core.consumer.offsets import CORRECTED
 from reference_impl.protocol.bodies import Heartbeat, LockBatch, decode_consumer_ids, decode_lock_answer
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -47,7 +51,7 @@ from reference_impl.protocol.message import (
 from reference_impl.shell.body import Core
 from specs.history.journal import Journal
 from specs.history.row import Row
-from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Outcome
 
 ANSWER_WAY_MS = 200
 """How long the way of an answer from the broker to the client's own clock may take, where it matters."""
@@ -162,6 +166,7 @@ class WatchedCore:
         self._open: dict[tuple[io.ConnId, int], _Asked] = {}
         self._births: dict[str, tuple[int, int]] = {}  # message id → its queue and offset
         self._tries: dict[tuple[str, str], int] = {}  # group and message id → copies sent so far
+        self._moved: dict[tuple[str, Lane], int] = {}  # a client and a lane → where its last pull was sent to
 
     def handle(self, now_ms: int, event: io.Input, /) -> Iterable[io.Effect]:
         if isinstance(event, io.Received) and not event.command.is_response:
@@ -212,7 +217,7 @@ class WatchedCore:
                 if update.queue_id is None or update.commit_offset is None:
                     return None
                 lane = self._lane(update.consumer_group, update.topic, update.queue_id)
-                return self._one(process, Kind.COMMIT, {**lane, "value": update.commit_offset}, _plain)
+                return self._one(process, Kind.COMMIT, self._commit(process, lane, update.commit_offset), _plain)
             case RequestCode.PULL_MESSAGE:
                 return self._pull(process, PullHeader.from_ext(command.ext))
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
@@ -256,12 +261,27 @@ class WatchedCore:
 
     def _pull(self, process: str, header: PullHeader) -> _Asked | None:
         lane = self._lane(header.consumer_group, header.topic, header.queue_id)
-        pull = self._one(process, Kind.PULL, {**lane, "queue_offset": header.queue_offset}, _pulled)
+
+        def pulled(answer: Command | None) -> _End:
+            if answer is not None and answer.code == ResponseCode.PULL_OFFSET_MOVED:
+                told = PullResponse.from_ext(answer.ext).next_begin_offset
+                self._moved[self._watch.clients[process], Lane(**lane)] = told
+            return _pulled(answer)
+
+        pull = self._one(process, Kind.PULL, {**lane, "queue_offset": header.queue_offset}, pulled)
         if pull is None or not header.sys_flag & PULL_COMMIT:
             return pull
-        carried = {**lane, "value": header.commit_offset, "view": "pull"}
+        carried = {**self._commit(process, lane, header.commit_offset), "view": "pull"}
         commit = self._one(process, Kind.COMMIT, carried, _carried)
         return pull if commit is None else _Asked((*pull.endings, *commit.endings))
+
+    def _commit(self, process: str, lane: Mapping[str, Any], value: int) -> dict[str, Any]:
+        """A commit's columns. Once it goes beyond the place to which the client was sent, that is over."""
+        place = (self._watch.clients.get(process, ""), Lane(**lane))
+        moved = self._moved.get(place)
+        if moved is not None and value > moved:
+            del self._moved[place]
+        return {**lane, "value": value, **({"detail": CORRECTED} if value == moved else {})}
 
     def _send(self, process: str, header: SendHeader) -> _Asked | None:
         """A copy for the retry topic is a row; of any other message its place is kept, for when it is given up."""

@@ -74,8 +74,9 @@ NUMBERS: Mapping[str, Any] = {
     "persist_first_ms": 1_000,
     "persist_ms": 500,
     "channel_expiry_ms": 4_000,
+    "pull_messages_max": 4,
 }
-"""Short times, in the ratios of the product's."""
+"""Short times, in the ratios of the product's, and pulls that are soon full."""
 SCAN_MS = 1_000
 DELAY_LEVELS = "1s 2s 5s"
 FATES = ("answered", "answered", "answered", "answered", "request lost", "answer lost")

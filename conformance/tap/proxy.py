@@ -5,6 +5,8 @@ ports, so that an unmodified client passes through. Every frame is read, told to
 same bytes; only answers that name broker addresses are written anew. What is no frame is not passed on: the
 connection is closed, on both sides.
 
+A broker's death is concluded from its connections (see `lives`), and told to the recorder.
+
 Not seen: requests to addresses that don't come from a route (a broker's second port for clients that ask for it by
 configuration, and a send-back that goes by a message's store host, as clients before 4.9 do).
 """
@@ -16,12 +18,15 @@ import contextlib
 import itertools
 import struct
 import threading
-from collections.abc import Coroutine
+import weakref
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from conformance.tap.faults import Action, Faults, Rule
+from conformance.tap.lives import PROBE_S, PROBES_S, BrokerLife, Sign
 from conformance.tap.rows import TapRecorder
 from reference_impl.protocol.bodies import BrokerData, ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
@@ -36,6 +41,8 @@ HOST = "127.0.0.1"
 START_S = 30.0
 _LENGTH = struct.Struct(">i")
 _ROUTES = (RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO)
+MASTER = 0
+"""The id of the broker's process that takes sends, locks and commits."""
 _PLACE = (("topic", "b"), ("queueId", "e"))
 """Header fields that name a request's queue: in full, and in the letters of a send."""
 
@@ -50,6 +57,7 @@ class _Passage:
     broker: str | None  # None: the name server
     asked: dict[int, int] = field(default_factory=dict)
     faults: dict[int, Rule] = field(default_factory=dict)  # by the opaque of the request whose answer they meet
+    is_open: bool = True
 
 
 class Tap:
@@ -70,6 +78,8 @@ class Tap:
         self._later: set[asyncio.Task[Any]] = set()
         self._numbers = itertools.count(1)
         self._opening = asyncio.Lock()
+        self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
+        self._lives: dict[str, BrokerLife] = {}  # a master's real address → what is known of its life
 
     async def start(self, port: int = 0) -> None:
         """Listen. Raises UsageError when the port can't be had."""
@@ -84,11 +94,16 @@ class Tap:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in list(self._writers):
+            writer.transport.abort()
+        for _ in range(2):
+            await asyncio.sleep(0)  # what was closed is taken down in the loop's next round
         for rule in self._faults.unused:
             self._recorder.fault(rule.text, effective=False)
 
     async def _listen(self, upstream: str, broker: str | None, port: int = 0) -> str:
         async def passing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._writers.add(writer)
             task = asyncio.current_task()
             assert task is not None
             self._passages.add(task)
@@ -111,25 +126,57 @@ class Tap:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: str, broker: str | None
     ) -> None:
         host, port = split_address(upstream)
+        life = self._lives.get(upstream)
         try:
             from_server, server = await asyncio.open_connection(host, port)
         except OSError:
+            self._refused(life, broker)
             return  # nobody listens there: the client's connection is closed as well
+        self._writers.add(server)
         passage = _Passage(next(self._numbers), writer, server, broker)
         peer = writer.get_extra_info("peername")
         if broker is not None:
             self._recorder.opened(passage.number, f"{peer[0]}:{peer[1]}", broker)
+            if life is not None:
+                life.opened(passage.number)
         up = asyncio.ensure_future(self._upwards(passage, reader))
         down = asyncio.ensure_future(self._downwards(passage, from_server))
+        by_broker = False
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
+            by_broker = not up.done() and (from_server.at_eof() or from_server.exception() is not None)
         finally:
             server.close()  # before any wait: a second cancellation ends this one
             for task in (up, down):
                 task.cancel()
+            passage.is_open = False
             if broker is not None:
                 self._recorder.closed(passage.number)
+                if life is not None:
+                    self._closed(life, passage.number, upstream, broker, by_broker=by_broker)
             await asyncio.gather(up, down, return_exceptions=True)
+
+    def _closed(self, life: BrokerLife, number: int, upstream: str, broker: str, *, by_broker: bool) -> None:
+        match life.closed(number, by_broker=by_broker, at_s=asyncio.get_running_loop().time()):
+            case Sign.DEATH:
+                self._recorder.crashed(broker)
+            case Sign.DOUBT:
+                self._spawn(partial(self._probe, life, upstream, broker))
+
+    def _refused(self, life: BrokerLife | None, broker: str | None) -> None:
+        """Nobody listens at the broker's address."""
+        if life is not None and broker is not None and life.refused():
+            self._recorder.crashed(broker)
+
+    async def _probe(self, life: BrokerLife, upstream: str, broker: str) -> None:
+        """The broker has ended its last connection: has it died?"""
+        begun = asyncio.get_running_loop().time()
+        for after_s in PROBES_S:
+            await asyncio.sleep(begun + after_s - asyncio.get_running_loop().time())
+            if not life.is_alone:
+                return
+            if not await _takes_connections(*split_address(upstream)):
+                self._refused(life, broker)
 
     # ------------------------------------------------------------------ from the client
 
@@ -142,8 +189,9 @@ class Tap:
             rule = self._meets(passage, command)
             if not command.is_oneway:
                 passage.asked[command.opaque] = command.code
-            if passage.broker is not None:
-                self._recorder.asked(passage.number, command)
+            held = rule is not None and rule.action is Action.DELAY
+            if not held:
+                self._tell(passage, command)
             match None if rule is None else rule.action:
                 case Action.LOSE:
                     continue
@@ -152,11 +200,15 @@ class Tap:
                         answer = command.reply(rule.number, remark="answered by the tap")
                         await self._hand_down(passage, encode_frame(answer), answer)
                 case Action.DELAY if rule is not None:
-                    self._do_later(rule.number, passage.server, raw)
+                    self._do_later(rule.number, passage, raw, command)
                 case _:
                     if rule is not None:
                         passage.faults[command.opaque] = rule
                     await _write(passage.server, raw)
+
+    def _tell(self, passage: _Passage, command: Command) -> None:
+        if passage.broker is not None and passage.is_open:
+            self._recorder.asked(passage.number, command)
 
     def _meets(self, passage: _Passage, command: Command) -> Rule | None:
         if passage.broker is None:
@@ -180,7 +232,7 @@ class Tap:
             if rule is not None and rule.action is Action.LOSE_ANSWER:
                 passage.asked.pop(command.opaque, None)
             elif rule is not None and rule.action is Action.DELAY_ANSWER:
-                self._spawn(self._hand_down_later(rule.number, passage, raw, command))
+                self._spawn(partial(self._hand_down_later, rule.number, passage, raw, command))
             else:
                 await self._hand_down(passage, raw, command)
 
@@ -205,32 +257,38 @@ class Tap:
             known = ClusterInfo.decode(answer.body).brokers
         body = answer.body
         for broker in known:
-            for address in broker.addresses.values():
-                body = body.replace(f'"{address}"'.encode(), f'"{await self._own(address, broker.broker)}"'.encode())
+            for number, address in broker.addresses.items():
+                own = await self._own(address, broker.broker, number == MASTER)
+                body = body.replace(f'"{address}"'.encode(), f'"{own}"'.encode())
         return Command(
             answer.code, answer.ext, body, answer.opaque, answer.flag, answer.remark, answer.language, answer.version,
             answer.binary,
         )  # fmt: skip
 
-    async def _own(self, address: str, broker: str) -> str:
+    async def _own(self, address: str, broker: str, is_master: bool) -> str:
         async with self._opening:
+            if is_master:
+                self._lives.setdefault(address, BrokerLife())
             if address not in self.brokers:
                 self.brokers[address] = await self._listen(address, broker)
             return self.brokers[address]
 
     # ------------------------------------------------------------------ later
 
-    def _do_later(self, ms: int, writer: asyncio.StreamWriter, raw: bytes) -> None:
+    def _do_later(self, ms: int, passage: _Passage, raw: bytes, command: Command) -> None:
+        """A request that is held begins when it is passed on: nobody could have applied it before."""
+
         async def write() -> None:
             await asyncio.sleep(ms / 1000)  # the rule's own delay: time is its effect
-            await _write(writer, raw)
+            self._tell(passage, command)
+            await _write(passage.server, raw)
 
-        self._spawn(write())
+        self._spawn(write)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        async def quietly() -> None:
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def quietly() -> None:  # ended before it begins, it leaves nothing that was never awaited
             with contextlib.suppress(OSError):  # the connection went before the frame did
-                await work
+                await work()
 
         task = asyncio.ensure_future(quietly())
         self._later.add(task)
@@ -248,6 +306,22 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, Command] | None:
         return head + frame, decode_frame(frame)
     except (asyncio.IncompleteReadError, ConnectionError, ProtocolError):
         return None
+
+
+async def _takes_connections(host: str, port: int) -> bool:
+    """Does somebody listen there, who keeps a connection open for a moment?"""
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    try:
+        return await asyncio.wait_for(reader.read(1), PROBE_S) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    finally:
+        writer.close()
 
 
 async def _write(writer: asyncio.StreamWriter, raw: bytes) -> None:

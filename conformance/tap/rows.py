@@ -5,15 +5,22 @@ row covers includes all that the broker did. An answer that the client never get
 
 What is not in a frame is inferred, by the client's own rules, and only from frames that were seen:
 
-- whose a connection is, from the last heartbeat, lock or unlock on it;
+- whose a connection is, from the last heartbeat, lock or unlock on it; before the first, of who is at work on the
+  lane and has lost its connection, if that can only be one. Nobody's pulls leave no row;
 - ADD, the begin of an incarnation, when the client has been told where it starts: by the answer to its look-up of
   the stored offset, where one is stored, else by the answer to its question for the queue's end or for a time; and
   at the latest before its first pull. An UNLOCK, or the client's unregistering, ends the incarnation, though what
-  it asked for meanwhile may follow;
+  it asked for meanwhile may follow. Whoever has pulled and looks the stored offset up again begins anew: so a lane
+  is found to have been dropped that nobody unlocked. The unlock that follows late, as those of clients up to 5.1 do,
+  is then the earlier incarnation's;
 - DROP, when a client unregisters from the group, of each lane that it worked on and that nobody else was granted
   since: whoever leaves has no use for it. A lane that a client drops while it stays is not told;
 - a send to the group's retry topic that names an origin is a DEAD_LETTER (orderly consumers send nothing else
-  there); its lane and offset are those at which the client was given the message.
+  there); its lane and offset are those at which the client was given the message;
+- a commit of what the last pull's answer named as the place to go on (PULL_OFFSET_MOVED) says what the broker
+  corrected, and not what was finished (`detail=corrected`);
+- the delay level of a message that is sent back with none: the broker takes 3 and what it has counted;
+- a broker's death, by the proxy (see `lives`). Rows that name a broker have its `broker_epoch`, counted from 1.
 
 Not recorded: batch sends, half messages and their ends, resets.
 """
@@ -27,6 +34,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reference_impl.core.consumer.dead_letters import FIRST_DELAY_LEVEL
+from reference_impl.core.consumer.offsets import CORRECTED
 from reference_impl.core.consumer.pulling import READ_CODES
 from reference_impl.protocol.bodies import Heartbeat, LockBatch, decode_consumer_ids, decode_lock_answer
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
@@ -60,9 +69,20 @@ from reference_impl.protocol.message import (
     StoredMessage,
     decode_all,
 )
+from specs.history.clock import RecorderClock, host_clock
 from specs.history.journal import Journal
 from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Level, Outcome
 
+RECORDS: Mapping[str, tuple[str, ...]] = {
+    Level.TAP: (
+        Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.SEND, Kind.SEND_BACK, Kind.DEAD_LETTER,
+        Kind.MEMBER, Kind.ADD, Kind.FAULT, Kind.CLOCK_STEP,
+    ),
+}  # fmt: skip
+"""The kinds that a tap writes down whenever they happen to a client that it sees, for `RunInfo.records`. Not DROP,
+which it sees of clients that leave only, nor CRASH, which it sees of brokers only: their deaths are in the epochs."""
+STEP_US = 100_000
+"""A wall clock that moves this much against the monotonic one, from one frame to the next, was set."""
 REMEMBERED_MAX = 100_000
 """Messages whose place is remembered, of all clients: the oldest is forgotten first."""
 
@@ -76,6 +96,7 @@ class _Link:
 
     broker: str
     who: str
+    is_named: bool = False
     waiting: dict[int, list[Answered]] = field(default_factory=dict)
 
 
@@ -83,13 +104,20 @@ class _Link:
 class _Work:
     """A client on a lane. number: of its latest incarnation, 0 before the first. added: is it still at work?
     told_nothing: its last look-up before said that nothing is stored. mine: it was the last to work here, and has not
-    left. over: it has given the lane back, or left, and has not asked for it since."""
+    left. over: it has given the lane back, or left, and has not asked for it since. start: where it began. pulled: it
+    has asked for messages since. leased: it was granted the lane's lease, and has not given it back. unlocks_late: the
+    earlier incarnation that has not given the lane back. moved_to: where its last pull was sent to."""
 
     number: int = 0
     added: bool = False
     told_nothing: bool = False
     mine: bool = False
     over: bool = False
+    start: int = -1
+    pulled: bool = False
+    leased: bool = False
+    unlocks_late: str | None = None
+    moved_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +133,8 @@ class _Seen:
 class TapRecorder:
     """Takes the frames of all connections, in the order in which they pass. One thread only.
 
-    name_of: a client's id in the protocol → its name in the rows. skip: kinds that somebody else records.
+    name_of: a client's id in the protocol → its name in the rows. skip: kinds that somebody else records. clock: this
+    machine's; when its wall clock is set, that is a row.
     """
 
     def __init__(
@@ -114,7 +143,10 @@ class TapRecorder:
         *,
         name_of: Callable[[str], str] = lambda client_id: client_id,
         skip: frozenset[Kind] = frozenset(),
+        clock: RecorderClock | None = None,
     ) -> None:
+        self._clock = clock or host_clock()
+        self._ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
         self.unreadable = 0  # frames of a known kind that could not be read: they pass, and leave no row
         self._journal = journal
         self._name_of = name_of
@@ -124,6 +156,8 @@ class TapRecorder:
         self._works: dict[tuple[str, Lane], _Work] = {}
         self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
         self._tries: dict[tuple[str, str], int] = {}
+        self._epochs: dict[str, int] = {}
+        self._ids: dict[str, str] = {}  # a client's name in the rows → its id in the protocol
         self._readers: Mapping[int, Callable[[_Link, Command], None]] = {
             RequestCode.HEART_BEAT: self._heartbeat,
             RequestCode.UNREGISTER_CLIENT: self._unregister,
@@ -155,12 +189,19 @@ class TapRecorder:
         """The connection is gone: what has no answer never gets one."""
         self._links.pop(number, None)
 
+    def crashed(self, broker: str) -> None:
+        """The broker has died; who connects to it from now on finds another process of it."""
+        fields = {"process": broker, "broker": broker, "broker_epoch": self._epoch(broker)}
+        self._journal.note(Kind.CRASH, Outcome.OK, {"level": Level.TAP, **fields})
+        self._epochs[broker] = self._epoch(broker) + 1
+
     def client_of(self, number: int) -> str:
         """The name of the client on a connection, or its address as long as it is not known."""
         return self._name_of(self._links[number].who)
 
     def asked(self, number: int, command: Command) -> None:
         """A request of the client's."""
+        self._watch_clock()
         reader = self._readers.get(command.code)
         if reader is not None:
             try:
@@ -170,9 +211,16 @@ class TapRecorder:
 
     def answered(self, number: int, command: Command) -> None:
         """An answer that the client is about to get."""
+        self._watch_clock()
         link = self._links.get(number)
         for end in () if link is None else link.waiting.pop(command.opaque, ()):
             end(command)
+
+    def _watch_clock(self) -> None:
+        ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
+        moved_us, self._ahead_us = ahead_us - self._ahead_us, ahead_us
+        if abs(moved_us) >= STEP_US:
+            self._journal.note(Kind.CLOCK_STEP, Outcome.OK, {"level": Level.TAP, "value": moved_us // 1000})
 
     def fault(self, detail: str, *, effective: bool) -> None:
         """The tap did something to a frame, or (not effective) never had the occasion."""
@@ -184,7 +232,7 @@ class TapRecorder:
 
     def _lock(self, link: _Link, command: Command) -> None:
         batch = LockBatch.decode(command.body)
-        link.who = batch.client_id
+        self._name(link, batch.client_id)
         asked = sorted(batch.queues)
         client = self._name_of(link.who)
         for queue in asked:
@@ -195,9 +243,11 @@ class TapRecorder:
             if answer.code != ResponseCode.SUCCESS:
                 return Outcome.REFUSED, {}, ()
             granted = decode_lock_answer(answer.body)
+            for queue in granted:
+                self._work(client, Lane(batch.consumer_group, *queue)).leased = True
             for (who, lane), work in self._works.items():
                 if who != client and lane.group == batch.consumer_group and lane.queue in granted:
-                    work.mine = False
+                    work.mine = work.leased = False
             return Outcome.OK, {}, [{"outcome": Outcome.OK if q in granted else Outcome.REFUSED} for q in asked]
 
         if asked:
@@ -206,14 +256,17 @@ class TapRecorder:
 
     def _unlock(self, link: _Link, command: Command) -> None:
         batch = LockBatch.decode(command.body)
-        link.who = batch.client_id
+        self._name(link, batch.client_id)
         client, rows = self._name_of(link.who), []
         works: list[_Work] = []
         for queue in sorted(batch.queues):
             lane = Lane(batch.consumer_group, *queue)
             work = self._work(client, lane)
-            works.append(work)
-            rows.append({**queue._asdict(), "incarnation": _incarnation(client, lane, work.number)})
+            if work.unlocks_late is None:
+                works.append(work)
+            name = work.unlocks_late or _incarnation(client, lane, work.number)
+            work.unlocks_late, work.leased = None, False
+            rows.append({**queue._asdict(), "incarnation": name})
         if rows:
             self._begin(link, command, Kind.UNLOCK, {"group": batch.consumer_group}, rows, _plainly)
         for work in works:
@@ -224,9 +277,13 @@ class TapRecorder:
     def _fetch(self, link: _Link, command: Command) -> None:
         header = QueryConsumerOffsetHeader.from_ext(command.ext)
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        self._is_known(link, lane)
         client = self._name_of(link.who)
         work = self._work(client, lane)
         work.told_nothing = False
+        if work.added and work.pulled:  # it dropped the lane unseen, and begins anew
+            work.unlocks_late = _incarnation(client, lane, work.number) if work.leased else None
+            work.added = False
 
         def end(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
             if answer.code == ResponseCode.SUCCESS:
@@ -235,14 +292,15 @@ class TapRecorder:
             return Outcome.REFUSED, {"value": -1} if missing else {}, ()
 
         def then(answer: Command) -> None:
-            if work.added:
-                return
+            if (work.pulled and work.added) or not link.is_named:
+                return  # it began meanwhile, or is nobody's
             if answer.code == ResponseCode.SUCCESS:
                 start = OffsetResponse.from_ext(answer.ext).offset
                 if start >= 0:
-                    self._add(client, lane, start)
+                    if not (work.added and work.start == start):  # orderly consumers of 5.x ask twice
+                        self._add(client, lane, start)
                     return
-            work.told_nothing = answer.code in (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
+            work.told_nothing = not work.added and answer.code in (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
 
         name = {"incarnation": _incarnation(client, lane, work.number)} if work.added else {}
         self._begin(link, command, Kind.FETCH_OFFSET, {**lane._asdict(), **name}, (), end, then)
@@ -275,17 +333,19 @@ class TapRecorder:
         if header.queue_id is None or header.commit_offset is None:
             return
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
-        self._begin(
-            link, command, Kind.COMMIT, {**self._row_of(link, lane), "value": header.commit_offset}, (), _plainly
-        )
+        self._is_known(link, lane)
+        self._begin(link, command, Kind.COMMIT, self._commit_of(link, lane, header.commit_offset), (), _plainly)
 
     def _pull(self, link: _Link, command: Command) -> None:
         header = PullHeader.from_ext(command.ext)
         lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        if not self._is_known(link, lane):
+            return  # a pull of nobody begins no work
         client = self._name_of(link.who)
         work = self._work(client, lane)
         if not (work.added or work.over):  # a pull that follows the unlock is the old incarnation's
             self._add(client, lane, header.queue_offset)
+        work.pulled = work.pulled or not work.over
         row = self._row_of(link, lane)
 
         def end(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
@@ -295,6 +355,8 @@ class TapRecorder:
             return outcome, {"value": PullResponse.from_ext(answer.ext).next_begin_offset}, ()
 
         def then(answer: Command) -> None:
+            if answer.code == ResponseCode.PULL_OFFSET_MOVED:
+                work.moved_to = PullResponse.from_ext(answer.ext).next_begin_offset
             if answer.code == ResponseCode.SUCCESS:
                 for message in decode_all(answer.body):
                     self._remember(client, lane, message)
@@ -305,7 +367,7 @@ class TapRecorder:
 
         self._begin(link, command, Kind.PULL, {**row, "queue_offset": header.queue_offset}, (), end, then)
         if header.sys_flag & PULL_COMMIT and header.commit_offset > 0:
-            fields = {**row, "value": header.commit_offset, "view": "pull"}
+            fields = {**self._commit_of(link, lane, header.commit_offset), "view": "pull"}
             self._begin(link, command, Kind.COMMIT, fields, (), committed)
 
     # ------------------------------------------------------------------ messages
@@ -385,7 +447,7 @@ class TapRecorder:
                 "queue_offset": seen.offset,
                 "message_id": seen.message_id,
                 "reconsume_times": seen.reconsume_times,
-                "delay_level": header.delay_level,
+                "delay_level": header.delay_level or FIRST_DELAY_LEVEL + seen.reconsume_times,
             }
             self._begin(link, command, Kind.SEND_BACK, fields, (), _plainly)
 
@@ -406,7 +468,7 @@ class TapRecorder:
     # ------------------------------------------------------------------ members
 
     def _heartbeat(self, link: _Link, command: Command) -> None:
-        link.who = Heartbeat.decode(command.body).client_id
+        self._name(link, Heartbeat.decode(command.body).client_id)
 
     def _unregister(self, link: _Link, command: Command) -> None:
         header = UnregisterClientHeader.from_ext(command.ext)
@@ -429,27 +491,58 @@ class TapRecorder:
 
     # ------------------------------------------------------------------ plumbing
 
+    def _name(self, link: _Link, client_id: str) -> None:
+        link.who, link.is_named = client_id, True
+        self._ids[self._name_of(client_id)] = client_id
+
+    def _is_known(self, link: _Link, lane: Lane) -> bool:
+        """Whose connection is it? Who is at work on the lane and has lost its own may ask before it says its name."""
+        if not link.is_named:
+            at_work = {self._ids.get(who, who) for (who, of), work in self._works.items() if of == lane and work.added}
+            here = {other.who for other in self._links.values() if other.is_named and other.broker == link.broker}
+            missing = sorted(at_work - here)
+            if len(missing) == 1:
+                self._name(link, missing[0])
+        return link.is_named
+
     def _work(self, client: str, lane: Lane) -> _Work:
         return self._works.setdefault((client, lane), _Work())
 
     def _row_of(self, link: _Link, lane: Lane) -> dict[str, Any]:
         return {**lane._asdict(), "incarnation": self.incarnation(self._name_of(link.who), lane)}
 
+    def _commit_of(self, link: _Link, lane: Lane, value: int) -> dict[str, Any]:
+        """A commit's columns."""
+        work = self._work(self._name_of(link.who), lane)
+        if work.moved_to is not None and value > work.moved_to:
+            work.moved_to = None
+        corrected = {"detail": CORRECTED} if value == work.moved_to else {}
+        return {**self._row_of(link, lane), "value": value, **corrected}
+
+    def _epoch(self, broker: str) -> int:
+        return self._epochs.get(broker, 1)
+
+    def _epoch_of(self, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The epoch of the broker that a row names, if it names one."""
+        named = [each["broker"] for each in (*rows, fields) if each.get("broker") is not None]
+        return {"broker_epoch": self._epoch(named[0])} if named else {}
+
     def _add(self, client: str, lane: Lane, start: int) -> None:
         work = self._work(client, lane)
         work.added, work.told_nothing, work.mine, work.over = True, False, True, False
+        work.start, work.pulled, work.moved_to = start, False, None
         work.number += 1
         if Kind.ADD not in self._skip:
             name = _incarnation(client, lane, work.number)
             fields = {**lane._asdict(), "client_id": client, "incarnation": name, "value": start}
-            self._journal.note(Kind.ADD, Outcome.OK, {"level": Level.TAP, **fields})
+            self._journal.note(Kind.ADD, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())})
 
     def _left(self, client: str, lane: Lane, work: _Work) -> None:
         """Whoever leaves the group drops what it had."""
         if work.mine and Kind.DROP not in self._skip:
             name = _incarnation(client, lane, work.number)
             fields = {**lane._asdict(), "client_id": client, "incarnation": name}
-            self._journal.note(Kind.DROP, Outcome.OK, {"level": Level.TAP, **fields})
+            self._journal.note(Kind.DROP, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())})
         work.mine = False
 
     def _begin(
@@ -466,7 +559,7 @@ class TapRecorder:
         waiting = link.waiting.setdefault(command.opaque, []) if not command.is_oneway else []
         if kind not in self._skip:
             operation = next(self._numbers)
-            common = {"client_id": self._name_of(link.who), "level": Level.TAP}
+            common = {"client_id": self._name_of(link.who), "level": Level.TAP, **self._epoch_of(fields, rows)}
             self._journal.begin(operation, kind, {**common, **fields}, rows)
             if command.is_oneway:
                 self._journal.end(operation, Outcome.SENT)

@@ -372,7 +372,6 @@ class WireClient:
 
 def read_fields(message: StoredMessage) -> dict[str, Any]:
     """A stored message as the columns of a READ row; wall_us is when the broker stored it."""
-    delay = message.properties.get(PROPERTY_DELAY)
     copy = message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))
     return {
         "topic": message.topic,
@@ -384,7 +383,7 @@ def read_fields(message: StoredMessage) -> dict[str, Any]:
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
         "tags": message.tags,
-        "delay_level": int(delay) if delay and delay.lstrip("-").isdigit() else None,
+        "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,
         "view": message.properties.get(PROPERTY_RETRY_TOPIC) if copy else None,
     }

@@ -35,6 +35,7 @@ PROPERTY_SHARDING_KEY = "__SHARDINGKEY"
 PROPERTY_TAGS = "TAGS"
 PROPERTY_KEYS = "KEYS"
 PROPERTY_DELAY = "DELAY"
+DELAY_DIGITS_MAX = 9
 PROPERTY_WAIT = "WAIT"
 PROPERTY_RETRY_TOPIC = "RETRY_TOPIC"
 PROPERTY_REAL_TOPIC = "REAL_TOPIC"
@@ -132,6 +133,13 @@ class StoredMessage:
     @property
     def tags(self) -> str | None:
         return self.properties.get(PROPERTY_TAGS)
+
+    @property
+    def delay_level(self) -> int | None:
+        """The level that the message says it was sent with, 0 when it says none; None for what is no number."""
+        text = self.properties.get(PROPERTY_DELAY, "0")
+        digits = text.removeprefix("-")
+        return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= DELAY_DIGITS_MAX else None
 
     @property
     def offset_id(self) -> str:

@@ -25,7 +25,7 @@ from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, group_of
 
 DRAIN = "drain"
 _CONNECTION = "drain"
-_READ_MAX = 800
+_READ_MAX = 32
 _AT_THE_END = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST})
 
 
@@ -43,10 +43,18 @@ def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder, *, settl
             _drain_queue(broker, now_ms, dead_letter_topic(group), 0, recorder, mark)
     for topic in sorted(broker.store.topics):
         config = broker.store.topics[topic]
-        if topic not in (DEFAULT_TOPIC, SCHEDULE_TOPIC) and config.perm & PERM_READ:
+        if topic != SCHEDULE_TOPIC and config.perm & PERM_READ and not _is_bare_template(broker, topic):
             for queue_id in range(config.read_queues):
                 _drain_queue(broker, now_ms, topic, queue_id, recorder, mark)
     broker.handle(now_ms, Closed(_CONNECTION))
+
+
+def _is_bare_template(broker: Broker, topic: str) -> bool:
+    """One of the topics that every broker has by itself, and to which nobody has sent anything."""
+    if topic not in (DEFAULT_TOPIC, broker.config.cluster, broker.config.name):
+        return False
+    queues = range(broker.store.topics[topic].read_queues)
+    return all(broker.store.queue(topic, queue_id).max_offset == 0 for queue_id in queues)
 
 
 def _drain_queue(
@@ -99,6 +107,7 @@ def _found(message: StoredMessage, broker: Broker) -> dict[str, Any]:
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
         "tags": message.tags,
+        "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,
         "view": message.properties.get(PROPERTY_RETRY_TOPIC) if group_of(message.topic) is not None else None,
     }

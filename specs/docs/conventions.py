@@ -17,6 +17,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     "has a `queue_offset`, since the answer names no other. "
     "With a `delay_level` above 0 `queue_id` is the queue it is meant for and "
     "`queue_offset` its place among those that wait; it has no `key_seq`. "
+    "In DELIVER and READ `delay_level` is the level that the message says it was sent with, 0 when it says none; "
+    "without the column nobody looked. "
     "The `detail` of a half message's begins with `half`; it has neither `key_seq` nor `queue_offset`, and `value` is "
     "its place among the half messages when `ok`. Whoever records it records every end of its transaction too.",
     Kind.LOCK: "One row for each lane that was asked for; `ok` granted, `refused` not among the granted. A refusal "

@@ -30,6 +30,7 @@ SENT_FIRST_LEVEL = 3
 class Rules:
     """What a broker is started with, and what its version answers. Times in ms.
 
+    pull_messages_max: what one pull is given, however many it asks for.
     default_queues: of a topic that is made by a send, at most. retry_max: a group's limit where it sets none.
     dead_beyond_limit: an exhausted message has a counter above the limit (else: at it).
     """
@@ -40,6 +41,7 @@ class Rules:
     channel_expiry_ms: int = 120_000
     channel_scan_ms: int = 10_000
     delay_ms: tuple[int, ...] = (1_000, 5_000, 10_000)
+    pull_messages_max: int = 32
     default_queues: int = 8
     retry_max: int = 16
     bad_queue_code: int = 29
@@ -544,7 +546,8 @@ class State:
             return Answer(FOUND_NOTHING if request.offset == end else MOVED, (end, start, end, ()))
         found: list[tuple[int, Message]] = []
         offset = request.offset
-        while offset < end and len(found) < request.most:
+        most = min(request.most, self.rules.pull_messages_max)
+        while offset < end and len(found) < most:
             message = self.logs[queue][offset - start]
             if request.tags is None or message.tag in request.tags:
                 found.append((offset, message))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.broker.retention import Retention
-from reference_impl.core.broker.topics import SEND_FORBIDDEN, is_valid_name
+from reference_impl.core.broker.topics import is_valid_name
 from reference_impl.core.io import ConnId, Effect, Note
 from reference_impl.protocol.bodies import QUEUES_MAX, SubscriptionGroup, TopicConfig
 from reference_impl.protocol.codes import ResponseCode
@@ -33,8 +33,7 @@ class Admin:
         header = CreateTopicHeader.from_ext(request.ext)
         if not is_valid_name(header.topic):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name")
-        if header.topic in SEND_FORBIDDEN:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} belongs to the system")
+        self._check_not_reserved(header.topic)
         if not (0 <= header.read_queue_nums <= QUEUES_MAX and 0 <= header.write_queue_nums <= QUEUES_MAX):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"a topic has 0 to {QUEUES_MAX} queues")
         self._parts.topics.put(
@@ -54,12 +53,15 @@ class Admin:
         name = TopicHeader.from_ext(request.ext).topic
         if not is_valid_name(name):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{name[:40]!r} is no valid topic name")
-        if name in SEND_FORBIDDEN:
-            raise Refused(self._parts.config.rules.missing_field, f"The topic[{name}] is conflict with system topic.")
+        self._check_not_reserved(name)
         self._retention.note(self._parts.topics.drop(name), out)
         if self._parts.config.rules.topic_takes_offsets:
             self._forget(out, topic=name)
         return request.reply(ResponseCode.SUCCESS)
+
+    def _check_not_reserved(self, topic: str) -> None:
+        if topic in self._parts.topics.reserved:
+            raise Refused(self._parts.config.rules.missing_field, f"The topic[{topic}] is conflict with system topic.")
 
     def delete_group(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = DeleteGroupHeader.from_ext(request.ext)

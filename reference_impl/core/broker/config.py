@@ -23,6 +23,8 @@ class BrokerConfig:
     waits for its sync before it is answered FLUSH_DISK_TIMEOUT.
     waiting_sends_max, parked_pulls_max: so many sends may wait for their sync, and pulls for a message; more are
     answered SYSTEM_BUSY. stalled_ms: nor are sends taken while one has waited for its sync for so long.
+    pull_messages_max, pull_bytes_max: what one pull is given at most, however many it asks for; a message that is
+    larger comes alone (MessageStoreConfig.maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory).
     keep_ms: how long messages are kept at least, None for ever (then the disk is not looked at either). delete_hours:
     the hours of the day (UTC) in which what is too old is removed, none of them for all. clean_ms: how often is looked.
     disk_max, disk_force, disk_refuse: shares of the disk in use above which what is too old goes at any hour, the
@@ -54,6 +56,7 @@ class BrokerConfig:
     retry_queues: int = 1
     retry_max: int = 16
     body_bytes_max: int = 4 * 1024 * 1024
+    pull_messages_max: int = 32
     pull_bytes_max: int = 256 * 1024
     flush_timeout_ms: int = 5_000
     waiting_sends_max: int = 10_000

@@ -6,10 +6,12 @@ commit that travels with the pull is applied before the read, at the first pass 
 is not asked for a lease; neither is the pull. No more than `parked_pulls_max` wait; a further one is refused with
 SYSTEM_BUSY.
 
+A pull is given no more than `pull_messages_max` messages and `pull_bytes_max` bytes, but always one.
+
 Where an operator has reset the group's offset, the next pull of the queue takes that word instead of messages: it is
 answered PULL_OFFSET_MOVED with the new offset, and the commit that came with it changes nothing. A parked pull
 hears of it when it is answered.
-Source: docs/sources.md#pull (PullMessageProcessor, PullRequestHoldService).
+Source: docs/sources.md#pull (PullMessageProcessor, PullRequestHoldService, DefaultMessageStore.isTheBatchFull).
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ class Pulling:
             header.topic,
             header.queue_id,
             header.queue_offset,
-            max(1, header.max_msg_nums),
+            max(1, min(header.max_msg_nums, self._parts.config.pull_messages_max)),
             self._parts.config.pull_bytes_max,
             wanted,
         )

@@ -68,7 +68,7 @@ class SendBack:
         if message.reconsume_times >= limit or header.delay_level < 0:
             target, queues = dead_letter_topic(group.group), DEAD_LETTER_QUEUES
             self._parts.topics.make(target, queues)
-            properties.pop(PROPERTY_DELAY, None)
+            properties[PROPERTY_DELAY] = "0"
         else:
             target, queues = retry_topic(group.group), group.retry_queues
             level = header.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times

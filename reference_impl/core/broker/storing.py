@@ -1,9 +1,9 @@
 """The one way into the log: a delayed message takes the detour over the delay queues, everything is recorded.
 
 A message with a delay level above 0 is stored in SCHEDULE_TOPIC_XXXX, in the queue of its level, together with
-the topic and queue it was meant for, and moves there when its time has come. Each level is a queue of its own,
-so within a level order is kept and one timer per level is enough. A message that was released names the place of the
-one that waited, so the log itself says which comes next: a crash neither loses nor repeats one.
+the topic and queue it was meant for, and moves there when its time has come; it goes on saying its level. Each level
+is a queue of its own, so within a level order is kept and one timer per level is enough. A message that was released
+names the place of the one that waited, so the log itself says which comes next: a crash neither loses nor repeats one.
 Source: docs/sources.md#delay (ScheduleMessageService).
 """
 
@@ -50,6 +50,7 @@ class Storing:
         """Store the message where it belongs now. Raises ProtocolError when it can't be written."""
         level = self.delay_level(draft)
         if level > 0:
+            draft.properties[PROPERTY_DELAY] = str(level)  # one beyond the table is the last
             draft.properties[PROPERTY_REAL_TOPIC] = draft.topic
             draft.properties[PROPERTY_REAL_QUEUE_ID] = str(draft.queue_id)
             draft.topic, draft.queue_id = SCHEDULE_TOPIC, level - 1
@@ -136,8 +137,7 @@ class Storing:
 
     def released(self, waiting: StoredMessage) -> Draft:
         """The delayed message, as it goes to the topic and queue that it was meant for."""
-        properties = dict(waiting.properties)
-        properties.pop(PROPERTY_DELAY, None)
+        properties = dict(waiting.properties)  # DELAY among them: RocketMQ packs them before it drops the level
         return Draft(
             properties.get(PROPERTY_REAL_TOPIC, waiting.topic),
             int(properties.get(PROPERTY_REAL_QUEUE_ID, "0")),

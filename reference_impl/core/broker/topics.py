@@ -2,6 +2,8 @@
 
 An unknown topic of a send is made from the template topic that the send names (TBW102), when that exists and
 lets its settings be inherited; a retry topic is made from nothing. Topics and groups are written at once.
+From its first start a broker has a topic of its cluster's name and one of its own name: producers may send to them,
+and they may be named as templates, but nobody may create or delete them.
 Source: docs/sources.md#topics (TopicConfigManager, SubscriptionGroupManager).
 """
 
@@ -19,22 +21,30 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECKED_TOO_OFTEN_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
-SEND_FORBIDDEN = frozenset({DEFAULT_TOPIC, SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, CHECKED_TOO_OFTEN_TOPIC})
+SEND_FORBIDDEN = frozenset({SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, CHECKED_TOO_OFTEN_TOPIC})
+CLUSTER_TOPIC_QUEUES = 16
+"""Of the topic of the cluster's name; that of the broker's name has one."""
 TOPIC_LENGTH_MAX = 127
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 
 
 class TopicTable:
-    """version: counts changes, so that the broker knows when to tell its name servers."""
+    """version: counts changes, so that the broker knows when to tell its name servers. reserved: the topics that
+    nobody may create or delete.
+    """
 
     def __init__(self, config: BrokerConfig, store: BrokerStore) -> None:
         self.version = 0
         self._config = config
         self._store = store
-        if config.auto_create_topics and DEFAULT_TOPIC not in store.topics:
-            queues = config.default_queues
-            self.put(TopicConfig(DEFAULT_TOPIC, queues, queues, PERM_READ_WRITE | PERM_INHERIT))
+        named = {config.cluster: CLUSTER_TOPIC_QUEUES, config.name: 1}
+        if config.auto_create_topics:
+            named[DEFAULT_TOPIC] = config.default_queues
+        for name, queues in named.items():
+            if name not in store.topics:
+                self.put(TopicConfig(name, queues, queues, PERM_READ_WRITE | PERM_INHERIT))
         self.make(SCHEDULE_TOPIC, len(config.delay_ms))
+        self.reserved = SEND_FORBIDDEN | {DEFAULT_TOPIC, *named}
 
     def find(self, topic: str) -> TopicConfig | None:
         return self._store.topics.get(topic)

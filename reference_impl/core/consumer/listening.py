@@ -131,6 +131,7 @@ class Listening(DeadLetters):
             "attempt": tries,
             "body_hash": zlib.crc32(message.body),
             "tags": message.tags,
+            "delay_level": message.delay_level,
         }
 
     # ------------------------------------------------------------ the result

@@ -7,11 +7,13 @@ import numpy as np
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask, dense, positions
 from spark_checkers.twin import Twin
+from specs.clauses.send.body_and_properties_arrive_as_sent import HALF
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     body, tags, key = rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")
+    level = rows.number("delay_level")
     copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
     sends = positions(whole & rows.are(Kind.SEND))
@@ -29,16 +31,33 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
     # From the first send with another content on, nothing is said about a message.
     until = np.full(count, NEVER, np.int64)
-    others = sends[differs(sends, first[message[sends]])]
+    others = sends[differs(sends, first[message[sends]]) | (level[sends] != level[first[message[sends]]])]
     np.minimum.at(until, message[others], rows.begin[others])
     seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
     sent = first[message[where]]
     judged = (sent >= 0) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)
-    changed = differs(where, sent)
+    told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
+    changed = differs(where, sent) | (told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where]))
     findings.violated(sent[changed], where[changed])
 
 
-TWIN = Twin("SND-10", ("message_id", "origin_id", "outcome", "body_hash", "tags", "sharding_key"), kernel)
+def _half(rows: Rows) -> Mask:
+    """Is the row about a half message?"""
+    begins = np.asarray([*(word.startswith(HALF) for word in rows.words("detail")), False], np.bool_)
+    return begins[rows.text("detail")]
+
+
+def _last_level(rows: Rows) -> Ints:
+    """The highest delay level of each row's run; where there is no table, higher than any."""
+    last = np.full(rows.size, NEVER, np.int64)
+    for run in np.unique(rows.run):
+        here = positions(rows.run == run)
+        last[here] = len(rows.config_of(int(here[0])).delay_levels.split()) or NEVER
+    return last
+
+
+COLUMNS = ("message_id", "origin_id", "outcome", "body_hash", "tags", "sharding_key", "delay_level", "detail")
+TWIN = Twin("SND-10", COLUMNS, kernel)
 find = TWIN.find

@@ -1,7 +1,11 @@
-"""Body, tags and sharding key of a message are, wherever it is read or delivered, those that it was sent with.
+"""Body, tags, sharding key and delay level of a message are, wherever it is seen, those that it was sent with.
 
 Decided by the hash of the body and the two properties. A row that has the body's hash shows the whole message: no
-tags, or no key, then means that there are none. Rows without the hash are passed over. Copies among retries and dead
+tags, or no key, then means that there are none. Rows without the hash are passed over.
+The level is compared where both rows tell one: a message that is released goes on saying how long it was to wait (a
+level beyond the table says the last one), 0 is what a message says that names none, and no level at all means that
+nobody looked. A transaction's message has none: its end decides when it is seen.
+Copies among retries and dead
 letters are the business of other clauses. Where one id was sent with different contents, nothing is said about it
 from then on. A delivery is judged when it begins, a read when it ends.
 """
@@ -17,13 +21,18 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-10"
 TITLE = "body and properties arrive as sent"
-STATEMENT = "A message is read and delivered with the body, the tags and the sharding key that it was sent with."
+STATEMENT = (
+    "A message is read and delivered with the body, the tags, the sharding key and the delay level that it was sent "
+    "with."
+)
 PARTY = Party.PAIR
 KEY = Key.MESSAGE
 PREMISE = ()
-SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
+SOURCES = ("docs/sources.md#send", "docs/sources.md#store", "docs/sources.md#delay")
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+HALF = "half"
+"""How the detail of a half message's SEND begins."""
 
 
 def wants(row: Row) -> bool:
@@ -33,8 +42,11 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Changed(Finding):
+    """level: the delay level that the message ought to say, None where none was compared."""
+
     sent: Row
     seen: Row
+    level: int | None
 
 
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:
@@ -42,12 +54,13 @@ def contents(row: Row) -> tuple[int | None, str | None, str | None]:
 
 
 class MessageJudge(Judge):
-    """Remembers the message as it was sent."""
+    """Remembers the message as it was sent. last: the highest level of the broker's table, 0 without one."""
 
-    __slots__ = ("is_one", "sent")
+    __slots__ = ("is_one", "last", "sent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.last = len(self.config.delay_levels.split())
         self.sent: Row | None = None
         self.is_one = True
 
@@ -57,7 +70,7 @@ class MessageJudge(Judge):
         if row.kind is Kind.SEND:
             if self.sent is None:
                 self.sent = row
-            elif contents(self.sent) != contents(row):
+            elif (contents(self.sent), self.sent.delay_level) != (contents(row), row.delay_level):
                 self.is_one = False
         return NOTHING
 
@@ -68,7 +81,14 @@ class MessageJudge(Judge):
         if self.sent is None or not self.is_one:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if contents(self.sent) == contents(row) else (Changed(self.sent, row),)
+        level = self._level(self.sent, row)
+        same = contents(self.sent) == contents(row) and level in (None, row.delay_level)
+        return NOTHING if same else (Changed(self.sent, row, level),)
+
+    def _level(self, sent: Row, seen: Row) -> int | None:
+        if sent.delay_level is None or seen.delay_level is None or (sent.detail or "").startswith(HALF):
+            return None
+        return min(sent.delay_level, self.last) if self.last else sent.delay_level
 
 
 judge = MessageJudge
@@ -76,9 +96,11 @@ judge = MessageJudge
 
 def explain(found: Changed) -> str:
     sent, seen = found.sent, found.seen
+    names = ("body's hash", "tags", "sharding key", "delay level")
+    level = None if found.level is None else seen.delay_level
     other = "; ".join(
         f"{name} {now or 'none'} instead of {was or 'none'}"
-        for name, was, now in zip(("body's hash", "tags", "sharding key"), contents(sent), contents(seen), strict=True)
+        for name, was, now in zip(names, (*contents(sent), found.level), (*contents(seen), level), strict=True)
         if was != now
     )
     return (

@@ -129,3 +129,34 @@ def test_a_request_belongs_to_the_work_that_its_client_has_begun() -> None:
     assert [row.incarnation for row in found if row.kind is Kind.COMMIT] == [first, None, None]
     assert [row.value for row in found if row.kind is Kind.ADD] == [17, None]
     assert found[-1].incarnation is None  # the process that had begun the work is dead
+
+
+def test_a_commit_of_where_a_pull_was_sent_to_is_a_correction(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.joins(1, "127.0.0.1@c1")
+    desk.sends(1, "orders", "m1")
+
+    def commit(value: int) -> None:
+        header = UpdateConsumerOffsetHeader("billing", "orders", 0, value)
+        desk.ask(1, RequestCode.UPDATE_CONSUMER_OFFSET, header.to_ext())
+
+    def pull(offset: int, committed: int) -> None:
+        header = PullHeader("billing", "orders", 0, offset, sys_flag=PULL_COMMIT, commit_offset=committed)
+        desk.ask(1, RequestCode.PULL_MESSAGE, header.to_ext())
+
+    commit(1)
+    pull(9, 0)  # beyond the end: sent to 1
+    commit(1)
+    pull(1, 1)
+    desk.sends(1, "orders", "m2")
+    commit(2)
+    commit(1)
+    commits = [(row.value, row.view, row.detail) for row in desk.rows() if row.kind is Kind.COMMIT]
+    assert commits == [
+        (1, None, None),
+        (0, "pull", None),
+        (1, None, "corrected"),
+        (1, "pull", "corrected"),
+        (2, None, None),
+        (1, None, None),
+    ]

@@ -67,6 +67,9 @@ def test_apache_understands_us_and_we_understand_apache(version: str, tmp_path: 
         stored_messages_are_the_same_bytes(client, cluster.broker, version)
         leases_and_members(client, cluster.broker)
         offsets(client, cluster.broker)
+        topics_of_cluster_and_broker(client, cluster.broker)
+        a_full_pull(client, cluster.broker)
+        what_a_delayed_message_says(client, cluster.broker)
         asyncio.run(requests_on_asyncio(cluster))
 
 
@@ -156,6 +159,52 @@ def offsets(client: SyncClient, broker: str) -> None:
     ):
         answer = client.call(broker, Command(code, header.to_ext()))
         assert h.OffsetResponse.from_ext(answer.ext).offset in (0, len(BODIES) + 1)
+
+
+def topics_of_cluster_and_broker(client: SyncClient, broker: str) -> None:
+    """They are there, take messages, and can be named as templates; nobody may create or delete them."""
+    for topic, queues in (("c0", 16), ("b0", 1)):
+        sent = [
+            client.call(broker, Command(Ask.SEND_MESSAGE_V2, h.SendHeader("P", topic, queue, 1).to_ext_v2(), b"x"))
+            for queue in (queues - 1, queues)
+        ]
+        assert [answer.code == Code.SUCCESS for answer in sent] == [True, False]
+        for command in (
+            Command(Ask.UPDATE_AND_CREATE_TOPIC, h.CreateTopicHeader(topic, 3, 3).to_ext()),
+            Command(Ask.DELETE_TOPIC_IN_BROKER, h.TopicHeader(topic).to_ext()),
+        ):
+            assert client.call(broker, command).remark == f"The topic[{topic}] is conflict with system topic."
+    fresh = h.SendHeader("P", "fresh", 15, 1, default_topic="c0", default_topic_queue_nums=40)
+    assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, fresh.to_ext_v2(), b"x")).code == Code.SUCCESS
+
+
+def a_full_pull(client: SyncClient, broker: str) -> None:
+    """32 messages, however many are asked for."""
+    for _ in range(40):
+        header = h.SendHeader("P", "fresh", 0, 1)
+        assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code == Code.SUCCESS
+
+    def found(most: int) -> int:
+        pull = h.PullHeader(GROUP, "fresh", 0, 0, most, h.PULL_SUBSCRIPTION, subscription="*")
+        return len(decode_all(client.call(broker, Command(Ask.PULL_MESSAGE, pull.to_ext())).body))
+
+    assert wait_until(lambda: found(40) == 32, deadline_s=10)
+    assert [found(most) for most in (0, 1, 32, 33, 1000)] == [1, 1, 32, 32, 32]
+
+
+def what_a_delayed_message_says(client: SyncClient, broker: str) -> None:
+    """The level that it was sent with; for one beyond the table, the last of its 18."""
+    for level in (1, 99, 0, -1):
+        properties = pack_properties({"UNIQ_KEY": f"L{level}", "DELAY": str(level)})
+        header = h.SendHeader("P", "fresh", 1, 1, properties=properties)
+        assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code == Code.SUCCESS
+    pull = h.PullHeader(GROUP, "fresh", 1, 0, 32, h.PULL_SUBSCRIPTION, subscription="*")
+
+    def told() -> dict[str | None, int | None]:
+        answer = client.call(broker, Command(Ask.PULL_MESSAGE, pull.to_ext()))
+        return {message.message_id: message.delay_level for message in decode_all(answer.body)}
+
+    assert wait_until(lambda: told() == {"L1": 1, "L99": 18, "L0": 0, "L-1": -1}, deadline_s=20)
 
 
 async def requests_on_asyncio(cluster: ApacheCluster) -> None:

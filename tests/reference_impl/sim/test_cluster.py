@@ -328,7 +328,7 @@ def test_a_dead_letter_of_a_4_9_broker_waits_for_its_level() -> None:
     rows = simulate(with_config(plan, {"dialect": "4.9"}))[1]
     (given_up,) = of(rows, Kind.DEAD_LETTER)
     copies = [(row.topic, row.queue_id, row.delay_level) for row in of(rows, Kind.APPEND) if row.origin_id == "m1"]
-    assert copies == [("SCHEDULE_TOPIC_XXXX", 3, 4), ("%DLQ%billing", 0, None)]
+    assert copies == [("SCHEDULE_TOPIC_XXXX", 3, 4), ("%DLQ%billing", 0, 4)]
     (read,) = [row for row in of(rows, Kind.READ) if row.origin_id == "m1"]
     assert 30_000 <= ((read.wall_us or 0) - (given_up.wall_us or 0)) // 1000 <= 30_010
 

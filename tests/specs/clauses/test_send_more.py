@@ -245,6 +245,26 @@ EXAMPLES = (
     ),
     Example(
         "SND-10",
+        3,
+        "a delayed message says its level wherever it is seen; one of a transaction has none",
+        """
+        0ms..1ms  shop   sends     orders/b0/3          offset=0 id=m1 body=1 delay=2 ok
+        1ms..2ms  shop   sends     orders/b0/3          offset=0 id=m2 body=2 delay=99 ok
+        2ms..3ms  shop   sends     orders/b0/3          value=0 id=m3 body=3 delay=2 detail=half ok
+        3ms..4ms  shop   sends     orders/b0/3          offset=0 id=m4 body=4 ok
+        5s        alice  delivers  billing/orders/b0/3  offset=1 id=m1 body=1 delay=0 success
+        6s        alice  delivers  billing/orders/b0/3  offset=1 id=m1 body=1 delay=3 success
+        7s        alice  delivers  billing/orders/b0/3  offset=1 id=m1 body=1 delay=2 success
+        8s        alice  delivers  billing/orders/b0/3  offset=1 id=m1 body=1 success
+        9s        alice  delivers  billing/orders/b0/3  offset=2 id=m2 body=2 delay=18 success
+        10s       alice  delivers  billing/orders/b0/3  offset=2 id=m2 body=2 delay=99 success
+        11s       alice  delivers  billing/orders/b0/3  offset=3 id=m3 body=3 delay=0 success
+        12s       alice  delivers  billing/orders/b0/3  offset=0 id=m4 body=4 delay=7 success
+        13s       drain  reads     orders/b0/3          offset=1 id=m1 body=1 delay=2 ok
+        """,
+    ),
+    Example(
+        "SND-10",
         1,
         "a send without an answer says what was sent as well",
         """

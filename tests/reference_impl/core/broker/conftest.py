@@ -28,7 +28,7 @@ from reference_impl.protocol.bodies import (
     Subscription,
     decode_lock_answer,
 )
-from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.headers import (
     CreateTopicHeader,
@@ -195,8 +195,12 @@ class Wire:
 
     def messages(self, topic: str, queue_id: int = 0) -> list[StoredMessage]:
         """Everything that lies in a queue, read through the protocol."""
+        found: list[StoredMessage] = []
         answer = self.pull(0, topic=topic, queue_id=queue_id, max_msg_nums=1000)
-        return decode_all(answer.body)
+        while answer.code == ResponseCode.SUCCESS:
+            found += decode_all(answer.body)
+            answer = self.pull(int(answer.ext["nextBeginOffset"]), topic=topic, queue_id=queue_id, max_msg_nums=1000)
+        return found
 
     def commit(
         self, offset: int, *, queue_id: int = 0, group: str = "billing", topic: str = "orders", **how: Any

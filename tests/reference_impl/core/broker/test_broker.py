@@ -120,7 +120,6 @@ def test_answers_of_clients_and_strange_timers_are_ignored(wire: Any) -> None:
     "ext",
     [
         {"topic": "no way", "readQueueNums": "1", "writeQueueNums": "1"},
-        {"topic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1"},
         {"topic": "t", "readQueueNums": "-1", "writeQueueNums": "1"},
     ],
 )
@@ -150,8 +149,13 @@ def test_it_registers_with_every_name_server_at_its_start(registered: Broker) ->
     assert [request.address for request in asked] == ["ns1", "ns2"]
     assert asked[0].command.code == RequestCode.REGISTER_BROKER
     assert asked[0].command.ext["brokerAddr"] == "127.0.0.1:7"
-    topics = {topic.topic for topic in BrokerRegistration.decode(asked[0].command.body).topics}
-    assert topics == {"TBW102", "SCHEDULE_TOPIC_XXXX"}
+    topics = BrokerRegistration.decode(asked[0].command.body).topics
+    assert {topic.topic: (topic.read_queues, topic.write_queues, topic.perm) for topic in topics} == {
+        "c0": (16, 16, 7),
+        "b0": (1, 1, 7),
+        "TBW102": (8, 8, 7),
+        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
+    }
     assert SetTimer("register", 30_000) in effects
 
 

@@ -58,8 +58,17 @@ def test_the_recorder_sees_both_appends(wire: Any) -> None:
     appends = [note.fields for note in wire.notes if note.kind is Kind.APPEND]
     assert [(row["topic"], row["delay_level"]) for row in appends] == [
         ("SCHEDULE_TOPIC_XXXX", 1),
-        ("orders", None),
+        ("orders", 1),
     ]
+
+
+@pytest.mark.parametrize(("sent", "kept"), [("1", "1"), ("99", "18"), ("0", "0"), ("-1", "-1")])
+def test_what_is_delivered_says_its_level(wire: Any, sent: str, kept: str) -> None:
+    """As 4.9.7 and 5.4.0 do: a level beyond the table is the last one, one that delays nothing stays as it is."""
+    wire.send(properties={"DELAY": sent})
+    wire.pass_ms(2 * 3_600_000)
+    (message,) = wire.messages("orders")
+    assert message.properties["DELAY"] == kept
 
 
 def test_the_table_of_delays() -> None:

@@ -247,6 +247,12 @@ def delayed_message_before_its_time(wire: Any) -> Any:
     return len(wire.messages("orders"))
 
 
+def level_of_a_delayed_message(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "2"})
+    wire.pass_ms(5_000)
+    return [message.delay_level for message in wire.messages("orders")]
+
+
 def delayed_message_after_a_restart(wire: Any) -> Any:
     wire.send(b"m", properties={"DELAY": "2"})
     wire.boot()
@@ -375,6 +381,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "stored-twice-at-once": ten_sends,
     "dead-letter-lost": dead_letters,
     "delay-of-the-level-below": delayed_message_before_its_time,
+    "level-lost-on-release": level_of_a_delayed_message,
     "restart-releases-what-waits": delayed_message_after_a_restart,
     "dead-letter-loses-its-origin": dead_letters,
     "dead-letters-swapped": order_of_two_dead_letters,

@@ -80,6 +80,24 @@ def test_tags(wire: Any, expression: str, found: str | None) -> None:
     assert [message.body.decode() for message in decode_all(answer.body)] == list(found or "")
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"), [(-1, 1), (0, 1), (1, 1), (31, 31), (32, 32), (33, 32), (1000, 32)]
+)
+def test_a_pull_is_given_thirty_two_messages_at_most(wire: Any, asked: int, found: int) -> None:
+    for _ in range(40):
+        wire.send()
+    answer = wire.pull(0, max_msg_nums=asked)
+    assert len(decode_all(answer.body)) == found
+    assert answer.ext["nextBeginOffset"] == str(found)
+
+
+def test_how_many_a_pull_is_given_can_be_set(make_wire: Any) -> None:
+    wire = make_wire(pull_messages_max=2)
+    for _ in range(3):
+        wire.send()
+    assert len(decode_all(wire.pull(0, max_msg_nums=3).body)) == 2
+
+
 def test_expressions_that_are_refused(wire: Any) -> None:
     assert tagged_pull(wire, " || ").code == 23
     assert tagged_pull(wire, "a > 1", expression_type="SQL92").code == 1

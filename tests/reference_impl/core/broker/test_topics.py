@@ -134,10 +134,43 @@ def test_offsets_of_a_deleted_topic(make_wire: MakeWire, line: str, left: tuple[
 
 
 @pytest.mark.parametrize(("line", "code"), [("4.9", 1), ("5.x", 29)])
-def test_a_topic_of_the_system_is_not_deleted(make_wire: MakeWire, line: str, code: int) -> None:
+@pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", "TBW102", "b0", "c0"])
+def test_a_topic_of_the_system_is_neither_created_nor_deleted(
+    make_wire: MakeWire, line: str, code: int, topic: str
+) -> None:
     wire = make_wire(line)
-    assert delete_topic(wire, "SCHEDULE_TOPIC_XXXX") == code
-    assert wire.broker.parts.topics.find("SCHEDULE_TOPIC_XXXX") is not None
+    before = wire.broker.parts.topics.find(topic)
+    assert before is not None
+    header = CreateTopicHeader(topic, 3, 3)
+    assert wire.call(RequestCode.UPDATE_AND_CREATE_TOPIC, header).code == code
+    assert delete_topic(wire, topic) == code
+    assert wire.broker.parts.topics.find(topic) == before
+
+
+@BOTH
+@pytest.mark.parametrize(("topic", "queues"), [("c0", 16), ("b0", 1)])
+def test_the_topics_of_the_clusters_and_the_brokers_name_take_messages_and_give_them(
+    make_wire: MakeWire, line: str, topic: str, queues: int
+) -> None:
+    wire = make_wire(line)
+    assert wire.send(b"m", topic=topic, queue_id=queues - 1).code == 0
+    assert [message.body for message in wire.messages(topic, queues - 1)] == [b"m"]
+    assert wire.send(topic=topic, queue_id=queues).code == wire.broker.parts.config.rules.bad_queue_id
+
+
+@BOTH
+@pytest.mark.parametrize(("asked", "made"), [(12, 12), (40, 16)])
+def test_a_topic_is_made_after_the_clusters_one(make_wire: MakeWire, line: str, asked: int, made: int) -> None:
+    wire = make_wire(line, auto_create_topics=False)
+    sent = wire.send(topic="fresh", default_topic="c0", default_topic_queue_nums=asked)
+    assert sent.code == 0
+    topic = wire.broker.parts.topics.find("fresh")
+    assert (topic.write_queues, topic.perm) == (made, 6)
+
+
+def test_a_broker_named_as_its_cluster_has_one_topic_of_that_name(make_wire: MakeWire) -> None:
+    wire = make_wire(name="one", cluster="one")
+    assert wire.broker.parts.topics.find("one").read_queues == 1
 
 
 @BOTH
