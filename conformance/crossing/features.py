@@ -473,4 +473,4 @@ class Stage:
         if self.run.version is None:
             asyncio.run(PlanRunner(plan, self.system, folder, prefix).run())
         else:
-            DrivenPlan(plan, self.system, self.run.version, folder, prefix, lanes=False).run()
+            DrivenPlan(plan, self.system, self.run.version, folder, prefix).run()
