@@ -728,7 +728,7 @@ class Findings:
     and no clock may explain it.
     """
 
-    __slots__ = ("_at_stake", "_clause", "_found", "_judged", "clause", "rows")
+    __slots__ = ("_at_stake", "_clause", "_found", "_judged", "_unended", "clause", "rows")
 
     def __init__(self, rows: Rows, clause: str) -> None:
         self.rows = rows
@@ -737,6 +737,7 @@ class Findings:
         self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
         self._judged: Mask | None = None
+        self._unended: Ints | None = None
         if any(rows.runs.get(run, _PLAIN).seen is not None for run in (rows.words("run") if rows.size else ())):
             by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
             self._judged = np.asarray([self._has_needs(place, by_group) for place in range(rows.size)], np.bool_)
@@ -803,8 +804,23 @@ class Findings:
         return self._clause.stands_in(
             rows.context_of(places[0]).info,
             epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT),
-            ended=all(rows.end[place] != NEVER for place in places if calls[place]),
+            ended=all(rows.end[place] != NEVER for place in places if calls[place]) and self._knows_all(places),
         )
+
+    def _knows_all(self, places: Sequence[int]) -> bool:
+        """Had nobody in the evidence begun anything before, in its lane or queue, of which the end is missing?"""
+        rows, clause = self.rows, self._clause
+        if not clause.asks_what_a_client_knew or rows.context_of(places[0]).info.closed_world:
+            return True
+        if self._unended is None:
+            self._unended = np.flatnonzero((rows.end == NEVER) & rows.are(*clause.kinds))
+        if not len(self._unended):
+            return True
+        key = rows.lane if clause.key is Key.LANE else rows.queue
+        last = max(int(rows.begin[place]) for place in places)
+        before = self._unended[rows.begin[self._unended] < last]
+        mine = {(int(key[place]), int(rows.client[place])) for place in places}
+        return not any((int(key[place]), int(rows.client[place])) in mine for place in before.tolist())
 
     def _is_quiet(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
         """Do no clocks other than their own lie too close to the evidence? seqs: its rows of the context as well."""

@@ -655,16 +655,17 @@ class Clause(Promise):
         """What it needs and does not have, of the kinds that are recorded."""
         return self.needs - known
 
-    def stands(self, evidence: Sequence[Row], info: RunInfo) -> bool:
-        """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?"""
-        return self.stands_in(
-            info,
-            epochs=all(row.broker_epoch is not None for row in evidence if row.broker),
-            ended=all(row.seq_end is not None for row in evidence if row.kind is Kind.DELIVER),
-        )
+    @property
+    def asks_what_a_client_knew(self) -> bool:
+        """Is it about what a client does, of a lane or queue: on the answers that it had?"""
+        return self.party in (Party.CLIENT, Party.PAIR) and self.key in (Key.LANE, Key.QUEUE)
 
     def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool) -> bool:
-        """Likewise. epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended."""
+        """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?
+
+        epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended, and (where the
+        clause asks what a client knew) so did whatever else its clients had begun there before.
+        """
         if not info.closed_world and (self.absence or not ended):
             return False
         if info.begins_late and self.excuses & THAT_LAST:

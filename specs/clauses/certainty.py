@@ -13,8 +13,9 @@ value) is certain only where everybody is recorded. In an open world its finding
 *Begins.* Where the recorder says that the history begins late (a rotated log), whatever lasts may have begun before:
 a shutdown, a pause, a fault. A clause that one of these could excuse is at most possible there.
 
-*Ends.* In an open world a listener's call of which the end is not in the history may have ended, nobody saw when: what
-rests on its running still is at most possible.
+*Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or
+how it was answered. What rests on a listener's call that runs still is at most possible; and so is what a clause about
+clients finds of one that has begun such an operation before, in that lane or queue: it knew more than the history.
 
 *Clocks.* Rows of one clock are in the order that they say. A row of another clock is only where the bound between
 clocks allows: a finding is certain when no row of its key, and none about deaths, pauses and departures, that another

@@ -50,7 +50,7 @@ class _Sum:
 class _Bench:
     """All judges of one clause."""
 
-    __slots__ = ("clause", "context", "judges", "kept", "marks", "stops_at_clock_step", "sums", "waiting")
+    __slots__ = ("clause", "context", "judges", "kept", "marks", "stops_at_clock_step", "sums", "unended", "waiting")
 
     def __init__(self, clause: Clause, context: Context) -> None:
         self.clause = clause
@@ -61,6 +61,7 @@ class _Bench:
         # With several clocks a finding waits for what another clock may yet time close to its evidence.
         self.waiting: list[Finding] | None = [] if context.info.clock_bound_us else None
         self.marks: dict[KeyValue, list[Mark]] = {}
+        self.unended: dict[tuple[KeyValue | None, str | None], int] = {}  # by key and client: the first such seq
         self.stops_at_clock_step = any(premise.name == _LEASE_PREMISE for premise in clause.premise)
 
     @property
@@ -74,12 +75,27 @@ class _Bench:
 
     def take(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            if finding.certain and not self.clause.stands(finding.rows, self.context.info):
+            if finding.certain and not self._stands(finding.rows):
                 finding = replace(finding, certain=False)
             if self.waiting is None:
                 self._count(finding)
             else:
                 self.waiting.append(finding)
+
+    def _stands(self, evidence: Sequence[Row]) -> bool:
+        clause = self.clause
+        ended = all(row.seq_end is not None for row in evidence if row.kind is Kind.DELIVER)
+        if ended and self.unended:
+            last, key = evidence[-1].seq_begin, key_of(clause.key)
+            ended = all(self.unended.get((key(row), row.client_id), last) >= last for row in evidence)
+        epochs = all(row.broker_epoch is not None for row in evidence if row.broker)
+        return clause.stands_in(self.context.info, epochs=epochs, ended=ended)
+
+    def without_end(self, row: Row) -> None:
+        """A row of which the history does not hold the end, in an open world."""
+        clause = self.clause
+        if clause.asks_what_a_client_knew and row.kind in clause.kinds and row.level in clause.levels:
+            self.unended.setdefault((key_of(clause.key)(row), row.client_id), row.seq_begin)
 
     def _count(self, finding: Finding) -> None:
         if self.kept is not None:
@@ -244,6 +260,9 @@ class Examiner:
                 self.context.looked(row)
             if self.info.clock_bound_us:
                 self._mark(row)
+            if row.seq_end is None and not self.info.closed_world:
+                for bench in self.benches:
+                    bench.without_end(row)
             self._begin(row)
             if row.seq_end is not None:
                 if row.seq_end == row.seq_begin:
