@@ -483,7 +483,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, incarnation): they may be numbered per client. A lane's rows without one share one."""
+        """Number of (lane, client, incarnation): a number may be per client. A lane's rows without one share one."""
         named = self.text("incarnation") != NO_TEXT
         return self._numbered(self.lane, self.text("incarnation"), np.where(named, self.client, NO_TEXT))
 

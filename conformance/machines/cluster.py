@@ -878,7 +878,7 @@ class ClusterMachine(RuleBasedStateMachine):
     # ------------------------------------------------------------ end
 
     def send_last(self) -> None:
-        """Messages that wait for a level or for a commit, once nothing is in the way: in a run they seldom meet that."""
+        """Messages that wait for a level or a commit, once nothing is in the way: in a run they seldom meet that."""
         brokers = self.plan.topology.brokers
         for broker in brokers:
             for verb, name in (("resume", "node"), ("broker_restart", "broker"), ("disk_room", "broker")):
