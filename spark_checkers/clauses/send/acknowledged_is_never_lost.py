@@ -130,7 +130,10 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
         found = np.unique(rows.offset[reads[low:high]])
         due = rows.end[sends] < rows.begin[marker]
-        due &= (offset[sends] < stop) | (rows.ended[sends] + patience_us(rows, marker) <= rows.started[marker])
+        early = due & (offset[sends] >= stop) & (rows.ended[sends] + patience_us(rows, marker) > rows.started[marker])
+        for place in np.flatnonzero(early).tolist():  # those at the end that nobody has read yet
+            shown = read_end[rows.offset[reads] == offset[sends[place]]]
+            due[place] = np.any((shown > rows.end[sends[place]]) & (shown < end))
         here = np.isin(offset[sends], found)
         kept = offset[sends] >= kept_from(rows, marker)
         lost = sends[due & ~here & kept]
@@ -181,6 +184,7 @@ class RowByRow:
         self.reading: dict[int, int] = {}
         self.read: set[int] = set()
         self.unread: set[int] = set()
+        self.seen: dict[int, int] = {}
 
     def run(self) -> None:
         rows, send, queues = self.rows, self.is_send, self.queues
@@ -230,6 +234,8 @@ class RowByRow:
             return
         if self.reading:
             self.read.add(offset)
+        if offset in self.sent:
+            self.seen[offset] = int(rows.end[read])
         begin, sent = rows.begin[read], self.sent.get(offset, ())
         replaced = [row for row in sent if self.ids[row] != self.ids[read] and rows.end[row] < begin]
         if replaced and self.ids[read] is not None:
@@ -241,7 +247,10 @@ class RowByRow:
         for offset in sorted(self.sent):
             due = [row for row in self.sent[offset] if rows.end[row] < rows.begin[marker]]
             if offset >= stop:
-                due = [row for row in due if rows.ended[row] + patience <= rows.started[marker]]
+                shown = self.seen.get(offset, 0)
+                due = [
+                    row for row in due if shown > rows.end[row] or rows.ended[row] + patience <= rows.started[marker]
+                ]
             if offset in self.read:
                 safe = [row for row in due if not self._may_be_unflushed(row, now)]
                 self.findings.at_stake(np.asarray(safe, np.int64))

@@ -3,9 +3,10 @@
 Decided by each drain: a READ row without a message spans the reading of the queue to its end and says up to which
 offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages
 read while it lasted, this time and the next; one beyond the queue's end only when it was acknowledged longer ago than
-the bound for delays, because a broker may show a message a little later than it acknowledges it. Where an acknowledged
-message should lie and another one is read, the loss shows at once. A read that failed decides nothing of its offset.
-The answer to a batch names the place of its first message only; the others lie behind it, in their order.
+the bound for delays, or was read before, because a broker may show a message a little later than it acknowledges it.
+Where an acknowledged message should lie and another one is read, the loss shows at once. A read that failed decides
+nothing of its offset. The answer to a batch names the place of its first message only; the others lie behind it, in
+their order.
 
 Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less and are left out,
 as are delayed and half messages (they lie elsewhere first) and the topics of retries and dead letters. Where the
@@ -80,7 +81,7 @@ class Placed:
 class QueueJudge(Judge):
     """Remembers the acknowledged sends, by their places, until they are removed or lost."""
 
-    __slots__ = ("batches", "patience_us", "read", "reading", "sent", "unread", "waiting")
+    __slots__ = ("batches", "patience_us", "read", "reading", "seen", "sent", "unread", "waiting")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -90,6 +91,7 @@ class QueueJudge(Judge):
         self.waiting: dict[int, list[Row]] = {}  # messages of batches of which no row has named a place yet
         self.reading: dict[int, Row] = {}  # readings under way, by their operation
         self.read = Intervals()  # offsets read while a reading is under way
+        self.seen: dict[int, int] = {}  # when each of these offsets was last read, as seq
         self.unread = Intervals()  # offsets of which a read failed meanwhile
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -145,6 +147,8 @@ class QueueJudge(Judge):
             return NOTHING
         if self.reading:
             self.read.add(offset)
+        if offset in self.sent:
+            self.seen[offset] = row.seq_end or row.seq_begin
         replaced = [
             each
             for each in self.sent.get(offset, ())
@@ -163,7 +167,7 @@ class QueueJudge(Judge):
         for offset in sorted(self.sent):
             due = [each for each in self.sent[offset] if ended_before(each.row, reading)]
             if offset >= stop:
-                due = [each for each in due if (each.row.ended_us or 0) + self.patience_us <= reading.started_us]
+                due = [each for each in due if self._should_be_shown(each.row, offset, reading)]
             if offset in self.read:
                 self.opportunities += sum(not self.context.may_be_unflushed(each.row) for each in due)
             elif offset not in self.unread and due:
@@ -174,6 +178,11 @@ class QueueJudge(Judge):
                 if due:
                     found.extend(self._lost(offset, due, reading))
         return found
+
+    def _should_be_shown(self, sent: Row, offset: int, reading: Row) -> bool:
+        """Beyond the end: was it shown before, or acknowledged longer ago than a broker may take to show it?"""
+        was_shown = self.seen.get(offset, 0) > (sent.seq_end or 0)
+        return was_shown or (sent.ended_us or 0) + self.patience_us <= reading.started_us
 
 
 judge = QueueJudge
