@@ -626,8 +626,8 @@ class Clause(Promise):
 
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
     all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
-    else did. excused_by: kinds of rows that excuse and that only the context knows. findings: the public names of what
-    it finds.
+    else did. excused_by: kinds of rows that excuse and that only the context knows. looks_back: it concludes from what
+    did not happen before. findings: the public names of what it finds.
     """
 
     key: Key
@@ -639,6 +639,7 @@ class Clause(Promise):
     needs: frozenset[Kind]
     excused_by: frozenset[Kind]
     absence: bool
+    looks_back: bool
     findings: tuple[str, ...]
     needs_finish: bool = False
     wants: Callable[[Row], bool] | None = field(default=None, repr=False)
@@ -668,7 +669,7 @@ class Clause(Promise):
         """
         if not info.closed_world and (self.absence or not ended):
             return False
-        if info.begins_late and self.excuses & THAT_LAST:
+        if info.begins_late and (self.looks_back or self.excuses & THAT_LAST):
             return False
         known = recorded(info)
         if known is None:

@@ -51,6 +51,7 @@ def _promise(module: ModuleType) -> Promise:
         needs=frozenset(module.NEEDS),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
+        looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),
         needs_finish=judge.finish is not Judge.finish,
         wants=getattr(module, "wants", None),

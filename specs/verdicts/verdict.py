@@ -254,7 +254,7 @@ def why_possible(clause: Clause, info: RunInfo) -> str:
     """What leaves a violation of the clause open."""
     if clause.absence and not info.closed_world:
         return "somebody who is not recorded may have done what explains it"
-    if info.begins_late and clause.excuses & THAT_LAST:
+    if info.begins_late and (clause.looks_back or clause.excuses & THAT_LAST):
         return "what began before the history does may explain it"
     known = recorded(info)
     if known is not None and (unseen := clause.excuses - known):

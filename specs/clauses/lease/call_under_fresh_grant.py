@@ -41,6 +41,7 @@ PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ PREMISE = (ORDERLY,)
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK, Kind.PULL})
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)
