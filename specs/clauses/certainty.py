@@ -11,8 +11,8 @@ at most *possible*. A broker's epoch on every row of the evidence tells its deat
 value) is certain only where everybody is recorded. In an open world its findings are at most possible.
 
 *Begins.* Where the recorder says that the history begins late (a rotated log), whatever lasts may have begun before:
-a shutdown, a pause, a fault. A clause that one of these could excuse is at most possible there, and so is one that looks
-back: that concludes from what did not happen before.
+a shutdown, a pause, a fault. A clause that one of these could excuse is at most possible there, and so is one that
+looks back: that concludes from what did not happen before.
 
 *Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or
 how it was answered. What rests on a listener's call that runs still is at most possible; and so is what a clause about
