@@ -95,7 +95,7 @@ class BatchLane(Machine):
         return True
 
     def _work(self, name: int) -> Work:
-        return self.works.setdefault(name, Work(self.config.batch))
+        return self.works.setdefault(name, Work(self.config.batch, self.context.info.closed_world))
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:

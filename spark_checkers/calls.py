@@ -62,7 +62,7 @@ class CallLane(Machine):
         calls.owed = {offset: op for offset, op in calls.owed.items() if offset >= below}
 
     def takes(self, stretch: Stretch) -> bool:
-        calls = self.calls.setdefault(stretch.first.incarnation, Calls())
+        calls = self.calls.setdefault(stretch.first.incarnation, Calls(self.context.info.closed_world))
         if calls.owed or calls.failed:
             return False
         calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
@@ -79,9 +79,9 @@ class CallLane(Machine):
         elif op.kind is Kind.ADD:
             self.calls[op.incarnation] = Calls(whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
-            self._deliver(self.calls.setdefault(op.incarnation, Calls()), op)
+            self._deliver(self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world)), op)
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
-            calls = self.calls.setdefault(op.incarnation, Calls())
+            calls = self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world))
             if op.outcome is not Outcome.OK and op.offset not in calls.stored:
                 calls.failed[op.offset] = op
 

@@ -74,8 +74,8 @@ class Counting(Machine):
         return 0 <= self.config.max_reconsume_times <= op.reconsume and op.outcome in LISTENER_SUSPENDS
 
     def complete(self, call: Try) -> bool:
-        """Is the call there as a whole: not the first one of the history, or full?"""
-        return call.whole or len(call.ops) >= self.config.batch
+        """Is the call there as a whole: not the first one of an open world's history, or full?"""
+        return call.whole or self.context.info.closed_world or len(call.ops) >= self.config.batch
 
     def takes(self, stretch: Stretch) -> bool:
         if not self.counts:

@@ -29,7 +29,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request. kind: what is recorded, with its columns; None for nothing. read: how an answer reads."""
+    """One request. kind: what is recorded, with its columns; None for nothing. read: how an answer reads. along: the
+    columns of the commit that travels with it."""
 
     address: Address
     command: Command
@@ -37,6 +38,7 @@ class Question:
     kind: Kind | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     rows: Sequence[Mapping[str, Any]] = ()
+    along: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Hand:
         if question.kind is not None:
             fields = {"client_id": self.client_id, "level": Level.WIRE, **question.fields}
             effects.append(Begin(self.last, question.kind, fields, question.rows))
+            if question.along is not None:
+                effects.append(Begin(-self.last, Kind.COMMIT, {**fields, **question.along}))
         effects.append(Request(self.last, question.address, question.command, TIMEOUT_MS))
         return effects
 
@@ -92,4 +96,7 @@ class Hand:
         if question.kind is None:
             return []
         outcome = Outcome.OK if answer.code in STORED else Outcome.REFUSED
-        return [End(token, outcome, {"code": answer.code, **reading.fields}, reading.rows)]
+        ends: list[Effect] = [End(token, outcome, {"code": answer.code, **reading.fields}, reading.rows)]
+        if question.along is not None:  # stored before the read, whatever that finds
+            ends.append(End(-token, Outcome.OK, {"code": answer.code}))
+        return ends

@@ -14,9 +14,11 @@ LARGEST = 10
 
 
 def is_minimal(clause: Clause, rows: Sequence[Row], info: RunInfo) -> bool:
-    """The events alone are refuted by the clause, and without any one of them they are not."""
+    """The events alone are refuted by the clause, and without any one of them they are not, or in another shape."""
 
-    def refuted(some: Sequence[Row]) -> bool:
-        return bool(examine(some, info, (clause,)).refuted())
+    def found(some: Sequence[Row]) -> set[str]:
+        tally = examine(some, info, (clause,)).tallies[clause.id]
+        return {name for name, each in tally.found.items() if each.violations}
 
-    return bool(rows) and refuted(rows) and not any(refuted([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows)))
+    alike = found(rows) if rows else set()
+    return bool(alike) and not any(alike & found([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows)))

@@ -16,11 +16,13 @@ class Lane(BatchLane):
         letter, told = work.letters.get(op.offset), work.back.get(op.offset) is False
         rightly = work.rightly(op.offset, op.op)
         wrong = rightly is False or (rightly is None and self.config.batch == 1)
+        held = work.calls.get(work.latest.get(op.offset, -1), {}) if self.config.batch > 1 else {}
+        batch = [*held.values(), *(work.letters[each] for each in held if each in work.letters)]
         work.deliver(op)
         if letter is not None and wrong and not work.manual:
             work.back[op.offset] = False
             if not told:
-                self.found(letter, op)
+                self.found(letter, op, *batch)
 
 
 TWIN = Twin("DLQ-3", OP_COLUMNS, machine_kernel(Lane, BATCH_KINDS, lease=False))

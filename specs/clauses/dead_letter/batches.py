@@ -58,6 +58,13 @@ class Work:
             if other != offset
         )
 
+    def batch_of(self, offset: int) -> tuple[Row, ...]:
+        """The message's last batch, and the dead letters of that."""
+        batch = self.last.get(offset)
+        if batch is None:
+            return ()
+        return (*batch.rows.values(), *(self.letters[each] for each in batch.rows if each in self.letters))
+
     def _comes_in(self, offset: int, op: int) -> bool:
         batch = self.last.get(offset)
         return batch is not None and batch.op == op
@@ -109,7 +116,7 @@ class BatchesJudge(Judge):
             return None
         work = self.works.get(row.incarnation)
         if work is None:
-            work = self.works[row.incarnation] = Work(self.config.batch)
+            work = self.works[row.incarnation] = Work(self.config.batch, self.context.info.closed_world)
         return work
 
     def ended(self, row: Row) -> bool:

@@ -41,8 +41,11 @@ NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 
 @dataclass(frozen=True, slots=True)
 class CameBack(Finding):
+    """batch: the call that held it before, and what was given up of that; of calls of one message nothing."""
+
     given_up: Row
     again: Row
+    batch: tuple[Row, ...] = ()
 
 
 class LaneJudge(BatchesJudge):
@@ -60,11 +63,12 @@ class LaneJudge(BatchesJudge):
             others_come = work.others_come(offset, row.op_id)
             found = others_come is False or (others_come is None and self.config.batch == 1)
         told = work.again.get(offset) is False
+        batch = work.batch_of(offset) if self.config.batch > 1 else ()
         work.delivered(row, offset)
         if not found or before is None:
             return NOTHING
         work.again[offset] = False
-        return NOTHING if told else (CameBack(before, row),)
+        return NOTHING if told else (CameBack(before, row, batch),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.opportunities += self.ended(row)

@@ -98,7 +98,8 @@ class CountingJudge(Judge):
                 for each, before in current.rows.items():
                     if not asks_again(before) and counter.calls.get(each) is current:
                         del counter.calls[each]  # it was finished
-            begun = current is not None or counter.add is not None
+            whole = self.context.info.closed_world  # then no call is cut off at its front
+            begun = whole or current is not None or counter.add is not None
             current = counter.current = Call(row.op_id, begun)
         found = NOTHING if counter.rolled_back else self.delivered(counter, counter.calls.get(offset), row)
         counter.calls[offset] = current

@@ -32,6 +32,7 @@ def ordinary() -> dict[str, float]:
     return rates(ORDINARY_RUNS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ingredients", MIXTURES, ids=" + ".join)
 def test_each_row_raises_how_often_its_clause_is_at_stake(ingredients: tuple[str, ...]) -> None:
     wanting = [clause for clause, wants in WANTS.items() if wants == ingredients]
@@ -86,5 +87,6 @@ def test_a_clause_without_a_row_gets_ordinary_runs() -> None:
     assert ingredients_for("ORD-1") == ()
 
 
+@pytest.mark.long
 def test_a_search_of_the_usual_length_has_runs_of_every_mixture() -> None:
     assert len(MIXTURES) <= EXAMPLES // ORDINARY_PER_MIXTURE
