@@ -437,11 +437,14 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
     best = _first(clause, rows, info, name, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
         return rows, clause.explain(finding)
-    for row in reversed(rows):
-        smaller = tuple(each for each in rows if each is not row)
-        found = _first(clause, smaller, info, name, certain=finding.certain) if smaller else None
-        if found is not None:
-            rows, best = smaller, found
+    before = -1
+    while len(rows) != before:  # without one of them another may be of no use any more
+        before = len(rows)
+        for row in reversed(rows):
+            smaller = tuple(each for each in rows if each is not row)
+            found = _first(clause, smaller, info, name, certain=finding.certain) if smaller else None
+            if found is not None:
+                rows, best = smaller, found
     return rows, clause.explain(best)
 
 
