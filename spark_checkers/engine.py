@@ -50,7 +50,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, check_parquet, rows_of_table, rows_to_table
 from specs.profiles import Profile
-from specs.verdicts.examine import find_violations, witness
+from specs.verdicts.examine import found_alone, witness
 from specs.verdicts.tally import Examination, Found, Tally
 from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import Key, Kind
@@ -520,7 +520,7 @@ def witness_of(
     clause: Clause, rows: tuple[Row, ...], info: RunInfo, name: str, *, certain: bool
 ) -> tuple[tuple[Row, ...], str]:
     """The smallest part of the evidence that the clause still refutes alike, and what it says about it."""
-    if not any(found.name == name for found in find_violations(clause, rows, info)):
+    if found_alone(clause, rows, info, name, certain=certain) is None:
         # The evidence rests on what went before it, and does not stand alone: it is shown whole.
         return rows, f"these events break the promise: {clause.statement}"
     return witness(clause, Evidence(rows, certain=certain), info, name)

@@ -434,7 +434,7 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
     the finding's public name, where its class does not tell.
     """
     rows, name = finding.rows, name or finding.name
-    best = _first(clause, rows, info, name, certain=finding.certain)
+    best = found_alone(clause, rows, info, name, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
         return rows, clause.explain(finding)
     before = -1
@@ -442,13 +442,14 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
         before = len(rows)
         for row in reversed(rows):
             smaller = tuple(each for each in rows if each is not row)
-            found = _first(clause, smaller, info, name, certain=finding.certain) if smaller else None
+            found = found_alone(clause, smaller, info, name, certain=finding.certain) if smaller else None
             if found is not None:
                 rows, best = smaller, found
     return rows, clause.explain(best)
 
 
-def _first(clause: Clause, rows: Sequence[Row], info: RunInfo, name: str, *, certain: bool) -> Finding | None:
+def found_alone(clause: Clause, rows: Sequence[Row], info: RunInfo, name: str, *, certain: bool) -> Finding | None:
+    """What the clause finds of this name in the rows alone, at least as certain; None if they don't stand alone."""
     examiner = Examiner(info, (clause,), alone=True)
     examiner.feed(rows)
     best = examiner.first_finding(name)

@@ -188,7 +188,7 @@ def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:
     info, rows = recorded()
     from specs.clauses.catalogue import get
 
-    shown, text = engine.witness_of(get("CMT-4"), rows[:3], replace(info), certain=True)
+    shown, text = engine.witness_of(get("CMT-4"), rows[:3], replace(info), "commit-went-back", certain=True)
     assert shown == rows[:3]
     assert "these events break the promise" in text
 

@@ -49,6 +49,7 @@ def test_happy_path_tells_everything(bench: Any) -> None:
             "attempt": 1,
             "body_hash": 3685223346,
             "tags": None,
+            "delay_level": 0,
         }
     ]
     assert b.of(Kind.DELIVER)[0].outcome is Outcome.SUCCESS
