@@ -1650,7 +1650,8 @@ def _committed(trace: Trace, send: Row) -> Planted:
 
 def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for send, _read in _reads(trace):
-        change = {send.seq_begin: {"delay_level": -1}}
+        told = (row for row in trace.rows if row.message_id == send.message_id and row.delay_level is not None)
+        change = {row.seq_begin: {"delay_level": -1} for row in (send, *told)}
         yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
 

@@ -223,7 +223,6 @@ EXAMPLES = (
         1,
         "what is kept has to be finished",
         """
-        config closed_world=no
         1ms         alice  adds   billing/orders/b0/3   value=17
         50ms        b0     trims  orders/b0/3           value=18
         90ms..99ms  drain  reads  orders/b0/3           value=19 detail=settled ok
