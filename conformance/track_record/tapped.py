@@ -87,7 +87,7 @@ class Played:
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:
         """What is written down of the scene whenever it happens."""
-        return {**BEHIND_A_TAP, Level.TAP: (*BEHIND_A_TAP[Level.TAP], *((Kind.DROP,) if self.stay else ()))}
+        return {**BEHIND_A_TAP, Level.TAP: (*BEHIND_A_TAP[Level.TAP], Kind.LEAVE, *((Kind.DROP,) if self.stay else ()))}
 
     def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
         if not self.broker:

@@ -626,8 +626,8 @@ class Clause(Promise):
 
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
     all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
-    else did. excused_by: kinds of rows that excuse and that only the context knows. looks_back: it concludes from what
-    did not happen before. findings: the public names of what it finds.
+    else did. excused_by: kinds of rows that excuse and that only the context knows. named_by: kinds that only say which
+    of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what it finds.
     """
 
     key: Key
@@ -638,6 +638,7 @@ class Clause(Promise):
     examples: tuple[Example, ...] = field(repr=False)
     needs: frozenset[Kind]
     excused_by: frozenset[Kind]
+    named_by: frozenset[Kind]
     absence: bool
     looks_back: bool
     findings: tuple[str, ...]
@@ -650,7 +651,7 @@ class Clause(Promise):
     def excuses(self) -> frozenset[Kind]:
         """The kinds of rows that could excuse what looks like a violation."""
         told = (premise.told_by for premise in self.premise)
-        return self.kinds.difference(self.needs).union(self.excused_by, *told)
+        return self.kinds.difference(self.needs, self.named_by).union(self.excused_by, *told)
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -132,7 +132,10 @@ def beside(broker: Profile, client: Profile) -> Profile:
         if promise.party is Party.BROKER or promise.id in BY_BROKER:
             claims[promise.id] = theirs
         elif promise.party is Party.PAIR:
-            claims[promise.id] = max(theirs, own, key=lambda claim: _STATUSES.index(claim.status))
+            weaker = max(theirs, own, key=lambda claim: _STATUSES.index(claim.status))
+            if theirs.status == own.status == "allowed" and theirs.findings and own.findings:
+                weaker = replace(weaker, findings=tuple(sorted({*theirs.findings, *own.findings})))
+            claims[promise.id] = weaker
         else:
             claims[promise.id] = own
     name = f"{broker.name}{BESIDE}{client.name}"

@@ -60,6 +60,7 @@ PREMISE = (
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
+NAMED_BY = frozenset({Kind.DROP})
 
 
 @dataclass(frozen=True, slots=True)
