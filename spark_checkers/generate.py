@@ -607,6 +607,7 @@ def run_info(seed: int, events: int) -> RunInfo:
         profile="reference",
         parties={"broker": "generated", "client": "generated", "producer": "generated"},
         levels=("client", "wire"),
+        records={"client": tuple(sorted(kind.value for kind in Kind))},
         config=CONFIG,
         replay=again(seed, events),
     )

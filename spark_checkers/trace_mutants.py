@@ -1849,7 +1849,13 @@ DEFECTS: dict[str, Mutant] = _mutants(
         delayed_message_missing,
         generated=False,
     ),
-    Mutant("read-in-another-queue", "SND-12", "a message lies where nobody sent it", read_in_another_queue),
+    Mutant(
+        "read-in-another-queue",
+        "SND-12",
+        "a message lies where nobody sent it",
+        read_in_another_queue,
+        generated=False,
+    ),
     Mutant(
         "committed-half-missing",
         "SND-13",

