@@ -254,7 +254,8 @@ def pull(
     )
     fields = {"group": group, **queue._asdict(), "queue_offset": offset}
     command = Command(RequestCode.PULL_MESSAGE, header.to_ext())
-    return Question(address, command, _read_pull, Kind.PULL, fields)
+    along = None if commit is None else {"queue_offset": None, "value": commit, "view": "pull"}
+    return Question(address, command, _read_pull, Kind.PULL, fields, along=along)
 
 
 def _read_pull(answer: Command) -> Reading:

@@ -627,7 +627,8 @@ class Clause(Promise):
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
     all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
     else did. excused_by: kinds of rows that excuse and that only the context knows. named_by: kinds that only say which
-    of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what it finds.
+    of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what
+    it finds.
     """
 
     key: Key

@@ -436,7 +436,7 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
     rows, name = finding.rows, name or finding.name
     best = found_alone(clause, rows, info, name, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
-        return rows, clause.explain(finding)
+        return rows, f"these events break the promise: {clause.statement}"
     before = -1
     while len(rows) != before:  # without one of them another may be of no use any more
         before = len(rows)

@@ -12,13 +12,18 @@ from specs.vocabulary import Kind, Outcome
 class Delivered:
     """What one incarnation delivered, and the row of the highest offset. first: below it nothing is known."""
 
-    __slots__ = ("first", "highest", "offsets")
+    __slots__ = ("first", "highest", "offsets", "root")
 
-    def __init__(self, highest: Op, watched: bool) -> None:
+    def __init__(self, highest: Op, add: Op | None) -> None:
         self.highest = highest
         self.offsets = Intervals()
-        done = not highest.manual and highest.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
-        self.first = 0 if watched or done else highest.offset
+        self.root = add or highest
+        self.first = 0 if add is not None or is_done(highest) else highest.offset
+
+
+def is_done(op: Op) -> bool:
+    """Does the call leave nothing below it to come again?"""
+    return not op.manual and op.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
 class Lane(Machine):
@@ -28,7 +33,7 @@ class Lane(Machine):
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.watched: set[int] = set()  # added, and nothing delivered since
+        self.watched: dict[int, Op] = {}  # added, and nothing delivered since
         self.delivered: dict[int, Delivered] = {}
         self.void: set[int] = set()  # had delivered when the offset was reset
 
@@ -56,13 +61,12 @@ class Lane(Machine):
         elif op.kind is Kind.ADD:
             self.delivered.pop(op.incarnation, None)
             self.void.discard(op.incarnation)
-            self.watched.add(op.incarnation)
+            self.watched[op.incarnation] = op
         elif op.offset >= 0 and op.incarnation not in self.void:
             self._deliver(op)
 
     def _new(self, op: Op) -> Delivered:
-        found = self.delivered[op.incarnation] = Delivered(op, op.incarnation in self.watched)
-        self.watched.discard(op.incarnation)
+        found = self.delivered[op.incarnation] = Delivered(op, self.watched.pop(op.incarnation, None))
         return found
 
     def _deliver(self, op: Op) -> None:
@@ -74,7 +78,7 @@ class Lane(Machine):
             mine.highest = op
         elif op.offset not in mine.offsets and op.offset >= mine.first:
             self.stakes += 1
-            self.found(mine.highest, op)
+            self.found(None if is_done(mine.highest) else mine.root, mine.highest, op)
         mine.offsets.add(op.offset)
 
 

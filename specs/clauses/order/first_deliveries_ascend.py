@@ -42,6 +42,9 @@ NEEDS = frozenset({Kind.DELIVER})
 
 @dataclass(frozen=True, slots=True)
 class WentBack(Finding):
+    """root: shows that what lies below the highest was not put back before; where that row does not itself."""
+
+    root: Row | None
     highest: Row
     second: Row
 
@@ -49,11 +52,12 @@ class WentBack(Finding):
 class _Delivered:
     """What one incarnation has delivered."""
 
-    __slots__ = ("floor", "highest", "highest_offset", "offsets")
+    __slots__ = ("floor", "highest", "highest_offset", "offsets", "root")
 
-    def __init__(self, row: Row, offset: int, *, watched: bool) -> None:
-        """watched: was its ADD seen? Else what lies below the first offset may have been put back before."""
-        self.floor = -1 if watched or (acknowledges(row) and not is_manual(row)) else offset
+    def __init__(self, row: Row, offset: int, add: Row | None) -> None:
+        """add: where it was seen; else what lies below the first offset may have been put back before."""
+        self.root = row if add is None else add
+        self.floor = offset if add is None and not _settles(row) else -1
         self.highest = row
         self.highest_offset = offset
         self.offsets = Intervals()
@@ -72,7 +76,7 @@ class LaneJudge(Judge):
         super().__init__(context)
         self.delivered: dict[str, _Delivered] = {}
         self.void: set[str] = set()
-        self.watched: set[str] = set()  # their ADD was seen, and they have delivered nothing yet
+        self.watched: dict[str, Row] = {}  # their ADD was seen, and they have delivered nothing yet
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RESET:
@@ -85,14 +89,13 @@ class LaneJudge(Judge):
         if row.kind is Kind.ADD:
             self.delivered.pop(name, None)
             self.void.discard(name)
-            self.watched.add(name)
+            self.watched[name] = row
             return NOTHING
         if offset is None or name in self.void:
             return NOTHING
         mine = self.delivered.get(name)
         if mine is None:
-            self.delivered[name] = _Delivered(row, offset, watched=name in self.watched)
-            self.watched.discard(name)
+            self.delivered[name] = _Delivered(row, offset, self.watched.pop(name, None))
             return NOTHING
         if offset > mine.highest_offset:
             self.opportunities += 1
@@ -105,7 +108,12 @@ class LaneJudge(Judge):
         if offset < mine.floor:
             return NOTHING
         self.opportunities += 1
-        return (WentBack(mine.highest, row),)
+        return (WentBack(None if _settles(mine.highest) else mine.root, mine.highest, row),)
+
+
+def _settles(row: Row) -> bool:
+    """Does the call, as its result says, leave nothing below it to come again?"""
+    return acknowledges(row) and not is_manual(row)
 
 
 judge = LaneJudge

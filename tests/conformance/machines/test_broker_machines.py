@@ -113,7 +113,9 @@ def test_most_mutants_of_the_broker_are_found() -> None:
     known = {
         m.name
         for m in (*all_mutants(), *all_mutants(MODEL))
-        if m.broker is not Broker and m.name not in SHOWN_BY_TIME_ALONE and m.killed_by not in ("SND-11", "SND-12", "SND-13")
+        if m.broker is not Broker
+        and m.name not in SHOWN_BY_TIME_ALONE
+        and m.killed_by not in ("SND-11", "SND-12", "SND-13")
     }
     found = {name for names in KILLS.values() for name in names}
     assert found <= known
