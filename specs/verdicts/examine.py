@@ -154,7 +154,8 @@ class _Bench:
         for name, found in sorted(merged.items()):
             told = tally.found[name] = Found(found.violations, found.possible)
             if found.best is not None:
-                told.witness, told.explanation = witness(clause, found.best, self.context.info)
+                shown, told.explanation = witness(clause, found.best, self.context.info)
+                told.witness = tuple(_as_recorded(row) for row in shown)
                 told.certain = found.best.certain
         if seen is not None and tally.violations:
             tally.assumed = tuple(sorted(clause.excuses - everything))
@@ -169,6 +170,16 @@ class _Bench:
 def _group_of(finding: Finding) -> str | None:
     """The group that the evidence is about, if any."""
     return next((row.group for row in reversed(finding.rows) if row.group), None)
+
+
+_TOLD_APART = "\u2063"
+"""Stands in the name of an incarnation that had another owner before, behind the name that was recorded."""
+
+
+def _as_recorded(row: Row) -> Row:
+    """The row with the incarnation that it names in the history."""
+    name = row.incarnation
+    return row if name is None or _TOLD_APART not in name else row._replace(incarnation=name.split(_TOLD_APART)[0])
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
@@ -247,7 +258,7 @@ class Examiner:
                 # Who numbers them for each client, or anew after a crash, means another one by the same name.
                 mine = (row.client_id, self._lives.get(row.client_id, 0))
                 if self._owner_of.setdefault(row.incarnation, mine) != mine:
-                    row = row._replace(incarnation=f"{row.incarnation} of {row.client_id}, life {mine[1]}")
+                    row = row._replace(incarnation=f"{row.incarnation}{_TOLD_APART}{row.client_id} {mine[1]}")
             elif row.kind is Kind.CRASH and row.client_id is not None:
                 self._lives[row.client_id] = self._lives.get(row.client_id, 0) + 1
             if self._seen is not None:
