@@ -87,11 +87,6 @@ BATCH_OF_ONE = Premise(
     "the consumer takes one message per listener call (configuration)",
     lambda info: info.config.batch == 1,
 )
-BATCHES = Premise(
-    "batches",
-    "the consumer takes several messages per listener call (configuration)",
-    lambda info: info.config.batch > 1,
-)
 BROKER_LIVES = Premise(
     "the broker lives",
     "no crash of the broker between the grant and the event: neither a crash row nor a new epoch of it",
