@@ -92,7 +92,7 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(session: Any, tmp
                 continue
             times, violations = seen[(row["run"], row["clause"])]
             if row["seqs"] is not None:
-                violations.append((tuple(row["seqs"]), row["certain"]))
+                violations.append((tuple(row["seqs"]), row["certain"], row["finding"]))
             seen[(row["run"], row["clause"])] = (times + row["opportunities"], violations)
     assert {place: (times, sorted(violations)) for place, (times, violations) in seen.items()} == expected
 

@@ -136,19 +136,20 @@ class MessageJudge(Judge):
 
     def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
         self.opportunities += 1
-        if not self.sent:
-            if not self.bound_us:
-                return (Invented(row),)
+        if not self.sent and not self.bound_us:
+            yield Invented(row)
+        elif not self.sent:
             self.early.append((row, seen_us, True))
         is_place = row.queue_offset is not None and row.origin_id is None and not is_copy_topic(row.topic)
         places = self.topics.setdefault(row.topic, Places()) if is_place else None
         if places is None or len(places.shown) > EVIDENCE_MAX:
-            return NOTHING
+            return
         place = (row.broker, row.queue_id, row.queue_offset)
         if place in places.named or place in places.shown:
-            return NOTHING
+            return
         places.shown[place] = row
-        return NOTHING if self.bound_us else self._counted(places)
+        if not self.bound_us:
+            yield from self._counted(places)
 
     def _counted(self, places: Places) -> Iterable[Finding]:
         if not places.is_too_many or self.context.frames_twice is not None:
