@@ -1656,8 +1656,10 @@ def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    config = trace.info.config
+    soon_us = min(config.suspend_ms, config.schedule_slack_ms) * MS  # what comes later may be too late for 10 ms
     for before, row in _redelivered(trace):
-        if row.started_us - (before.ended_us or 0) > 11 * MS:
+        if 11 * MS < row.started_us - (before.ended_us or 0) <= soon_us:
             change = {before.seq_begin: {"suspend_ms": 3}}
             yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from spark_checkers.generate import EDGES, generate, plan_defect
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
 from specs import profiles
 from specs.errors import UsageError
-from specs.history.store import open_history
+from specs.history.store import History, open_history
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import RunVerdict, conclude
 
 SMALL = 8_000
+SIZES = (4_000, 16_000, 40_000)
 GENERATED = [name for name, mutant in {**DEFECTS, **LOOKALIKES}.items() if mutant.generated and not mutant.tagged]
 AT_STAKE = {
     *("ORD-2", "ORD-3", "ORD-4", "ORD-5", "ORD-7", "ORD-8", "ORD-9", "ORD-10", "ORD-12"),
@@ -65,13 +67,20 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     assert digest(tmp_path / "a") != digest(tmp_path / "c")
 
 
+def with_planted(folder: Path, name: str, edge: str) -> History:
+    """The smallest generated history that has a place for the defect."""
+    for events in SIZES:
+        with suppress(UsageError):
+            planting = plan_defect(name, events, 2, edge=edge)
+            place = folder / str(events)
+            generate(place, events, 2, change=planting, rows_per_file=events // 4, rows_per_group=events // 16)
+            return open_history(place)
+    raise AssertionError(f"no size has a place for {name}")
+
+
 @pytest.mark.parametrize(("number", "name"), list(enumerate(GENERATED)))
 def test_planted_defects_are_named_and_lookalikes_are_not(tmp_path: Path, here: object, number: int, name: str) -> None:
-    edge = EDGES[number % len(EDGES)]
-    events = 40_000 if name in ("swap-key", "lost-commits", "rollback-counted") else 16_000
-    planting = plan_defect(name, events, 2, edge=edge)
-    generate(tmp_path / "h", events, 2, change=planting, rows_per_file=5_000, rows_per_group=1_000)
-    history = open_history(tmp_path / "h")
+    history = with_planted(tmp_path, name, EDGES[number % len(EDGES)])
     found = examine_on_spark(history, here)
     assert found == examine(history.rows(), history.info)
     if name in DEFECTS:
