@@ -6,7 +6,7 @@ in: a settled reading asks, for each message that it finds, whether the lane's g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
@@ -158,12 +158,14 @@ class Settled(Progress):
         """The group owes the message that was read."""
 
 
-def settled_kernel(machine: type[Settled], *, unread: bool = False) -> Callable[[Rows, Findings], None]:
+def settled_kernel(
+    machine: type[Settled], *, unread: bool = False, also: Iterable[Kind] = ()
+) -> Callable[[Rows, Findings], None]:
     """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue.
 
-    unread: lanes whose queue nobody read are gone through as well.
+    unread: lanes whose queue nobody read are gone through as well. also: further kinds that the machine is shown.
     """
-    wanted = frozenset(PROGRESS_KINDS)
+    wanted = frozenset(PROGRESS_KINDS).union(also)
 
     def kernel(rows: Rows, findings: Findings) -> None:
         found = readings(rows)

@@ -7,13 +7,15 @@ everything is renamed and shifted: it stays broken, by the same clause. And wher
 never at stake.
 
 `python -m conformance.killing.laws --plans 300` prints the table, clause × law: in how many histories the clause was
-at stake, and how often the law was broken.
+at stake, and how often the law was broken. With `--least 50` a clause has its turn until it was at stake in so many
+histories of a law, and no longer; the runs are then of all modes and are steered towards what still lacks some.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,12 +24,16 @@ import click
 from rich import box
 from rich.table import Table
 
+from conformance.cases.folder import all_cases
+from conformance.cases.play import play
 from conformance.cli.people import console
+from conformance.further import seed_of
 from conformance.machines.cluster import Collector, Run
+from conformance.machines.steering import ingredients_for
 from conformance.runner import run_machine
 from specs import profiles
 from specs.clauses.base import Clause
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.certainty import EVERYTHING
 from specs.clauses.transcript import Expected
 from specs.history.row import Row
@@ -38,7 +44,7 @@ from specs.verdicts.tally import Examination
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
 
 History = tuple[RunInfo, list[Row]]
-Judge = Callable[[Iterable[Row], RunInfo], Examination]
+Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
 
 BOUND_US = 5_000
 """How far the clocks of the law about clocks may be apart."""
@@ -254,6 +260,8 @@ LEFT_BROKEN: Mapping[str, Callable[[History], Iterator[History]]] = {
 }
 """Laws about broken histories: they stay broken, by the same clause."""
 NEEDS = "needs removed"
+MODES = ("reference", "reference-concurrent", "reference-key-ordered", "reference-broadcast")
+"""The profiles of the reference: each consumes in a way of its own."""
 LAWS = (*TAKEN_AWAY, *LEFT_BROKEN, NEEDS)
 
 
@@ -270,10 +278,14 @@ class Count:
 
 @dataclass(slots=True)
 class Hearing:
-    """What came of the laws: clause × law, and the first reasons why one was broken."""
+    """What came of the laws: clause × law, and the first reasons why one was broken.
+
+    least: so many histories are enough for a clause and a law; None: there are never enough.
+    """
 
     counts: dict[tuple[str, str], Count] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    least: int | None = None
 
     def add(self, clause: str, law: str, broken: str | None, at_stake: bool = True) -> None:
         count = self.counts.setdefault((clause, law), Count())
@@ -282,36 +294,76 @@ class Hearing:
             count.broken += 1
             self.reasons.append(f"{law}: {clause}: {broken}")
 
+    def wants(self, clause: str, law: str) -> bool:
+        """Are there too few histories of this clause and this law?"""
+        return self.least is None or self.counts.get((clause, law), Count()).histories < self.least
+
+    def lacking(self, laws: Iterable[str]) -> list[str]:
+        """The clauses that some of these laws want more histories of, in the catalogue's order."""
+        laws = tuple(laws)
+        return [clause.id for clause in all_clauses() if any(self.wants(clause.id, law) for law in laws)]
+
 
 def hear_valid(history: History, hearing: Hearing, judge: Judge = examine, laws: Iterable[str] = TAKEN_AWAY) -> None:
     """Hold the laws about valid histories, and that about needs, to one."""
     info, rows = history
-    before = judge(rows, info)
-    at_stake = {clause: tally.opportunities > 0 for clause, tally in before.tallies.items()}
+    before = judge(rows, info, all_clauses())
     against = {clause for clause, tally in before.tallies.items() if tally.violations}
+    at_stake = [clause for clause in all_clauses() if before.tallies[clause.id].opportunities]
     for law in laws:
+        asked: Sequence[Clause] = [clause for clause in at_stake if hearing.wants(clause.id, law)]
+        if hearing.least is None:
+            asked = all_clauses()
+        elif not asked:
+            continue
         said: dict[str, str] = {}
         for changed in TAKEN_AWAY[law](history):
-            for clause, tally in judge(changed[1], changed[0]).tallies.items():
+            for clause, tally in judge(changed[1], changed[0], asked).tallies.items():
                 if tally.violations and clause not in against:
                     said.setdefault(clause, f"{info.run}: {tally.explanation}")
-        for clause, was in at_stake.items():
-            hearing.add(clause, law, said.get(clause), was)
-    for asked in (clause for clause in all_clauses() if at_stake[clause.id]):
+        for each in asked:
+            hearing.add(each.id, law, said.get(each.id), each in at_stake)
+    for each in (clause for clause in at_stake if hearing.wants(clause.id, NEEDS)):
         left = [
             times
-            for changed in without_what_it_needs(history, asked)
-            if (times := examine(changed[1], changed[0], (asked,)).tallies[asked.id].opportunities)
+            for changed in without_what_it_needs(history, each)
+            if (times := examine(changed[1], changed[0], (each,)).tallies[each.id].opportunities)
         ]
-        hearing.add(asked.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
+        hearing.add(each.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
 
 
-def hear_broken(clause: str, history: History, hearing: Hearing, judge: Judge = examine) -> None:
-    """Hold the laws about broken histories to one that the clause refutes."""
+def hear_broken(clauses: Iterable[str], history: History, hearing: Hearing, judge: Judge = examine) -> None:
+    """Hold the laws about broken histories to one that these clauses refute."""
+    clauses = tuple(clauses)
     for law, change in LEFT_BROKEN.items():
-        for changed in change(history):
-            tally = judge(changed[1], changed[0]).tallies[clause]
-            hearing.add(clause, law, None if tally.violations else f"{history[0].run}: no longer refuted")
+        asked = [get(clause) for clause in clauses if hearing.wants(clause, law)]
+        for changed in change(history) if asked else ():
+            tallies = judge(changed[1], changed[0], asked).tallies
+            for each in asked:
+                broken = None if tallies[each.id].violations else f"{history[0].run}: no longer refuted"
+                hearing.add(each.id, law, broken)
+
+
+def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TAKEN_AWAY) -> None:
+    """Hold the laws to runs of all modes of the reference, steered towards the clauses that lack some; at most so many.
+
+    Seeds follow from the seed; the written cases come first, as they are cheap and each is about something.
+    """
+    laws = tuple(laws)
+    for case in all_cases():
+        done = play(case)
+        hear_valid((done.info, done.rows), hearing, laws=laws)
+    turns: Counter[str] = Counter()
+    while (lacking := hearing.lacking((*laws, NEEDS))) and turns.total() < plans:
+        clause = min(lacking, key=lambda name: turns[name])
+        for profile in MODES:
+            collector = Collector(
+                lambda refuted: (),
+                on_run=lambda run: hear_valid((run.info, run.rows), hearing, laws=laws),
+                config=profiles.load(profile).config,
+            )
+            turns[clause] += 1
+            run_machine(collector, seed_of(seed, turns.total()), 1, ingredients_for(clause))
 
 
 def broken_transcripts() -> Iterator[tuple[str, History]]:
@@ -339,20 +391,26 @@ def table(hearing: Hearing) -> Table:
 @click.command()
 @click.option("--plans", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--profile", default="reference", show_default=True, help="How the groups of the plans consume.")
+@click.option(
+    "--profile", default="reference", show_default=True, help="Of the plans, without --least."
+)
+@click.option("--least", type=click.IntRange(1), help="Enough histories of a clause and a law.")
 @click.option("--law", "laws", multiple=True, type=click.Choice(list(TAKEN_AWAY)), help="Only these; repeatable.")
-def main(plans: int, seed: int, profile: str, laws: tuple[str, ...]) -> None:
+def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str, ...]) -> None:
     """Hold the laws to drawn plans on the correct reference and to all transcripts; exit 1 when one is broken."""
-    hearing = Hearing()
+    hearing = Hearing(least=least)
     asked = profiles.load(profile)
 
     def take(run: Run) -> None:
         hear_valid((run.info, run.rows), hearing, laws=laws or TAKEN_AWAY)
 
-    run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
+    if least is not None:
+        hear_drawn(hearing, plans, seed, laws or TAKEN_AWAY)
+    else:
+        run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
     if not laws:
         for clause, history in broken_transcripts():
-            hear_broken(clause, history, hearing)
+            hear_broken((clause,), history, hearing)
     people = console()
     people.print(table(hearing))
     for reason in hearing.reasons[:40]:

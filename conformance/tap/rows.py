@@ -473,8 +473,9 @@ class TapRecorder:
     def _unregister(self, link: _Link, command: Command) -> None:
         header = UnregisterClientHeader.from_ext(command.ext)
         client = self._name_of(header.client_id)
-        for (who, lane), work in self._works.items():
-            if who == client and header.consumer_group in (None, lane.group):
+        its_own = [(lane, work) for (who, lane), work in self._works.items() if who == client]
+        for lane, work in sorted(its_own, key=lambda item: item[0]):  # by name: whose turn came first is chance
+            if header.consumer_group in (None, lane.group):
                 _gone(work)
                 self._left(client, lane, work)
 

@@ -11,20 +11,33 @@ from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.settled import COLUMNS, Settled, places, readings, settled_kernel
 from spark_checkers.twin import Twin
 from specs.clauses.base import is_copy_topic
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 
 class Lane(Settled):
     """At stake where the lane had to find another owner, now or before, and the group lives."""
 
-    __slots__ = ("bound_us",)
+    __slots__ = ("bound_us", "strangers_us")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
         gone_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
         taken_ms = config.rebalance_ms + config.lock_interval_ms + config.delay_bound_ms + config.schedule_slack_ms
+        self.strangers_us = -1  # when the lease was last given, perhaps, to a client outside the group
         self.bound_us = (gone_ms + taken_ms) * MS + self.context.info.clock_bound_us
+
+    def begins(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK:
+            super().begins(op)
+        elif op.outcome is not Outcome.REFUSED:
+            joined = self.context.member_since(self.lane.group, self.lane.name(op.client), op.begin)
+            if joined is None:
+                self.strangers_us = max(self.strangers_us, op.ended if op.ended < NEVER else op.started)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK:
+            super().ends(op)
 
     def _member(self) -> int | None:
         """The seq at which the living member of the group that started last joined."""
@@ -65,9 +78,12 @@ class Lane(Settled):
         if any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
             return
         self.stakes += 1
-        if add.started - max(end[1], self.worked_us, self.context.calm_since_us(self.now)) > self.bound_us:
+        if add.started - self._calm_since_us(end[1]) > self.bound_us:
             evidence = [*places(last.add, add), *end[2]]
             self.findings.violation(evidence, also=[join, end[0]], name="too-late")
+
+    def _calm_since_us(self, ended_us: int) -> int:
+        return max(ended_us, self.worked_us, self.strangers_us, self.context.calm_since_us(self.now))
 
 
 def never_had(rows: Rows, findings: Findings) -> None:
@@ -108,7 +124,7 @@ def never_had(rows: Rows, findings: Findings) -> None:
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    settled_kernel(Lane, unread=True)(rows, findings)
+    settled_kernel(Lane, unread=True, also=(Kind.LOCK,))(rows, findings)
     never_had(rows, findings)
 
 

@@ -12,8 +12,9 @@ those of machine rooms: such a list may leave a queue out.
 *Too late*: a lane that is added anew was added within the handover bound after its last incarnation ended, with a
 member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out, whichever is
 longer, a rebalance, one more request for the lease, the delay of a request and the slack of a timer. It runs from the
-last of: the incarnation's end, the end of its last call, and the last disturbance of the run (a client that joins,
-leaves, dies or stands still, a fault, a clock step). Nothing is said where the lane's broker has died, since nobody
+last of: the incarnation's end, the end of its last call, the last time that somebody who is no member may have been
+granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
+clock step). Nothing is said where the lane's broker has died, since nobody
 tells when it is back.
 
 What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Within what bound the survivor to
@@ -43,7 +44,7 @@ from specs.clauses.base import (
 from specs.clauses.progress import Incarnation
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-2"
 TITLE = "every lane finds an owner"
@@ -62,7 +63,7 @@ PREMISE = (
     Premise("one subscription", "every member of a group subscribes to the same topics (MET-5)"),
 )
 SOURCES = ("docs/sources.md#membership", "docs/sources.md#client-leases")
-KINDS = SETTLED_KINDS
+KINDS = SETTLED_KINDS | {Kind.LOCK}
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
 CONCLUDES_FROM_ABSENCE = True
 
@@ -109,7 +110,7 @@ class TooLate(Finding):
 class QueueJudge(SettledJudge):
     """At stake where the lane had to find another owner, now or before, or its first one, and the group lives."""
 
-    __slots__ = ("bound_ms", "nobodys")
+    __slots__ = ("bound_ms", "leased_us", "nobodys")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -117,7 +118,20 @@ class QueueJudge(SettledJudge):
         forgotten_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
         retried_ms = config.rebalance_ms + config.lock_interval_ms
         self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
+        self.leased_us: dict[str, int] = {}  # by group: when somebody who is no member may have had the lease
         self.nobodys: dict[str, Row | None] = {}  # by group that never had the lane: the first message found
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.LOCK:
+            return super().begins(row)
+        group = row.group or ""
+        if row.outcome is not Outcome.REFUSED and row.client_id not in self.context.members.get(group, {}):
+            us = row.started_us if row.ended_us is None else row.ended_us
+            self.leased_us[group] = max(us, self.leased_us.get(group, us))
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        return NOTHING if row.kind is Kind.LOCK else super().ends(row)
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
         return (handed_over or not self.lives(last)) and self.context.newest_member(group) is not None
@@ -149,7 +163,7 @@ class QueueJudge(SettledJudge):
             return NOTHING
         self.opportunities += 1
         ended_us = end.started_us if end.ended_us is None else end.ended_us
-        since_us = max(ended_us, worked_us, context.disturbed_us)
+        since_us = max(ended_us, worked_us, context.disturbed_us, self.leased_us.get(add.group or "", 0))
         if add.started_us - since_us <= self.bound_ms * MS + context.info.clock_bound_us:
             return NOTHING
         return (TooLate(last.add, end, join, add, self.bound_ms),)

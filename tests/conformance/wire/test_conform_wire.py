@@ -57,7 +57,8 @@ def test_our_cluster_on_sockets_keeps_every_clause_and_every_wire_rule(tmp_path:
     assert open_history(tmp_path / "run").info.target == "reference+tcp"
 
 
-@pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("flush", ["sync", "async"])
 def test_our_cluster_with_a_store_keeps_every_clause_though_it_is_killed(flush: str, tmp_path: Path) -> None:
     """Twice, with SIGKILL, while clients are at work; what was acknowledged before is read back afterwards."""
     verdict = conform(f"reference+tcp:{flush}={tmp_path / 'store'}", None, tmp_path / "run")

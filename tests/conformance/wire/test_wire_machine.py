@@ -45,13 +45,20 @@ def test_the_correct_broker_breaks_no_rule(tmp_path: Path) -> None:
     assert broken_rules(tmp_path, None, 8) == set()
 
 
+SLOW = ("gone-member-listed",)
+"""Their bug shows once a broker has forgotten a member, which takes real time."""
+
+
 @pytest.mark.parametrize(
     ("mutant", "rule"),
     [
         ("expiry-ignored", "WIR-3"),
         ("unlock-ignores-owner", "WIR-2"),
         ("own-lock-refused-when-asked-again", "WIR-2"),
-        *((mutant.name, mutant.killed_by) for mutant in all_mutants(MODEL)),
+        *(
+            pytest.param(mutant.name, mutant.killed_by, marks=[pytest.mark.long] if mutant.name in SLOW else [])
+            for mutant in all_mutants(MODEL)
+        ),
     ],
 )
 def test_a_broken_broker_breaks_its_rule(tmp_path: Path, mutant: str, rule: str) -> None:

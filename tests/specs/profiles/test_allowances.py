@@ -11,23 +11,10 @@ from conformance.cli.main import root
 from specs.clauses.catalogue import get
 from specs.profiles import bare_of_its_own, load, names
 
-_OF_EVERY_LINE_FROM_5_0 = {"ORD-14", "LSE-2", "LSE-15", "LSE-16", "DLQ-10", "CMT-8", "CMT-13"}
-STILL_BARE: dict[str, set[str]] = {
-    "rocketmq-4.0-orderly": {"ORD-4", "ORD-5", "ORD-6", "LSE-3", "CMT-5", *_OF_EVERY_LINE_FROM_5_0},
-    "rocketmq-4.9-orderly": {"ORD-4", "ORD-5", "LSE-3", "CMT-5", *_OF_EVERY_LINE_FROM_5_0},
-    "rocketmq-5-broadcast": _OF_EVERY_LINE_FROM_5_0,
-    "rocketmq-5-concurrent": _OF_EVERY_LINE_FROM_5_0,
-    "rocketmq-5-orderly": {"CMT-5", *_OF_EVERY_LINE_FROM_5_0},
-    "rocketmq-5.0-orderly": {"LSE-3", "DLQ-1", "CMT-5", *_OF_EVERY_LINE_FROM_5_0},
-    "rocketmq-5.2-orderly": {"CMT-5", *_OF_EVERY_LINE_FROM_5_0},
-}
-"""Allowances of the project's own that name no finding yet. Only ever fewer: whoever names one takes it out here."""
-
 
 @pytest.mark.parametrize("name", names())
 def test_an_allowance_of_the_project_names_its_finding(name: str) -> None:
-    """A new bare one fails; one that was named is to leave the list, so that it can't come back."""
-    assert set(load(name).bare) <= STILL_BARE.get(name, set())
+    assert load(name).bare == ()
 
 
 def own(path: Path, lines: str) -> str:
