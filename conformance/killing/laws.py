@@ -18,6 +18,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import click
@@ -46,6 +47,9 @@ from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
 History = tuple[RunInfo, list[Row]]
 Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
 
+HOUR_US = 3_600_000_000
+OF_THE_RUN = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.FAULT, Kind.CLOCK_STEP, Kind.RESET})
+"""What disturbs a run: a premise of clauses that the rest of it is about."""
 BOUND_US = 5_000
 """How far the clocks of the law about clocks may be apart."""
 ANSWERED = frozenset(
@@ -175,8 +179,13 @@ def put_in_order(rows: Sequence[Row]) -> list[Row]:
 
 def with_others(history: History) -> Iterator[History]:
     """Beside the same again, of other clients, groups, topics and brokers."""
+    yield beside(history, history)
+
+
+def beside(history: History, other: History) -> History:
+    """The history with the rows of another one, of other clients, groups, topics and brokers, at the same time."""
     info, rows = history
-    others = renamed((info, rows), "x")[1]
+    others = renamed((info, other[1]), "x")[1]
     last = max((row.seq_end or row.seq_begin for row in rows), default=0)
     ops = max((row.op_id for row in rows), default=0)
     moved = [
@@ -187,13 +196,14 @@ def with_others(history: History) -> Iterator[History]:
         )
         for row in others
     ]
+    moved.sort(key=lambda row: (row.started_us, row.seq_begin))
     merged = heapq.merge(rows, moved, key=lambda row: (row.started_us, row.seq_begin))
-    yield info, put_in_order(list(merged))
+    return info, put_in_order([row._replace(run=info.run) for row in merged])
 
 
 def renamed_and_shifted(history: History) -> Iterator[History]:
     """With other names everywhere, in the same order, and an hour later by every clock."""
-    yield renamed(history, "n", 3_600_000_000)
+    yield renamed(history, "n", HOUR_US)
 
 
 _NAMED = ("process", "client_id", "incarnation", "group", "topic", "broker", "message_id", "origin_id", "sharding_key")
@@ -344,15 +354,25 @@ def hear_broken(clauses: Iterable[str], history: History, hearing: Hearing, judg
                 hearing.add(each.id, law, broken)
 
 
+def hear_beside(clause: Clause, history: History, others: Iterable[History], hearing: Hearing) -> None:
+    """Hold them to one that the clause refutes beside other histories, until there are enough."""
+    for info, rows in others:
+        if not any(hearing.wants(clause.id, law) for law in LEFT_BROKEN):
+            return
+        merged = beside(history, (info, [row for row in rows if row.kind not in OF_THE_RUN]))
+        for law, (told, both) in (("others added", merged), ("renamed and shifted", renamed(merged, "n", HOUR_US))):
+            is_broken = examine(both, told, (clause,)).tallies[clause.id].violations
+            hearing.add(clause.id, law, None if is_broken else f"{told.run} beside {info.run}: no longer refuted")
+
+
 def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TAKEN_AWAY) -> None:
     """Hold the laws to runs of all modes of the reference, steered towards the clauses that lack some; at most so many.
 
     Seeds follow from the seed; the written cases come first, as they are cheap and each is about something.
     """
     laws = tuple(laws)
-    for case in all_cases():
-        done = play(case)
-        hear_valid((done.info, done.rows), hearing, laws=laws)
+    for history in played():
+        hear_valid(history, hearing, laws=laws)
     turns: Counter[str] = Counter()
     while (lacking := hearing.lacking((*laws, NEEDS))) and turns.total() < plans:
         clause = min(lacking, key=lambda name: turns[name])
@@ -364,6 +384,12 @@ def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TA
             )
             turns[clause] += 1
             run_machine(collector, seed_of(seed, turns.total()), 1, ingredients_for(clause))
+
+
+@cache
+def played() -> tuple[History, ...]:
+    """Every written case on the reference."""
+    return tuple((done.info, done.rows) for done in map(play, all_cases()))
 
 
 def broken_transcripts() -> Iterator[tuple[str, History]]:
@@ -391,9 +417,7 @@ def table(hearing: Hearing) -> Table:
 @click.command()
 @click.option("--plans", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option(
-    "--profile", default="reference", show_default=True, help="Of the plans, without --least."
-)
+@click.option("--profile", default="reference", show_default=True, help="Of the plans, without --least.")
 @click.option("--least", type=click.IntRange(1), help="Enough histories of a clause and a law.")
 @click.option("--law", "laws", multiple=True, type=click.Choice(list(TAKEN_AWAY)), help="Only these; repeatable.")
 def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str, ...]) -> None:
@@ -411,6 +435,8 @@ def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str
     if not laws:
         for clause, history in broken_transcripts():
             hear_broken((clause,), history, hearing)
+            if least is not None:
+                hear_beside(get(clause), history, played(), hearing)
     people = console()
     people.print(table(hearing))
     for reason in hearing.reasons[:40]:

@@ -31,6 +31,8 @@ class Run:
         self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
+        self.waited_us: dict[int, int] = {}  # by client: the last request of its own that came to nothing
+        self.doubted_us: dict[Place, int] = {}  # when the lease may have been given, nobody knows to whom
         self.broker_crashed = False
 
     def _word(self, name: str, place: int) -> str:
@@ -57,8 +59,11 @@ class Run:
                 self.workers.add((lane, op.client))
                 orphan = self.orphans.pop(lane, None)
                 self.stakes += orphan is not None and orphan[0].client != op.client
-        elif op.kind is Kind.LOCK and not self.lasting:
-            self._at_work(op)
+        elif op.kind is Kind.LOCK:
+            if not self.lasting:
+                self._at_work(op)
+            if op.end == NEVER:
+                self._in_vain(op)
 
     def _disturbed(self, op: Op) -> None:
         self.calm_us = max(self.calm_us, op.started)
@@ -81,7 +86,8 @@ class Run:
             share = self._share(op.client, lane)
             if share is None:
                 continue
-            passed = op.started - max(self.calm_us, crash.started, share.started)
+            held_up_us = max(self.waited_us.get(op.client, 0), self.doubted_us.get(lane, 0))
+            passed = op.started - max(self.calm_us, held_up_us, crash.started, share.started)
             if passed - self.context.info.clock_bound_us <= self.bound_us:
                 continue
             del self.orphans[lane]
@@ -90,20 +96,25 @@ class Run:
                 self.findings.violation([own.place, crash.place, share.place, op.place])
 
     def ends(self, op: Op) -> None:
-        answered = True
         if op.kind in _DISTURBS:
             if op.end > op.begin:
                 self.lasting -= 1
-                answered = False
-        elif op.kind is Kind.LOCK:
-            if op.outcome is Outcome.OK:
-                self._granted(op)
-            else:
-                answered = refuses(op)
+                self.calm_us = max(self.calm_us, op.ended if op.ended < NEVER else 0)
+        elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
+            self._granted(op)
+        elif op.kind is Kind.LOCK and not refuses(op):
+            self._in_vain(op)
         elif op.kind is Kind.FETCH_OFFSET:
-            answered = op.outcome is Outcome.OK or (op.outcome is Outcome.REFUSED and op.value == -1)
-        if not answered and op.ended < NEVER:
-            self.calm_us = max(self.calm_us, op.ended)
+            nothing_stored = op.outcome is Outcome.REFUSED and op.value == -1
+            if op.outcome is not Outcome.OK and not nothing_stored:
+                self._in_vain(op)
+
+    def _in_vain(self, op: Op) -> None:
+        until_us = op.ended if op.ended < NEVER else op.started
+        self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
+        lane = self._lane(op) if op.kind is Kind.LOCK else None
+        if lane is not None:
+            self.doubted_us[lane] = max(until_us, self.doubted_us.get(lane, 0))
 
     def _granted(self, op: Op) -> None:
         lane = self._lane(op)

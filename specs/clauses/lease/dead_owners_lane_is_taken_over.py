@@ -4,8 +4,9 @@ The time runs from the last of: the owner's death, the survivor's assignment (so
 over by then), and the last disturbance of the run. It is as long as the broker keeps a lease, one rebalance, the
 time that a request may take, and a timer's slack. "Taken over" means added, under a new grant; that its messages are
 then delivered is a matter of progress, and of the start. A disturbance is whatever can hold a survivor up for a
-while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request for a lease or a
-stored offset that was not answered, or answered with an error. While one lasts nothing is owed. Silent after a
+while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request of its own for a lease
+or a stored offset, or anybody's for this lease, that was not answered, or answered with an error. While one lasts
+nothing is owed. Silent after a
 crash of a broker (nothing says when it is back), where somebody to whom the lane is not assigned was granted it,
 and where the survivor has worked on the lane before (a call of that time may still run, and it waits for it).
 Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work.
@@ -49,7 +50,7 @@ PREMISE = (
     BROKER_LIVES,
     Premise(
         "calm",
-        "nobody joins, leaves, dies or stands still, no fault lasts, and every request is answered",
+        "nobody joins, leaves, dies or stands still, no fault lasts, and the survivor's requests are answered",
         told_by=DISTURBS,
     ),
 )
@@ -84,7 +85,7 @@ class NotTakenOver(Finding):
 class RunJudge(Judge):
     """Remembers the last grant of each lane and who added it, the present assignments, and the orphaned lanes."""
 
-    __slots__ = ("adders", "assigned", "bound_us", "calm_us", "crashed", "grants", "lasting", "orphans")
+    __slots__ = ("adders", "assigned", "bound_us", "calm_us", "crashed", "grants", "lasting", "orphans", "silent_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -96,6 +97,7 @@ class RunJudge(Judge):
         self.assigned: dict[tuple[str, str, str], Row] = {}  # by group, client and topic
         self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
         self.calm_us = 0
+        self.silent_us: dict[str | Lane, int] = {}  # by client, and by lane: when a request was not answered
         self.lasting = 0  # disturbances that have begun and not ended
         self.crashed = False  # a broker has
 
@@ -114,8 +116,11 @@ class RunJudge(Judge):
             orphan = self.orphans.pop(lane, None)
             if orphan is not None and orphan[0].client_id != client:
                 self.opportunities += 1
-        elif row.kind is Kind.LOCK and self.orphans and not self.lasting:
-            return self._at_work(row)
+        elif row.kind is Kind.LOCK:
+            found = self._at_work(row) if self.orphans and not self.lasting else NOTHING
+            if row.seq_end is None:
+                self._unanswered(row)
+            return found
         return NOTHING
 
     def _disturbed(self, row: Row) -> None:
@@ -140,7 +145,8 @@ class RunJudge(Judge):
             assignment = self._assignment(row.client_id, lane)
             if assignment is None:
                 continue
-            since = max(self.calm_us, crash.started_us, assignment.started_us)
+            silent_us = max(self.silent_us.get(row.client_id or "", 0), self.silent_us.get(lane, 0))
+            since = max(self.calm_us, silent_us, crash.started_us, assignment.started_us)
             if row.started_us - since - self.context.info.clock_bound_us <= self.bound_us:
                 continue
             del self.orphans[lane]
@@ -158,12 +164,21 @@ class RunJudge(Judge):
             if row.outcome is Outcome.OK:
                 self._granted(row)
             elif not refuses(row):
-                self.calm_us = max(self.calm_us, row.ended_us or 0)
+                self._unanswered(row)
         elif row.kind is Kind.FETCH_OFFSET:
             missing = row.outcome is Outcome.REFUSED and row.value == -1
             if row.outcome is not Outcome.OK and not missing:
-                self.calm_us = max(self.calm_us, row.ended_us or 0)
+                self._unanswered(row)
         return NOTHING
+
+    def _unanswered(self, row: Row) -> None:
+        """It holds up who asked; and somebody may have been granted what it asked for."""
+        us = row.started_us if row.ended_us is None else row.ended_us
+        asked: list[str | Lane] = [row.client_id or ""]
+        if row.kind is Kind.LOCK and row.queue_id is not None:
+            asked.append(row.lane)
+        for each in asked:
+            self.silent_us[each] = max(us, self.silent_us.get(each, us))
 
     def _granted(self, row: Row) -> None:
         if row.queue_id is None or row.client_id is None:
