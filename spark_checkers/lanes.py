@@ -384,8 +384,10 @@ class Machine:
         return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
 
     def untold_letters(self) -> bool:
-        """May messages of the lane be given up without a word? Only where no recorder says that it tells."""
-        return self.context.info.records is None or Kind.DEAD_LETTER not in (recorded(self.context.info) or ())
+        """May messages of the lane be given up without a word? Only where no recorder says that it tells, from the
+        first row on."""
+        info = self.context.info
+        return info.begins_late or info.records is None or Kind.DEAD_LETTER not in (recorded(info) or ())
 
     def may_be_given_up(self, op: Op) -> bool:
         """May the message of this call, which is over, have been given up, as far as the call goes?"""

@@ -186,7 +186,7 @@ class Progress(Machine):
             self.seen()
             self._reset()
         elif op.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
-            self.untold = False
+            self.untold = self.context.info.begins_late
 
     def first_delivery(self, mine: Incarnation, op: Op) -> None:
         """The incarnation delivers for the first time."""

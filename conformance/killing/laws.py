@@ -18,7 +18,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import click
@@ -40,6 +40,7 @@ from specs.clauses.transcript import Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
+from specs.plan.config import Config
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
@@ -272,6 +273,8 @@ LEFT_BROKEN: Mapping[str, Callable[[History], Iterator[History]]] = {
 NEEDS = "needs removed"
 MODES = ("reference", "reference-concurrent", "reference-key-ordered", "reference-broadcast")
 """The profiles of the reference: each consumes in a way of its own."""
+TURN = 6
+"""Runs for one clause, before another one has its turn."""
 LAWS = (*TAKEN_AWAY, *LEFT_BROKEN, NEEDS)
 
 
@@ -374,16 +377,33 @@ def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TA
     for history in played():
         hear_valid(history, hearing, laws=laws)
     turns: Counter[str] = Counter()
-    while (lacking := hearing.lacking((*laws, NEEDS))) and turns.total() < plans:
-        clause = min(lacking, key=lambda name: turns[name])
-        for profile in MODES:
+    made = 0
+
+    def take(run: Run) -> None:
+        nonlocal made
+        made += 1
+        hear_valid((run.info, run.rows), hearing, laws=laws)
+
+    def heard_enough(clause: Clause) -> bool:
+        return made >= plans or clause.id not in hearing.lacking((*laws, NEEDS))
+
+    while (lacking := hearing.lacking((*laws, NEEDS))) and max(made, turns.total()) < plans:
+        clause = get(min(lacking, key=lambda name: turns[name]))
+        turns[clause.id] += 1
+        for profile in (each for each in map(profiles.load, MODES) if is_of(clause, each)):
             collector = Collector(
                 lambda refuted: (),
-                on_run=lambda run: hear_valid((run.info, run.rows), hearing, laws=laws),
-                config=profiles.load(profile).config,
+                on_run=take,
+                config=profile.config,
+                enough=partial(heard_enough, clause),
             )
-            turns[clause] += 1
-            run_machine(collector, seed_of(seed, turns.total()), 1, ingredients_for(clause))
+            run_machine(collector, seed_of(seed, turns.total()), TURN, ingredients_for(clause.id))
+
+
+def is_of(clause: Clause, profile: profiles.Profile) -> bool:
+    """Is the clause about what groups do that consume as the profile says?"""
+    asked: Mapping[str, Any] = profile.config
+    return clause.unmet(RunInfo("any", config=replace(Config(), **asked))) is None
 
 
 @cache

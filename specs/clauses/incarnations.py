@@ -69,20 +69,23 @@ class UntoldLetters:
 
     A client that is watched from outside does not tell what it gives up. Where no recorder declares that it writes
     dead letters down, and the lane shows none, and none that was sent back either, a message that was suspended with
-    its counter at the limit may have been given up: nobody knows whether it is finished.
+    its counter at the limit may have been given up: nobody knows whether it is finished. In a history that begins late
+    that may have been before its first row: with its batch it comes again all the same.
     """
 
-    __slots__ = ("config", "told")
+    __slots__ = ("begins_late", "config", "told")
 
     def __init__(self, context: Context) -> None:
         self.config = context.info.config
         known = recorded(context.info)
-        self.told = context.info.records is not None and known is not None and Kind.DEAD_LETTER in known
+        self.begins_late = context.info.begins_late
+        declared = context.info.records is not None and known is not None and Kind.DEAD_LETTER in known
+        self.told = declared and not self.begins_late
 
     def begins(self, row: Row) -> None:
         """An operation of the lane begins."""
         if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
-            self.told = True
+            self.told = not self.begins_late
 
     def may_take(self, row: Row) -> bool:
         """May the message of this call, which is over, have been given up unseen, as far as the call goes?"""

@@ -171,7 +171,7 @@ class Lane(Machine):
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.DEAD_LETTER:
-            self.untold = False
+            self.untold = self.context.info.begins_late
         if op.kind is Kind.RESET:
             self.void.update(self.incarnations)
             self.incarnations.clear()
