@@ -28,7 +28,7 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
     "SND": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
     "ASG": (1, 2, 4),
     # progress
-    "LIV": (1, 2, 3),
+    "LIV": (1, 2, 3, 4),
 }
 
 
