@@ -1,0 +1,198 @@
+"""What a client can do for a lane at once, it does: it adds a lane that it was granted, and calls when all is there.
+
+*Not called*: the lane's next message is fetched, the call before it ended SUCCESS or COMMIT, and the lease is fresh.
+Then its call begins within the slack of a timer (`schedule_slack_ms`). When a lane is *ready* in this sense, and what
+excuses it, is that of RTY-6, which asks why it waits; here it may be for nothing at all. The client has twice as many
+threads as it ever added lanes, so that no lane waits for one.
+
+*Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
+may take and the slack, or gives it back. The grant stands if the client did not unlock the lane, was not refused it, got
+no error or no answer for it, was not told an error when it asked where to start, did not die, leave or stand still, and
+nobody else was granted the lane since. The time counts from the grant's answer, or from the last disturbance of the run
+(a client that joins, leaves, dies or stands still, a fault, a clock step) if that came later. Nothing is said where the
+broker has died.
+
+Nothing is said of a client that adds or calls no more: what never comes is the business of LIV-1 and LIV-2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.base import (
+    BROKER_LIVES,
+    MS,
+    NO_FILTER,
+    NO_RESET,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Premise,
+    at,
+    ms,
+    who,
+)
+from specs.clauses.retry import other_lanes_go_on
+from specs.clauses.retry.other_lanes_go_on import Place
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Outcome, Party
+
+ID = "LIV-5"
+TITLE = "a ready lane is worked on"
+STATEMENT = (
+    "Where nothing is in the way, a granted lane is added within the time of a request, and the next message of a lane "
+    "is given to the listener as soon as it is there, within the slack of a timer."
+)
+PARTY = Party.CLIENT
+KEY = Key.GROUP
+PREMISE = (
+    ORDERLY,
+    NO_WALL_CLOCK_STEP,
+    NO_RESET,
+    NOT_PAUSED,
+    NO_FILTER,
+    BROKER_LIVES,
+    Premise("fresh lease", "a grant was answered before the lane was ready, and outlives the bound"),
+    Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
+    Premise(
+        "calm",
+        "the time for a granted lane counts from the last disturbance on: a join, a leave, a death, a pause, a fault",
+        told_by=frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE}),
+    ),
+)
+SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
+KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET})
+NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
+LOOKS_BACK = True
+
+
+@dataclass(frozen=True, slots=True)
+class NotCalled(Finding):
+    """before: the lane's last call; None where the pull found it with nothing to do.
+
+    renewal: of the lease; None where the grant alone outlives the bound.
+    """
+
+    add: Row
+    lock: Row
+    renewal: Row | None
+    pull: Row
+    before: Row | None
+    late: Row
+    ready_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotAdded(Finding):
+    """lock: the first grant of those that stand. add: when the client added the lane at last."""
+
+    lock: Row
+    add: Row
+    since_us: int
+
+
+class GroupJudge(other_lanes_go_on.GroupJudge):
+    """Knows the lanes as RTY-6 does; remembers besides who was granted a lane and has not added it."""
+
+    __slots__ = ("bound_us", "unused")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        config, clocks_us = self.config, context.info.clock_bound_us
+        self.bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + clocks_us
+        self.unused: dict[Place, dict[str, Row]] = {}  # by lane and client: the first grant that stands
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        found: list[Finding] = []
+        grant = None
+        if row.kind in (Kind.UNLOCK, Kind.ADD):
+            grant = self._unused(row).pop(row.client_id or "", None)
+        if row.kind is Kind.ADD and grant is not None:
+            found.extend(self._added(grant, row))
+        found.extend(super().begins(row))
+        return found
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        client = row.client_id or ""
+        if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
+            mine = self._unused(row).get(client, row)
+            self.unused[_place(row)] = {client: mine}
+        elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
+            self._unused(row).pop(client, None)
+        return () if row.kind is Kind.FETCH_OFFSET else super().ends(row)
+
+    def _unused(self, row: Row) -> dict[str, Row]:
+        return self.unused.get(_place(row), {})
+
+    def _added(self, grant: Row, add: Row) -> Iterable[Finding]:
+        context, client = self.context, add.client_id or ""
+        if add.incarnation is None or (client, _place(add)) in self.seen:
+            return NOTHING
+        granted_us = grant.started_us if grant.ended_us is None else grant.ended_us
+        since_us = max(granted_us, context.disturbed_us)
+        if (
+            since_us > add.started_us
+            or context.is_of_an_old_life(client, add.group, grant)
+            or context.is_leaving(client, add.group)
+            or context.broker_died_since(add.broker, grant)
+        ):
+            return NOTHING
+        self.opportunities += 1
+        if add.started_us - since_us <= self.bound_us:
+            return NOTHING
+        return (NotAdded(grant, add, since_us),)
+
+    def _judged(self, found: other_lanes_go_on.HeldBack) -> Iterable[Finding]:
+        """RTY-6 has found a call of a lane that was ready, and says when."""
+        late, lock, renewal, context = found.late, found.lock, found.renewal, self.context
+        client = late.client_id or ""
+        if not context.has_threads(client):
+            return NOTHING
+        until_us = found.ready_us + self.slack_us
+        needed_us = min(until_us, late.started_us) - self.lease_us
+        if lock.started_us >= needed_us:
+            renewal = None
+        elif renewal is None or renewal.started_us < needed_us:
+            return NOTHING
+        if (
+            self.lost.get((client, _place(late)), -1) > lock.seq_begin
+            or context.is_leaving(client, late.group)
+            or context.client_died_since(client, found.add)
+            or context.paused_since(client, found.ready_us)
+        ):
+            return NOTHING
+        self.opportunities += 1
+        if late.started_us <= until_us:
+            return NOTHING
+        return (NotCalled(found.add, lock, renewal, found.pull, found.before, late, found.ready_us),)
+
+
+def _place(row: Row) -> Place:
+    return (row.topic, row.broker, row.queue_id)
+
+
+def _failed(row: Row) -> bool:
+    """Did the question where to start end otherwise than with an offset, or with the word that none is stored?"""
+    return row.outcome is not Outcome.OK and not (row.outcome is Outcome.REFUSED and row.value == -1)
+
+
+judge = GroupJudge
+
+
+def explain(found: NotCalled | NotAdded) -> str:
+    if isinstance(found, NotAdded):
+        lock, add = found.lock, found.add
+        return (
+            f"{who(add)} was granted {add.lane} at {at(lock)}, kept the lease, and added the lane only at {at(add)}, "
+            f"{ms(add.started_us - found.since_us)} after the grant or the last disturbance"
+        )
+    late = found.late
+    ready = f"{found.ready_us / 1_000_000:.3f} s"
+    return (
+        f"{who(late)} had offset {late.queue_offset} of {late.lane} ready at {ready}, the lease since {at(found.lock)} "
+        f"and a thread, but delivered it only at {at(late)}, {ms(late.started_us - found.ready_us)} later"
+    )
