@@ -236,6 +236,22 @@ def one_lane_that_rests() -> Plan:
     return with_config(replace(plan, listener=(*plan.listener, resting)), {"threads": 20})
 
 
+def one_by_one() -> Plan:
+    """Messages come to lanes that have nothing to do."""
+    sends = [send(1_000 + 1_300 * n, 1, f"k{n % 3}") for n in range(9)]
+    return with_config(alone(*sends, duration_ms=2), {"threads": 20})
+
+
+def one_of_two_lanes_is_taken() -> Plan:
+    """A stranger has one of the lanes when the first consumer takes its share."""
+    plan = alone(duration_ms=2)
+    lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (1,)}
+    late = [replace(each, at_ms=50) if each.args == {"client": "c1"} else each for each in plan.actions]
+    actions = sorted([*late, Action(10, "probe_lock", lane)], key=lambda action: action.at_ms)
+    topology = Topology(("b0",), (TopicPlan("orders", 2),), ("billing",))
+    return replace(plan, topology=topology, actions=tuple(actions))
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -290,6 +306,8 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
     "suspension-stops-all-lanes": one_lane_that_rests,
+    "idle-lane-looked-at-later": one_by_one,
+    "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
