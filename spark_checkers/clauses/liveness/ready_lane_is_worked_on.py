@@ -12,6 +12,7 @@ from spark_checkers.clauses.retry.other_lanes_go_on import COLUMNS, Lanes, Ready
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Mask
 from spark_checkers.twin import Twin
+from specs.clauses.links import Sending
 from specs.vocabulary import Kind, Outcome
 
 
@@ -132,17 +133,20 @@ def _grants(rows: Rows, lanes: Lanes, findings: Findings) -> None:
 def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
     config, client, group = context.info.config, rows.name_of("client_id", add), rows.name_of("group", add)
-    since_us = max(int(rows.ended[grant]), context.calm_since_us(now))
-    if since_us > rows.started[add] or now >= context.clock_stepped:
+    if now >= context.clock_stepped:
         return
     if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(client, group, now):
         return
     epoch = int(rows.number("broker_epoch")[grant])
-    if context.broker_died_since(rows.name_of("broker", add), begin, epoch, now):
+    broker, until_us = rows.name_of("broker", add), int(rows.started[add])
+    if context.broker_died_since(broker, begin, epoch, now):
+        return
+    asked = (Sending(client, broker, kind, int(rows.started[grant])) for kind in (Kind.LOCK, Kind.FETCH_OFFSET))
+    if any(context.is_disturbed(each, until_us, now) for each in asked):
         return
     findings.at_stake_times(add, 1)
     bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
-    if rows.started[add] - since_us > bound_us:
+    if until_us - rows.ended[grant] > bound_us:
         findings.violation([grant, add], name="not-added")
 
 

@@ -22,8 +22,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     there = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & original & ~halves(rows) & ~delayed(rows)
     sends = np.flatnonzero(there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER))
     sends = sends[np.lexsort((rows.end[sends], rows.queue[sends]))]
-    of_queue = rows.queue[sends]
-    low, high = np.searchsorted(of_queue, rows.queue[pulls], "left"), np.searchsorted(of_queue, rows.queue[pulls], "right")
+    of_queue, wanted = rows.queue[sends], rows.queue[pulls]
+    low, high = np.searchsorted(of_queue, wanted, "left"), np.searchsorted(of_queue, wanted, "right")
     for pull, first, last in zip(pulls.tolist(), low.tolist(), high.tolist(), strict=True):
         sent = _first_that_came(rows, pull, sends[first:last])
         if sent is not None and _had_a_clear_way(rows, pull):

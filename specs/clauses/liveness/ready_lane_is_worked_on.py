@@ -6,11 +6,10 @@ excuses it, is that of RTY-6, which asks why it waits; here it may be for nothin
 threads as it ever added lanes, so that no lane waits for one.
 
 *Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
-may take and the slack, or gives it back. The grant stands if the client did not unlock the lane, was not refused it, got
-no error or no answer for it, was not told an error when it asked where to start, did not die, leave or stand still, and
-nobody else was granted the lane since. The time counts from the grant's answer, or from the last disturbance of the run
-(a client that joins, leaves, dies or stands still, a fault, a clock step) if that came later. Nothing is said where the
-broker has died.
+may take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock
+the lane, was not refused it, got no error or no answer for it, was not told an error when it asked where to start, and
+nobody else was granted the lane since. Nothing is said where something stood in the way between the client and the
+broker meanwhile, where one of them stood still, or where the broker or the client has died or the client was leaving.
 
 Nothing is said of a client that adds or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     BROKER_LIVES,
+    BROKER_NOT_PAUSED,
     MS,
     NO_FILTER,
     NO_RESET,
@@ -56,18 +56,24 @@ PREMISE = (
     NOT_PAUSED,
     NO_FILTER,
     BROKER_LIVES,
+    BROKER_NOT_PAUSED,
     Premise("fresh lease", "a grant was answered before the lane was ready, and outlives the bound"),
     Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
     Premise(
-        "calm",
-        "the time for a granted lane counts from the last disturbance on: a join, a leave, a death, a pause, a fault",
-        told_by=frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE}),
+        "nothing in the way",
+        "no fault of the link between the client and the broker was recorded from the grant until the lane was added, "
+        "and the client neither died nor left",
+        told_by=frozenset({Kind.CRASH, Kind.FAULT, Kind.LEAVE}),
     ),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 LOOKS_BACK = True
+
+
+_ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
+"""What a client asks for before it adds a lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,6 @@ class NotAdded(Finding):
 
     lock: Row
     add: Row
-    since_us: int
 
 
 class GroupJudge(other_lanes_go_on.GroupJudge):
@@ -132,19 +137,17 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         context, client = self.context, add.client_id or ""
         if add.incarnation is None or (client, _place(add)) in self.seen:
             return NOTHING
-        granted_us = grant.started_us if grant.ended_us is None else grant.ended_us
-        since_us = max(granted_us, context.disturbed_us)
         if (
-            since_us > add.started_us
-            or context.is_of_an_old_life(client, add.group, grant)
+            context.is_of_an_old_life(client, add.group, grant)
             or context.is_leaving(client, add.group)
             or context.broker_died_since(add.broker, grant)
+            or any(context.is_disturbed(grant._replace(kind=kind), add.started_us) for kind in _ASKED)
         ):
             return NOTHING
         self.opportunities += 1
-        if add.started_us - since_us <= self.bound_us:
+        if add.started_us - (grant.ended_us or grant.started_us) <= self.bound_us:
             return NOTHING
-        return (NotAdded(grant, add, since_us),)
+        return (NotAdded(grant, add),)
 
     def _judged(self, found: other_lanes_go_on.HeldBack) -> Iterable[Finding]:
         """RTY-6 has found a call of a lane that was ready, and says when."""
@@ -187,8 +190,8 @@ def explain(found: NotCalled | NotAdded) -> str:
     if isinstance(found, NotAdded):
         lock, add = found.lock, found.add
         return (
-            f"{who(add)} was granted {add.lane} at {at(lock)}, kept the lease, and added the lane only at {at(add)}, "
-            f"{ms(add.started_us - found.since_us)} after the grant or the last disturbance"
+            f"{who(add)} was granted {add.lane} at {at(lock)} and did not give it back, but added it only "
+            f"{ms(add.started_us - (lock.ended_us or lock.started_us))} later, at {at(add)}"
         )
     late = found.late
     ready = f"{found.ready_us / 1_000_000:.3f} s"
