@@ -1,9 +1,13 @@
-"""What a client can do for a lane at once, it does: it adds a lane that it was granted, and calls when all is there.
+"""What a client can do for a lane at once, it does: it adds what it was granted, pulls again, calls when all is there.
 
 *Not called*: the lane's next message is fetched, the call before it ended SUCCESS or COMMIT, and the lease is fresh.
 Then its call begins within the slack of a timer (`schedule_slack_ms`). When a lane is *ready* in this sense, and what
 excuses it, is that of RTY-6, which asks why it waits; here it may be for nothing at all. The client has twice as many
 threads as it ever added lanes, so that no lane waits for one.
+
+*Not pulled*: after each answer to a pull, whether or not it brought messages, the incarnation's next pull begins within
+the slack of a timer, under a fresh lease as above. That is judged while the client holds no more messages of the lane
+than one pull may bring, so that none is too many for it, and not of the first pull, which comes when the lane is ready.
 
 *Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
 may take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock
@@ -11,7 +15,7 @@ the lane, was not refused it, got no error or no answer for it, was not told an 
 nobody else was granted the lane since. Nothing is said where something stood in the way between the client and the
 broker meanwhile, where one of them stood still, or where the broker or the client has died or the client was leaving.
 
-Nothing is said of a client that adds or calls no more: what never comes is the business of LIV-1 and LIV-2.
+Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """
 
 from __future__ import annotations
@@ -33,19 +37,20 @@ from specs.clauses.base import (
     Finding,
     Premise,
     at,
+    is_manual,
     ms,
     who,
 )
 from specs.clauses.retry import other_lanes_go_on
-from specs.clauses.retry.other_lanes_go_on import Place
+from specs.clauses.retry.other_lanes_go_on import Lane, Place, _Lease
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-5"
 TITLE = "a ready lane is worked on"
 STATEMENT = (
-    "Where nothing is in the way, a granted lane is added within the time of a request, and the next message of a lane "
-    "is given to the listener as soon as it is there, within the slack of a timer."
+    "Where nothing is in the way, a granted lane is added within the time of a request, a lane is pulled again after "
+    "each answer, and its next message is given to the listener as soon as it is there, within the slack of a timer."
 )
 PARTY = Party.CLIENT
 KEY = Key.GROUP
@@ -93,6 +98,17 @@ class NotCalled(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class NotPulled(Finding):
+    """pull: the last one. renewal: of the lease; None where the grant alone outlives the bound. again: the next one."""
+
+    add: Row
+    lock: Row
+    renewal: Row | None
+    pull: Row
+    again: Row
+
+
+@dataclass(frozen=True, slots=True)
 class NotAdded(Finding):
     """lock: the first grant of those that stand. add: when the client added the lane at last."""
 
@@ -100,16 +116,32 @@ class NotAdded(Finding):
     add: Row
 
 
-class GroupJudge(other_lanes_go_on.GroupJudge):
-    """Knows the lanes as RTY-6 does; remembers besides who was granted a lane and has not added it."""
+class _Pulls:
+    """Of a lane's present life: its last pull, if it was answered and no other has begun, with the lease at its end.
 
-    __slots__ = ("bound_us", "unused")
+    lowest: where the first pull of the life asked. manual: may more be held than the call that began last?
+    """
+
+    __slots__ = ("last", "lease", "lowest", "manual")
+
+    def __init__(self) -> None:
+        self.last: Row | None = None
+        self.lease: _Lease | None = None
+        self.lowest: int | None = None
+        self.manual = False
+
+
+class GroupJudge(other_lanes_go_on.GroupJudge):
+    """Knows the lanes as RTY-6 does; remembers besides their last pulls, and grants of lanes that were not added."""
+
+    __slots__ = ("bound_us", "pulls", "unused")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config, clocks_us = self.config, context.info.clock_bound_us
         self.bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + clocks_us
         self.unused: dict[Place, dict[str, Row]] = {}  # by lane and client: the first grant that stands
+        self.pulls: dict[Lane, _Pulls] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         found: list[Finding] = []
@@ -119,7 +151,52 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         if row.kind is Kind.ADD and grant is not None:
             found.extend(self._added(grant, row))
         found.extend(super().begins(row))
+        lane = (row.client_id or "", _place(row))
+        if row.kind is Kind.ADD and row.incarnation is not None:
+            self.pulls[lane] = _Pulls()
+        elif row.kind is Kind.PULL and row.incarnation is not None and row.queue_offset is not None:
+            found.extend(self._pulls_again(lane, row))
         return found
+
+    def _pulls_again(self, lane: Lane, row: Row) -> Iterable[Finding]:
+        pulls, life = self.pulls.get(lane), self._life(lane, row)
+        if pulls is None:
+            return NOTHING
+        last, lease, pulls.last = pulls.last, pulls.lease, None
+        if last is None or lease is None or life is None or last.ended_us is None:
+            return NOTHING
+        until_us = last.ended_us + self.slack_us
+        lock, renewal = lease.lock, lease.renewal
+        needed_us = min(until_us, row.started_us) - self.lease_us
+        if lock.started_us >= needed_us:
+            renewal = None
+        elif renewal is None or renewal.started_us < needed_us:
+            return NOTHING
+        if self._held(pulls, life.highest, last) > self.config.pull_batch or not self._was_there(
+            lane, life.add, lock, last.ended_us
+        ):
+            return NOTHING
+        self.opportunities += 1
+        if row.started_us <= until_us:
+            return NOTHING
+        return (NotPulled(life.add, lock, renewal, last, row),)
+
+    def _held(self, pulls: _Pulls, highest: int, last: Row) -> int:
+        """How many messages the client may hold at most: all that it pulled from those of its last call on."""
+        lowest = pulls.lowest or 0
+        if highest >= 0 and not pulls.manual:
+            lowest = max(lowest, highest + 1 - self.config.batch)
+        return (last.value or 0) - lowest
+
+    def _was_there(self, lane: Lane, add: Row, lock: Row, since_us: int) -> bool:
+        """Did the client live and keep the lease, and not stand still since then?"""
+        context, client = self.context, lane[0]
+        return not (
+            self.lost.get(lane, -1) > lock.seq_begin
+            or context.is_leaving(client, add.group)
+            or context.client_died_since(client, add)
+            or context.paused_since(client, since_us)
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         client = row.client_id or ""
@@ -128,7 +205,28 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             self.unused[_place(row)] = {client: mine}
         elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
             self._unused(row).pop(client, None)
-        return () if row.kind is Kind.FETCH_OFFSET else super().ends(row)
+        if row.kind is Kind.FETCH_OFFSET:
+            return NOTHING
+        found = super().ends(row)
+        lane = (client, _place(row))
+        pulls = self.pulls.get(lane)
+        if pulls is not None and row.incarnation is not None and row.queue_offset is not None:
+            is_of_life = self._life(lane, row) is not None
+            if row.kind is Kind.DELIVER:
+                pulls.manual = pulls.manual or (is_of_life and is_manual(row))
+            elif row.kind is Kind.PULL:
+                answered = is_of_life and row.outcome is Outcome.OK and row.value is not None
+                pulls.last, pulls.lease = (row, self._lease(lane)) if answered else (None, None)
+                if answered and pulls.lowest is None:
+                    pulls.lowest = row.queue_offset
+        return found
+
+    def _renewed(self, lane: Lane, row: Row) -> None:
+        super()._renewed(lane, row)
+        pulls = self.pulls.get(lane)
+        lease = None if pulls is None or pulls.last is None else pulls.lease
+        if lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us:
+            lease.renewal = row
 
     def _unused(self, row: Row) -> dict[str, Row]:
         return self.unused.get(_place(row), {})
@@ -161,12 +259,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             renewal = None
         elif renewal is None or renewal.started_us < needed_us:
             return NOTHING
-        if (
-            self.lost.get((client, _place(late)), -1) > lock.seq_begin
-            or context.is_leaving(client, late.group)
-            or context.client_died_since(client, found.add)
-            or context.paused_since(client, found.ready_us)
-        ):
+        if not self._was_there((client, _place(late)), found.add, lock, found.ready_us):
             return NOTHING
         self.opportunities += 1
         if late.started_us <= until_us:
@@ -186,7 +279,15 @@ def _failed(row: Row) -> bool:
 judge = GroupJudge
 
 
-def explain(found: NotCalled | NotAdded) -> str:
+def explain(found: NotCalled | NotPulled | NotAdded) -> str:
+    if isinstance(found, NotPulled):
+        pull, again = found.pull, found.again
+        ended_us = pull.ended_us or pull.started_us
+        return (
+            f"{who(pull)} had its pull of {pull.lane} at offset {pull.queue_offset} answered at "
+            f"{ended_us / 1_000_000:.3f} s and the lease since {at(found.lock)}, but pulled again only at {at(again)}, "
+            f"{ms(again.started_us - ended_us)} later"
+        )
     if isinstance(found, NotAdded):
         lock, add = found.lock, found.add
         return (
