@@ -20,7 +20,6 @@ from spark_checkers.clauses.retry.other_lanes_go_on import (
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask
 from spark_checkers.twin import Twin
-from specs.clauses.links import Sending
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 
@@ -236,8 +235,7 @@ def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     broker, until_us = rows.name_of("broker", add), int(rows.started[add])
     if context.broker_died_since(broker, begin, epoch, now):
         return
-    asked = (Sending(client, broker, kind, int(rows.started[grant])) for kind in (Kind.LOCK, Kind.FETCH_OFFSET))
-    if any(context.is_disturbed(each, until_us, now) for each in asked):
+    if any(rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)):
         return
     findings.at_stake_times(add, 1)
     bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us

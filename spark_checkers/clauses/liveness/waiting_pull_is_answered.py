@@ -9,7 +9,6 @@ from spark_checkers.segments import Ints
 from spark_checkers.stored import COLUMNS as SEND_COLUMNS
 from spark_checkers.stored import STORED_WEAKLY, copies, delayed, halves
 from spark_checkers.twin import Twin
-from specs.clauses.links import Sending
 from specs.vocabulary import Kind, Outcome
 
 
@@ -55,8 +54,7 @@ def _had_a_clear_way(rows: Rows, pull: int) -> bool:
     begin, epoch = int(rows.begin[pull]), int(rows.number("broker_epoch")[pull])
     if context.broker_died_since(broker, begin, epoch, now) or context.client_died_between(client, begin, now):
         return False
-    asked = Sending(client, broker, Kind.PULL, int(rows.started[pull]))
-    return not context.is_disturbed(asked, int(rows.ended[pull]), now)
+    return not rows.was_disturbed(pull, int(rows.ended[pull]), now)
 
 
 TWIN = Twin("LIV-4", tuple(dict.fromkeys(["client_id", "started_us", "ended_us", *SEND_COLUMNS])), kernel)
