@@ -14,10 +14,11 @@ from reference_impl.mutants import Mutant, all_mutants, load
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.sim.network import LATENCY_MS
 from reference_impl.sim.simulate import simulate, with_config
+from specs.clauses.catalogue import get
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.verdicts.examine import examine
+from specs.verdicts.examine import examine, find_violations
 from specs.vocabulary import Kind, Outcome
 
 SHORT = Config(
@@ -242,6 +243,18 @@ def one_by_one() -> Plan:
     return with_config(alone(*sends, duration_ms=2), {"threads": 20})
 
 
+def a_broker_comes_later() -> Plan:
+    """One of two brokers is down when the first consumer asks which queues there are."""
+    plan = alone(duration_ms=2)
+    down = Action(5, "broker_crash", {"broker": "b1"}), Action(4_000, "broker_restart", {"broker": "b1"})
+    late = [replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions]
+    more = [send(9_000 + 100 * n, 1, f"k{n}") for n in range(6)]
+    actions = sorted([*late, *down, *more], key=lambda action: action.at_ms)
+    return replace(
+        plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
+    )
+
+
 def one_of_two_lanes_is_taken() -> Plan:
     """A stranger has one of the lanes when the first consumer takes its share."""
     plan = alone(duration_ms=2)
@@ -306,6 +319,7 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
     "suspension-stops-all-lanes": one_lane_that_rests,
+    "later-queues-never-seen": a_broker_comes_later,
     "idle-lane-looked-at-later": one_by_one,
     "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
@@ -351,3 +365,9 @@ def test_the_mutant_is_refuted_in_its_clause_and_the_correct_consumer_in_none(na
         if mutant.killed_by in refuted(plan, mutant):
             return
     raise AssertionError(f"{mutant.killed_by} is refuted with none of the seeds")
+
+
+def test_a_queue_that_nobody_ever_had_is_told_by_its_name() -> None:
+    """Where the broker came later than everybody who consumes, no incarnation is left to speak of."""
+    info, rows = simulate(a_broker_comes_later(), load("later-queues-never-seen"))
+    assert {found.name for found in find_violations(get("LIV-2"), rows, info)} == {"never-had"}
