@@ -17,7 +17,7 @@ from spark_checkers.clauses.retry.other_lanes_go_on import (
     _lost_since,
     ready_calls,
 )
-from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
+from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import NOWHERE, Ints, Mask
 from spark_checkers.twin import Twin
 from specs.vocabulary import CommitMode, Kind, Outcome
@@ -114,6 +114,7 @@ def _pulls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
     lock = _granted(rows, lanes, last)
     kept = (lock >= 0) & ~_lost_since(rows, lanes, lock, again, rows.begin[again])
     kept &= rows.begin[again] < rows.clock_stepped(again)
+    kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
     few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config("pull_batch", again)
     last, again, life, lock = last[few], again[few], life[few], lock[few]
@@ -152,6 +153,25 @@ def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
     last, again = where[pair], where[pair + 1]
     answered = rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
     return last[answered], again[answered], life[pair][answered]
+
+
+def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
+    """Had nothing disturbed the group life from shortly before the end of these last pulls on, as of the next ones?"""
+    found = np.ones(len(again), np.bool_)
+    for part in _by_client(lanes, again):
+        context = rows.context_of(int(again[part[0]]))
+        if context.disturbed:
+            seqs, untils = (np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True))
+            place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
+            until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
+            found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
+    return found
+
+
+def _bound_us(context: RunContext) -> int:
+    """How long requests may take, with the slack of a timer, and what clocks may differ by."""
+    config = context.info.config
+    return (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
 
 
 def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> Ints:
@@ -226,7 +246,7 @@ def _grants(rows: Rows, lanes: Lanes, findings: Findings) -> None:
 
 def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
-    config, client, group = context.info.config, rows.name_of("client_id", add), rows.name_of("group", add)
+    client, group = rows.name_of("client_id", add), rows.name_of("group", add)
     if now >= context.clock_stepped:
         return
     if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(client, group, now):
@@ -238,8 +258,7 @@ def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     if any(rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)):
         return
     findings.at_stake_times(add, 1)
-    bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
-    if until_us - rows.ended[grant] > bound_us:
+    if until_us - rows.ended[grant] > _bound_us(context):
         findings.violation([grant, add], name="not-added")
 
 

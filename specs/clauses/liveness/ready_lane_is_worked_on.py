@@ -7,7 +7,10 @@ threads as it ever added lanes, so that no lane waits for one.
 
 *Not pulled*: after each answer to a pull, whether or not it brought messages, the incarnation's next pull begins within
 the slack of a timer, under a fresh lease as above. That is judged while the client holds no more messages of the lane
-than one pull may bring, so that none is too many for it, and not of the first pull, which comes when the lane is ready.
+than one pull may bring, so that none is too many for it, and where nobody joined, left, died or stood still, and no
+fault lasted, since shortly before (the time that requests may take, and the slack): a client may have one thread that
+asks for all its lanes, and wait there for a broker that is gone. Not of the first pull, which comes when the lane is
+ready.
 
 *Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
 may take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock
@@ -70,6 +73,11 @@ PREMISE = (
         "and the client neither died nor left",
         told_by=frozenset({Kind.CRASH, Kind.FAULT, Kind.LEAVE}),
     ),
+    Premise(
+        "calm",
+        "of a lane's next pull: nobody joined, left, died or stood still, and no fault lasted, since shortly before",
+        told_by=frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE}),
+    ),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET})
@@ -77,6 +85,8 @@ NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 LOOKS_BACK = True
 
 
+NEVER_US = -1
+"""When something disturbed the run (`Context.disturbed_us`), if nothing has."""
 _ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
 """What a client asks for before it adds a lane."""
 
@@ -172,9 +182,10 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             renewal = None
         elif renewal is None or renewal.started_us < needed_us:
             return NOTHING
-        if self._held(pulls, life.highest, last) > self.config.pull_batch or not self._was_there(
-            lane, life.add, lock, last.ended_us
-        ):
+        if self.context.disturbed_us > max(NEVER_US, last.ended_us - self.bound_us):
+            return NOTHING
+        few = self._held(pulls, life.highest, last) <= self.config.pull_batch
+        if not few or not self._was_there(lane, life.add, lock, last.ended_us):
             return NOTHING
         self.opportunities += 1
         if row.started_us <= until_us:
