@@ -4,8 +4,9 @@ How far one member is concerns nobody else: an offset at the broker would be ove
 (a) A client that was seen to begin with a lane sends no commit for it. (b) A process that wrote down an offset of a
 lane (a row PERSIST of level client) begins there when it adds the lane again, in the same process or after a
 restart: not at what the broker has stored, and not at what another member wrote. A process is known by its name in
-the history, since a client's id may be made anew at each start. Says nothing about a process whose file was lost
-(the premise), nor about one that never wrote.
+the history, since a client's id may be made anew at each start; where not everybody is recorded, a client that nobody saw
+may have written for the process in between, so that (b) is at most possible. Says nothing about a process whose file
+was lost (the premise), nor about one that never wrote.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class LaneJudge(Judge):
             self.adds.setdefault(client, row)
             written = self.written.get(process)
             if written is not None and row.value is not None and row.value != written.value:
-                return (BeganElsewhere(written, row),)
+                return (BeganElsewhere(written, row, certain=self.context.info.closed_world),)
         return NOTHING
 
 

@@ -45,6 +45,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (KEY_ORDERED, NO_RESET)
 SOURCES = ("docs/sources.md#key-order",)
+LOOKS_BACK = True
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET})
 NEEDS = frozenset({Kind.DELIVER})
 
