@@ -116,9 +116,8 @@ def _pulls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
     kept &= rows.begin[again] < rows.clock_stepped(again)
     kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
-    idle = rows.value[last] == rows.offset[last]
-    idle &= rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config("batch", again)
-    last, again, life, lock = last[idle], again[idle], life[idle], lock[idle]
+    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config("pull_batch", again)
+    last, again, life, lock = last[few], again[few], life[few], lock[few]
     until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
     needed = np.minimum(until, rows.started[again]) - rows.config("client_lease_ms", again) * MS
     is_late = rows.started[again] > until

@@ -5,12 +5,12 @@ Then its call begins within the slack of a timer (`schedule_slack_ms`). When a l
 excuses it, is that of RTY-6, which asks why it waits; here it may be for nothing at all. The client has twice as many
 threads as it ever added lanes, so that no lane waits for one.
 
-*Not pulled*: after an answer to a pull that brought nothing, the incarnation's next pull begins within the slack of a
-timer, under a fresh lease as above. That is judged while the client holds no messages of the lane but those of its
-last call (who holds some may well ask for more when they are done), and where nobody joined, left, died or stood
-still, and no fault lasted, since shortly before (the time that requests may take, and the slack): a client may have
-one thread that asks for all its lanes, and wait there for a broker that is gone. Not of the first pull, which comes
-when the lane is ready.
+*Not pulled*: after each answer to a pull, whether or not it brought messages, the incarnation's next pull begins within
+the slack of a timer, under a fresh lease as above. That is judged while the client holds no more messages of the lane
+than one pull may bring, so that none is too many for it, and where nobody joined, left, died or stood still, and no
+fault lasted, since shortly before (the time that requests may take, and the slack): a client may have one thread that
+asks for all its lanes, and wait there for a broker that is gone. Not of the first pull, which comes when the lane is
+ready.
 
 *Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
 may take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock
@@ -52,8 +52,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "LIV-5"
 TITLE = "a ready lane is worked on"
 STATEMENT = (
-    "Where nothing is in the way, a granted lane is added within the time of a request, a lane is pulled again when a "
-    "pull brought nothing, and its next message is given to the listener once it is there, within the slack of a timer."
+    "Where nothing is in the way, a granted lane is added within the time of a request, a lane is pulled again after "
+    "each answer, and its next message is given to the listener as soon as it is there, within the slack of a timer."
 )
 PARTY = Party.CLIENT
 KEY = Key.GROUP
@@ -184,8 +184,8 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             return NOTHING
         if self.context.disturbed_us > max(NEVER_US, last.ended_us - self.bound_us):
             return NOTHING
-        is_idle = last.value == last.queue_offset and self._held(pulls, life.highest, last) <= self.config.batch
-        if not is_idle or not self._was_there(lane, life.add, lock, last.ended_us):
+        few = self._held(pulls, life.highest, last) <= self.config.pull_batch
+        if not few or not self._was_there(lane, life.add, lock, last.ended_us):
             return NOTHING
         self.opportunities += 1
         if row.started_us <= until_us:
