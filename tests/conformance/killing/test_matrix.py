@@ -13,7 +13,7 @@ from conformance.killing.minimal import LARGEST
 from reference_impl.mutants import every_mutant
 from specs.errors import UsageError
 
-FEW = ("own-lock-refused-when-asked-again", "shutdown-persists-last", "suspend-ignored", "unlock-ignores-owner")
+FEW = ("own-lock-refused-when-asked-again", "unlock-ignores-owner")
 SECONDS = ("search_s", "shrink_s", "cpu_s")
 
 
