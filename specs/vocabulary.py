@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Where a broker keeps delayed messages until their time comes."""
 
 
 class Kind(StrEnum):

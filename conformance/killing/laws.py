@@ -345,16 +345,12 @@ def hear_valid(history: History, hearing: Hearing, judge: Judge = examine, laws:
         hearing.add(each.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
 
 
-def hear_broken(clauses: Iterable[str], history: History, hearing: Hearing, judge: Judge = examine) -> None:
-    """Hold the laws about broken histories to one that these clauses refute."""
-    clauses = tuple(clauses)
+def hear_broken(clause: Clause, history: History, hearing: Hearing, judge: Judge = examine) -> None:
+    """Hold the laws about broken histories to one that the clause refutes."""
     for law, change in LEFT_BROKEN.items():
-        asked = [get(clause) for clause in clauses if hearing.wants(clause, law)]
-        for changed in change(history) if asked else ():
-            tallies = judge(changed[1], changed[0], asked).tallies
-            for each in asked:
-                broken = None if tallies[each.id].violations else f"{history[0].run}: no longer refuted"
-                hearing.add(each.id, law, broken)
+        for info, rows in change(history):
+            is_broken = judge(rows, info, (clause,)).tallies[clause.id].violations
+            hearing.add(clause.id, law, None if is_broken else f"{info.run}: no longer refuted")
 
 
 def hear_beside(clause: Clause, history: History, others: Iterable[History], hearing: Hearing) -> None:
@@ -412,12 +408,12 @@ def played() -> tuple[History, ...]:
     return tuple((done.info, done.rows) for done in map(play, all_cases()))
 
 
-def broken_transcripts() -> Iterator[tuple[str, History]]:
+def broken_transcripts() -> Iterator[tuple[Clause, History]]:
     """Every example of a transcript that its clause refutes for certain."""
     for clause in all_clauses():
         for example in clause.examples:
             if example.expected is Expected.BROKEN:
-                yield clause.id, parse_history(example.text)
+                yield clause, parse_history(example.text)
 
 
 def table(hearing: Hearing) -> Table:
@@ -454,9 +450,9 @@ def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str
         run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
     if not laws:
         for clause, history in broken_transcripts():
-            hear_broken((clause,), history, hearing)
+            hear_broken(clause, history, hearing)
             if least is not None:
-                hear_beside(get(clause), history, played(), hearing)
+                hear_beside(clause, history, played(), hearing)
     people = console()
     people.print(table(hearing))
     for reason in hearing.reasons[:40]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from conformance.machines.programs import Bench, Disagreement
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Close, Closed, Effect, Input, Opened, Received, Send, SetTimer, Start, TimerFired
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.bodies import (
@@ -62,7 +61,7 @@ from reference_impl.protocol.message import (
 from reference_impl.sim.time import EPOCH_MS
 from specs.model import broker as model
 from specs.model.broker import Answer, Message, Oracle, Pushed, Request, Rules, Seen
-from specs.vocabulary import Queue, retry_topic
+from specs.vocabulary import SCHEDULE_TOPIC, Queue, retry_topic
 
 BROKER = "b0"
 ORIGIN_TOPIC = "orders"

@@ -5,8 +5,8 @@ Shows when a broker restarts while a message with a delay level waits, and the q
 
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.storing import Storing
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Effect
+from specs.vocabulary import SCHEDULE_TOPIC
 
 NAME = "delayed-forgotten-at-a-restart"
 BUG = "hand-made: where a level goes on is taken from its queue's end, not from what was delivered"

@@ -5,8 +5,8 @@ Shows when two messages of one level for one queue wait at a time, and the queue
 
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.storing import DELAY_TIMER, Storing
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Effect, SetTimer
+from specs.vocabulary import SCHEDULE_TOPIC
 
 NAME = "delayed-newest-first"
 BUG = "hand-made: a timing wheel whose slots are linked lists, read from the last entry"

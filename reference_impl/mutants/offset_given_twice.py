@@ -11,10 +11,9 @@ from reference_impl.core.broker.log import Draft
 from reference_impl.core.broker.parts import Parts
 from reference_impl.core.broker.send import Sending
 from reference_impl.core.broker.storing import Storing
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Effect
 from reference_impl.protocol.message import StoredMessage, encode
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
 NAME = "offset-given-twice"
 BUG = "B-21: the offset of a queue is read and counted up by two threads at once, and two messages get the same one"

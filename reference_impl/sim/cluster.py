@@ -27,7 +27,6 @@ from reference_impl.core import io
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.log import BrokerStore
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
 from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.consumer.results import SUSPEND_MS_MAX
@@ -45,7 +44,7 @@ from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
-from specs.vocabulary import Kind, Level, Outcome, Queue, group_of, retry_topic
+from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, Queue, group_of, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
 PRODUCER_GROUP = "producers"

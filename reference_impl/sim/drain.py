@@ -14,14 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from reference_impl.core.broker.broker import Broker
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Closed, Effect, Opened, Received, Send
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
 from reference_impl.protocol.message import PROPERTY_RETRY_TOPIC, StoredMessage, decode_all
 from specs.history.journal import MemoryRecorder
-from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, group_of
+from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, dead_letter_topic, group_of
 
 DRAIN = "drain"
 _CONNECTION = "drain"

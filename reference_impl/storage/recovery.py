@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from reference_impl.core.broker.key_index import KeyIndex
-from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC
 from reference_impl.protocol.bodies import java_hash
 from reference_impl.protocol.message import (
     PROPERTY_REAL_TOPIC,
@@ -36,6 +36,7 @@ from reference_impl.storage.commit_log import CommitLog, Fault
 from reference_impl.storage.consume_queue import DiskQueue, QueueFiles
 from reference_impl.storage.errors import StoreDamaged
 from reference_impl.storage.layout import OFFSET_MAX, segment_name
+from specs.vocabulary import SCHEDULE_TOPIC
 
 DIGITS_MAX = 18
 FOLLOW_BLOCKS = 8

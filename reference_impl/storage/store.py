@@ -18,7 +18,6 @@ from typing import Any, Self
 from reference_impl.core.broker.key_index import BLOCK as KEY_BLOCK
 from reference_impl.core.broker.log import BrokerStore, Draft, FlushMode, StoreFull, Trimmed
 from reference_impl.core.broker.offset_table import OffsetKey
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.storage import layout, tables
@@ -30,6 +29,7 @@ from reference_impl.storage.key_files import KeyFiles
 from reference_impl.storage.records import encode_checked, without_sum
 from reference_impl.storage.recovery import Derived, read_log, tag_of
 from reference_impl.storage.tables import Checkpoint, read_checkpoint, read_table, write_checkpoint, write_table
+from specs.vocabulary import SCHEDULE_TOPIC
 
 log = logging.getLogger("inorder.storage")
 

@@ -22,8 +22,6 @@ NOT_CERTAIN = frozenset({0, 1}) | STORED_WEAKLY
 """Answer codes after which a message lies in its queue, or may lie there."""
 COMMIT, ROLLBACK = 8, 12
 """What END_TRANSACTION says for a commit and for a rollback; 0 changes nothing."""
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-"""Where delayed messages wait."""
 
 _DURATION = re.compile(r"(\d+)([smhd])")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -19,11 +19,10 @@ from collections.abc import Iterable
 
 from reference_impl.core.broker.log import Trimmed
 from reference_impl.core.broker.parts import Parts
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import ConnId, Effect, Note, SetTimer
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
-from specs.vocabulary import Kind, Level, Outcome, group_of
+from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, group_of
 
 CLEAN_TIMER = "clean"
 _HOUR_MS = 3_600_000

@@ -13,7 +13,6 @@ import zlib
 
 from reference_impl.core.broker.log import Draft, StoreFull
 from reference_impl.core.broker.parts import Parts
-from reference_impl.core.broker.topics import SCHEDULE_TOPIC
 from reference_impl.core.io import Effect, Note, SetTimer
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.headers import parse_int
@@ -27,7 +26,7 @@ from reference_impl.protocol.message import (
     parse_offset_message_id,
     plain_body,
 )
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome
 
 DELAY_TIMER = "delay"
 """First part of the timer token (DELAY_TIMER, level)."""

@@ -15,9 +15,8 @@ from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.log import BrokerStore, Trimmed
 from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_INHERIT, PERM_READ_WRITE
-from specs.vocabulary import RETRY_PREFIX
+from specs.vocabulary import RETRY_PREFIX, SCHEDULE_TOPIC
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECKED_TOO_OFTEN_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"

@@ -25,10 +25,6 @@ def kernel(rows: Rows, findings: Findings) -> None:
     adds: dict[tuple[int, int], int] = {}
     written: dict[tuple[int, str], int] = {}
     staked = []
-
-    def all_seen(row: int) -> bool:
-        return rows.context_of(row).info.closed_world
-
     for row in where.tolist():
         lane, client = int(rows.lane[row]), int(rows.client[row])
         if is_reset[row]:
@@ -47,7 +43,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
             adds.setdefault((lane, client), row)
             last = written.get(who)
             if last is not None and value != NONE and value != rows.value[last]:
-                findings.violation([last, row], certain=all_seen(row), name="began-elsewhere")
+                all_seen = rows.context_of(row).info.closed_world
+                findings.violation([last, row], certain=all_seen, name="began-elsewhere")
         elif (lane, client) in adds:
             findings.violation([adds[lane, client], row])
     findings.at_stake(np.asarray(staked, np.int64))

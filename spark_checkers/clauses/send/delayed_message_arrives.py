@@ -10,9 +10,7 @@ from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints
 from spark_checkers.stored import COLUMNS, STORED_WEAKLY, broker_died, copies, delayed, levels, refused
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
-
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+from specs.vocabulary import SCHEDULE_TOPIC, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

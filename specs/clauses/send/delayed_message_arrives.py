@@ -36,9 +36,9 @@ from specs.clauses.base import (
     who,
 )
 from specs.clauses.readings import Readings
-from specs.clauses.stored import SCHEDULE_TOPIC, STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
+from specs.clauses.stored import STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party
 
 ID = "SND-11"
 TITLE = "a delayed message arrives"

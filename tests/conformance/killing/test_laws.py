@@ -48,7 +48,7 @@ def heard(*only: str) -> Hearing:
 def broken() -> Hearing:
     hearing = Hearing()
     for clause, history in laws.broken_transcripts():
-        hear_broken((clause,), history, hearing)
+        hear_broken(clause, history, hearing)
     return hearing
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from reference_impl.core.broker.topics import HALF_TOPIC, OP_TOPIC
 from reference_impl.storage import DiskStore, StoreOptions
 from reference_impl.storage.simulated_disk import (
     Keep,
@@ -21,6 +21,7 @@ from reference_impl.storage.simulated_disk import (
     PowerLost,
     SimulatedDisk,
 )
+from specs.vocabulary import SCHEDULE_TOPIC
 from tests.reference_impl.storage.runs import ASYNC, SYNC, TOPIC, Run, contents, log_of
 
 Work = Callable[[Run], None]
