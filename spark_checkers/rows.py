@@ -696,6 +696,16 @@ class Rows:
         """The configuration of one row's run."""
         return self.context_of(position).info.config
 
+    def was_disturbed(self, position: int, until_us: int, now: int, kind: Kind | None = None) -> bool:
+        """Did anything that had begun by `now` stand in the way of the row's request, or of its answer, until then?
+
+        kind: of a request that its sender makes besides, from the same moment on.
+        """
+        asked = KINDS[int(self.kind[position])] if kind is None else kind
+        client, broker = self.name_of("client_id", position), self.name_of("broker", position)
+        sending = Sending(client, broker, asked, int(self.started[position]))
+        return self.context_of(position).is_disturbed(sending, until_us, now)
+
     def context_of(self, position: int) -> RunContext:
         return self._context(self.words("run")[int(self.run[position])])
 

@@ -877,6 +877,25 @@ def _held_back(trace: Trace, gone: Sequence[int], other: Row, after: Row, late: 
     return Planted(sorted([*rows, again], key=lambda row: row.seq_begin), tuple(sorted(about)))
 
 
+def called_late(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """No call of a lane follows one that went well until the bound is over, though the next message was there."""
+    slack_us = trace.info.config.schedule_slack_ms * MS
+    for rows in trace.works:
+        for before, after in itertools.pairwise(row for row in rows if row.kind is Kind.DELIVER):
+            went_well = before.outcome is Outcome.SUCCESS and before.ended_us is not None and not before.reconsume_times
+            if not went_well or after.queue_offset != (before.queue_offset or 0) + 1:
+                continue
+            until_us = (before.ended_us or 0) + slack_us
+            lock = _grant(trace, before, before.ended_us or 0, until_us)
+            late = next((row for row in trace.rows if row.ended_us is not None and row.started_us > until_us), None)
+            fetched = _fetched(rows, before, after.queue_offset) is not None
+            if fetched and lock is not None and late is not None and late.seq_begin < _until_drop(rows):
+                gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin]
+                yield lambda g=gone, a=after, e=late: Trace(trace.without(g, ()).rows, trace.info).with_more(  # type: ignore[misc]
+                    [trace.another(a, e, 1)]
+                )
+
+
 def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """No call follows a dead letter for longer than the bound, though (as is said now) the messages were there."""
     works = {(rows[0].lane, rows[0].incarnation): rows for rows in trace.works}
@@ -1252,6 +1271,28 @@ def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
         same = [row for row in others if row.incarnation == others[0].incarnation]
         if same and same[-1].started_us > same[0].started_us + cap:
             yield lambda g=gone, p=pull, o=same[0]: trace.without(g, [p.seq_begin, o.seq_begin])  # type: ignore[misc]
+
+
+def woken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
+    """A message is acknowledged where a pull waits, which is answered only long after."""
+    slack_us = (trace.info.config.schedule_slack_ms + 1) * MS
+    sent = {row.queue: row for row in trace.sent.values() if row.detail is None and not row.delay_level}
+    for pull in trace.of(Kind.PULL):
+        like = sent.get(pull.queue)
+        if like is None or pull.queue_offset is None or pull.seq_end is not None:
+            continue
+        came = _later(trace, pull, slack_us)
+        answered = None if came is None else _later(trace, came, slack_us)
+        if came is not None and answered is not None:
+            yield lambda p=pull, a=like, c=came, e=answered: _woken_late(trace, p, a, c, e)  # type: ignore[misc]
+
+
+def _woken_late(trace: Trace, pull: Row, like: Row, came: Row, answered: Row) -> Planted:
+    new = {"message_id": f"{like.message_id}-planted", "sharding_key": None, "key_seq": None}
+    sent = trace.another(like, came, 1, at_end=False, queue_offset=pull.queue_offset, **new)
+    found = {"outcome": Outcome.OK, "code": 0, "value": (pull.queue_offset or 0) + 1, "detail": "1"}
+    end = {"seq_end": answered.seq_begin + 1, "ended_us": answered.started_us}
+    return Trace(trace.changed({pull.seq_begin: {**found, **end}}).rows, trace.info).with_more([sent], [pull.seq_begin])
 
 
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1835,6 +1876,8 @@ DEFECTS: dict[str, Mutant] = _mutants(
     Mutant("never-delivered", "LIV-1", "the last message is never delivered", never_delivered, generated=False),
     Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
     Mutant("starved-lane", "LIV-3", "a lane gets no thread while another goes on", starved_lane, generated=False),
+    Mutant("woken-by-nobody", "LIV-4", "a message comes, and a pull waits on", woken_by_nobody, generated=False),
+    Mutant("called-late", "LIV-5", "a lane's next message is called late", called_late, generated=False),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
     Mutant("removed-above-the-minimum", "SND-1", "more went than was announced", removed_above_the_minimum),
     Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),

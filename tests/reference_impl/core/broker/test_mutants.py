@@ -349,6 +349,12 @@ def half_message_that_nobody_ends(wire: Any) -> Any:
     return len(wire.questions())
 
 
+def two_who_wait_for_a_message(wire: Any) -> Any:
+    waiting = [wire.park(0), wire.park(0, conn="c2")]
+    wire.send(b"m")
+    return [opaque in wire.answers for opaque in waiting]
+
+
 def beginning_of_a_queue_after_a_removal(wire: Any) -> Any:
     for _ in range(4):
         wire.send()
@@ -420,6 +426,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "send-back-not-counted": returned_in_the_end,
     "send-back-without-delay": returned_at_once,
     "retention-takes-one-more": beginning_of_a_queue_after_a_removal,
+    "only-the-first-waiter-woken": two_who_wait_for_a_message,
+    "woken-one-message-late": two_who_wait_for_a_message,
 }
 EVERY_MUTANT = mutants.every_mutant()
 

@@ -184,6 +184,36 @@ def call_of_a_lane_that_was_idle(make: Make) -> object:
     return b.offsets
 
 
+def call_of_a_first_message(make: Make) -> object:
+    b = make().start()
+    b.append(1)
+    b.advance(1_000)
+    return b.offsets
+
+
+def pulls_after_one_in_vain(make: Make) -> object:
+    b = make().start()
+    b.append(0)  # whoever waits is answered, with nothing
+    b.advance(1_000)
+    return len([seen for seen in b.of(Kind.PULL) if seen.fields["topic"] == LANE.topic])
+
+
+def lanes_added_when_a_queue_comes(make: Make) -> object:
+    b = make().start()
+    b.advance(1_000)
+    b.queues = {"t": 2}
+    b.advance(60_000)
+    return len([seen for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic])
+
+
+def lanes_added_beside_a_refused_one(make: Make) -> object:
+    b = make(queues=2)
+    b.refused = {Queue("t", "b0", 1)}
+    b.start()
+    b.advance(5_000)
+    return len([seen for seen in b.of(Kind.ADD) if seen.fields["topic"] == "t"])
+
+
 def drops_after_nobody_named_the_members(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -568,6 +598,10 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "turn-never-ends": (call_after_the_cap, [], [1]),
     "suspension-stops-all-lanes": (calls_of_a_lane_beside_a_suspended_one, [1], []),
     "lane-stands-still": (call_of_a_lane_that_was_idle, [1], []),
+    "idle-lane-looked-at-later": (call_of_a_first_message, [0], []),
+    "pulled-later-when-nothing-came": (pulls_after_one_in_vain, 2, 1),
+    "later-queues-never-seen": (lanes_added_when_a_queue_comes, 2, 1),
+    "granted-but-left-with-the-refused": (lanes_added_beside_a_refused_one, 1, 0),
     "rebalance-dies-of-an-error": (drops_after_nobody_named_the_members, 1, 0),
     "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),
     "manual-success-committed": (commits_after_a_manual_success, [], [1]),

@@ -14,10 +14,11 @@ from reference_impl.mutants import Mutant, all_mutants, load
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.sim.network import LATENCY_MS
 from reference_impl.sim.simulate import simulate, with_config
+from specs.clauses.catalogue import get
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.verdicts.examine import examine
+from specs.verdicts.examine import examine, find_violations
 from specs.vocabulary import Kind, Outcome
 
 SHORT = Config(
@@ -236,6 +237,34 @@ def one_lane_that_rests() -> Plan:
     return with_config(replace(plan, listener=(*plan.listener, resting)), {"threads": 20})
 
 
+def one_by_one() -> Plan:
+    """Messages come to lanes that have nothing to do."""
+    sends = [send(1_000 + 1_300 * n, 1, f"k{n % 3}") for n in range(9)]
+    return with_config(alone(*sends, duration_ms=2), {"threads": 20})
+
+
+def a_broker_comes_later() -> Plan:
+    """One of two brokers is down when the first consumer asks which queues there are."""
+    plan = alone(duration_ms=2)
+    down = Action(5, "broker_crash", {"broker": "b1"}), Action(4_000, "broker_restart", {"broker": "b1"})
+    late = [replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions]
+    more = [send(9_000 + 100 * n, 1, f"k{n}") for n in range(6)]
+    actions = sorted([*late, *down, *more], key=lambda action: action.at_ms)
+    return replace(
+        plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
+    )
+
+
+def one_of_two_lanes_is_taken() -> Plan:
+    """A stranger has one of the lanes when the first consumer takes its share."""
+    plan = alone(duration_ms=2)
+    lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (1,)}
+    late = [replace(each, at_ms=50) if each.args == {"client": "c1"} else each for each in plan.actions]
+    actions = sorted([*late, Action(10, "probe_lock", lane)], key=lambda action: action.at_ms)
+    topology = Topology(("b0",), (TopicPlan("orders", 2),), ("billing",))
+    return replace(plan, topology=topology, actions=tuple(actions))
+
+
 def dead_letter_unanswered() -> Plan:
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.SEND_MESSAGE_V2), "answer": True}
     return answering(ListenerRule(Outcome.SUSPEND, 10, number=3), Action(100, "drop_next", lost))
@@ -290,6 +319,9 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
     "suspension-stops-all-lanes": one_lane_that_rests,
+    "later-queues-never-seen": a_broker_comes_later,
+    "idle-lane-looked-at-later": one_by_one,
+    "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
     "manual-success-committed": succeeding_in_manual_mode,
@@ -333,3 +365,9 @@ def test_the_mutant_is_refuted_in_its_clause_and_the_correct_consumer_in_none(na
         if mutant.killed_by in refuted(plan, mutant):
             return
     raise AssertionError(f"{mutant.killed_by} is refuted with none of the seeds")
+
+
+def test_a_queue_that_nobody_ever_had_is_told_by_its_name() -> None:
+    """Where the broker came later than everybody who consumes, no incarnation is left to speak of."""
+    info, rows = simulate(a_broker_comes_later(), load("later-queues-never-seen"))
+    assert {found.name for found in find_violations(get("LIV-2"), rows, info)} == {"never-had"}

@@ -1,0 +1,266 @@
+"""LIV-5 over columns: which calls are those of ready lanes is said as for RTY-6, for all at once.
+
+Of these only the late ones, and those that something may excuse, are looked at one by one. Grants that may stand
+unused are followed through the rows of the lanes that a client adds for the first time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_checkers.clauses.retry.other_lanes_go_on import (
+    COLUMNS,
+    Lanes,
+    Ready,
+    Renewals,
+    _granted,
+    _lost_since,
+    ready_calls,
+)
+from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
+from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.twin import Twin
+from specs.vocabulary import CommitMode, Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    lanes = Lanes(rows)
+    if len(lanes.adds):
+        _calls(rows, lanes, findings)
+        _pulls(rows, lanes, findings)
+        _grants(rows, lanes, findings)
+
+
+# ---------------------------------------------------------------- not called
+
+
+def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+    calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
+    if not len(calls):
+        return
+    calls = calls[np.lexsort((rows.begin[calls], lanes.group[calls]))]
+    ready = ready_calls(rows, lanes, calls)
+    ready = ready.only(rows.begin[ready.late] < rows.clock_stepped(ready.late))
+    ready = ready.only(_have_threads(rows, lanes, ready))
+    until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
+    needed = np.minimum(until, rows.started[ready.late]) - rows.config("client_lease_ms", ready.late) * MS
+    is_late = rows.started[ready.late] > until
+    needs_renewal = rows.started[ready.lock] < needed
+    plain = ~is_late & ~needs_renewal & _nothing_happened_to(rows, lanes, ready.late)
+    findings.at_stake(ready.late[plain])
+    renewals = Renewals(rows, lanes)
+    for index in np.flatnonzero(~plain).tolist():
+        late, add, pull, before, lock = (
+            int(column[index]) for column in (ready.late, ready.add, ready.pull, ready.before, ready.lock)
+        )
+        renewal = NOWHERE
+        if needs_renewal[index]:
+            lease_us = rows.config_of(late).client_lease_ms * MS
+            renewal = renewals.of(lock, before if before != NOWHERE else pull, late, lease_us)
+            if renewal == NOWHERE or rows.started[renewal] < needed[index]:
+                continue
+        if not _was_there(rows, late, add, int(ready.ready_us[index])):
+            continue
+        findings.at_stake_times(late, 1)
+        if is_late[index]:
+            evidence = (add, lock, renewal, pull, before, late)
+            findings.violation([place for place in evidence if place != NOWHERE])
+
+
+def _by_client(lanes: Lanes, where: Ints) -> list[Ints]:
+    """The indexes of these rows, client by client."""
+    client = lanes.client[where]
+    order = np.argsort(client, kind="stable")
+    return [part for part in np.split(order, np.flatnonzero(np.diff(client[order])) + 1) if len(part)]
+
+
+def _have_threads(rows: Rows, lanes: Lanes, ready: Ready) -> Mask:
+    """Had the client, at each call, twice as many threads as it had ever added lanes?"""
+    found = np.zeros(len(ready.late), np.bool_)
+    for part in _by_client(lanes, ready.late):
+        first = int(ready.late[part[0]])
+        context = rows.context_of(first)
+        added = np.asarray(context.lanes.get(rows.name_of("client_id", first), ()), np.int64)
+        count = np.searchsorted(added, rows.begin[ready.late[part]], "right")
+        found[part] = 2 * count <= context.info.config.threads
+    return found
+
+
+def _nothing_happened_to(rows: Rows, lanes: Lanes, where: Ints) -> Mask:
+    """Is there no pause, death or leave of the client in the whole run?"""
+    found = np.zeros(len(where), np.bool_)
+    for part in _by_client(lanes, where):
+        first = int(where[part[0]])
+        context, client = rows.context_of(first), rows.name_of("client_id", first)
+        ends = (kind in (Kind.CRASH, Kind.LEAVE) for _, kind in context.client_state.get(client, ()))
+        found[part] = not context.paused.get(client) and not any(ends)
+    return found
+
+
+def _was_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
+    context, client, now = rows.context_of(late), rows.name_of("client_id", late), int(rows.begin[late])
+    if context.leaving_at(client, rows.name_of("group", late), now):
+        return False
+    if context.client_died_between(client, int(rows.begin[add]), now):
+        return False
+    return not context.paused_since(client, ready_us, now)
+
+
+# ---------------------------------------------------------------- not pulled
+
+
+def _pulls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+    last, again, life = _pairs(rows, lanes)
+    lock = _granted(rows, lanes, last)
+    kept = (lock >= 0) & ~_lost_since(rows, lanes, lock, again, rows.begin[again])
+    kept &= rows.begin[again] < rows.clock_stepped(again)
+    kept &= _calm(rows, lanes, last, again)
+    last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
+    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config("pull_batch", again)
+    last, again, life, lock = last[few], again[few], life[few], lock[few]
+    until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
+    needed = np.minimum(until, rows.started[again]) - rows.config("client_lease_ms", again) * MS
+    is_late = rows.started[again] > until
+    plain = ~is_late & (rows.started[lock] >= needed) & _nothing_happened_to(rows, lanes, again)
+    findings.at_stake(again[plain])
+    renewals = Renewals(rows, lanes)
+    for index in np.flatnonzero(~plain).tolist():
+        pull, late, add, grant = int(last[index]), int(again[index]), int(life[index]), int(lock[index])
+        evidence = [add, grant, pull, late]
+        if rows.started[grant] < needed[index]:
+            renewal = renewals.of(grant, pull, late, rows.config_of(late).client_lease_ms * MS)
+            if renewal == NOWHERE or rows.started[renewal] < needed[index]:
+                continue
+            evidence.append(renewal)
+        if not _was_there(rows, late, add, int(rows.ended[pull])):
+            continue
+        findings.at_stake_times(late, 1)
+        if is_late[index]:
+            findings.violation(evidence, name="not-pulled")
+
+
+def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
+    """Each answered pull with the next one of its life, where no other pull of the lane began or ended in between."""
+    pulls = np.flatnonzero(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
+    closed = pulls[rows.end[pulls] < NEVER]
+    where = np.concatenate([pulls, closed])
+    is_end = np.concatenate([np.zeros(len(pulls), np.bool_), np.ones(len(closed), np.bool_)])
+    seq = np.where(is_end, rows.end[where], rows.begin[where])
+    order = np.lexsort((is_end, seq, lanes.lane[where]))
+    where, is_end, seq = where[order], is_end[order], seq[order]
+    life = lanes.life(where, seq)
+    pair = np.flatnonzero(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
+    last, again = where[pair], where[pair + 1]
+    answered = rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
+    return last[answered], again[answered], life[pair][answered]
+
+
+def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
+    """Had nothing disturbed the group life from shortly before the end of these last pulls on, as of the next ones?"""
+    found = np.ones(len(again), np.bool_)
+    for part in _by_client(lanes, again):
+        context = rows.context_of(int(again[part[0]]))
+        if context.disturbed:
+            seqs, untils = (np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True))
+            place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
+            until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
+            found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
+    return found
+
+
+def _bound_us(context: RunContext) -> int:
+    """How long requests may take, with the slack of a timer, and what clocks may differ by."""
+    config = context.info.config
+    return (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
+
+
+def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> Ints:
+    """The lowest offset that the client may still hold when it pulls again."""
+    found = _first_asked(rows, lanes, last, life)
+    calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
+    of = lanes.life(calls, rows.begin[calls])
+    order = np.lexsort((rows.begin[calls], of))
+    calls, of = calls[order], of[order]
+    by_hand = calls[(rows.text("commit_mode")[calls] == rows.code("commit_mode", CommitMode.MANUAL))]
+    by_hand = by_hand[rows.end[by_hand] < NEVER]
+    manual_since: dict[int, int] = {}
+    for each, end in zip(lanes.life(by_hand, rows.end[by_hand]).tolist(), rows.end[by_hand].tolist(), strict=True):
+        manual_since[each] = min(end, manual_since.get(each, NEVER))
+    batch = rows.config("batch", again)
+    order = np.argsort(life, kind="stable")
+    for mine in np.split(order, np.flatnonzero(np.diff(life[order])) + 1):
+        if not len(mine):
+            continue
+        each = int(life[mine[0]])
+        called = calls[slice(*np.searchsorted(of, [each, each + 1]).tolist())]
+        if len(called):
+            before = np.searchsorted(rows.begin[called], rows.begin[again[mine]])
+            highest = np.maximum.accumulate(rows.offset[called])[np.maximum(before - 1, 0)]
+            counts = (before > 0) & (rows.begin[again[mine]] < manual_since.get(each, NEVER))
+            raised = np.maximum(found[mine], highest + 1 - batch[mine])
+            found[mine] = np.where(counts, raised, found[mine])
+    return found
+
+
+def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
+    """Where the first answered pull of each one's life asked."""
+    answered = rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    pulls = np.flatnonzero(answered & (rows.offset != NONE) & (rows.value != NONE))
+    pulls = pulls[np.argsort(rows.end[pulls], kind="stable")]
+    of = lanes.life(pulls, rows.end[pulls])
+    lives, first = np.unique(of, return_index=True)
+    return rows.offset[pulls[first[np.searchsorted(lives, life)]]] if len(life) else rows.offset[last]
+
+
+# ---------------------------------------------------------------- not added
+
+
+def _grants(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+    """Go through what was granted, refused, given back and asked of each lane until a client adds it first."""
+    locks, asked = rows.are(Kind.LOCK), rows.are(Kind.FETCH_OFFSET)
+    missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
+    failed = asked & ~rows.ended_as(Outcome.OK) & ~missing
+    at_end = np.flatnonzero((locks | failed) & (rows.end < NEVER))
+    at_begin = np.flatnonzero(rows.are(Kind.UNLOCK, Kind.ADD))
+    where = np.concatenate([at_begin, at_end])
+    seq = np.concatenate([rows.begin[at_begin], rows.end[at_end]])
+    granted = locks & rows.ended_as(Outcome.OK)
+    added, had = rows.are(Kind.ADD), set[int]()
+    grants: dict[int, int] = {}  # by lane at a client: the first that stands
+    holders: dict[int, int] = {}  # by lane: whose
+    for place in where[np.lexsort((seq, rows.lane[where]))].tolist():
+        mine, lane = int(lanes.lane[place]), int(rows.lane[place])
+        if granted[place]:
+            last = holders.get(lane)
+            if last is not None and last != mine:
+                grants.pop(last, None)
+            holders[lane] = mine
+            grants.setdefault(mine, place)
+            continue
+        grant = grants.pop(mine, None)
+        if added[place] and lanes.named[place]:
+            if grant is not None and mine not in had:
+                _added(rows, grant, place, findings)
+            had.add(mine)
+
+
+def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
+    context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
+    client, group = rows.name_of("client_id", add), rows.name_of("group", add)
+    if now >= context.clock_stepped:
+        return
+    if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(client, group, now):
+        return
+    epoch = int(rows.number("broker_epoch")[grant])
+    broker, until_us = rows.name_of("broker", add), int(rows.started[add])
+    if context.broker_died_since(broker, begin, epoch, now):
+        return
+    if any(rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)):
+        return
+    findings.at_stake_times(add, 1)
+    if until_us - rows.ended[grant] > _bound_us(context):
+        findings.violation([grant, add], name="not-added")
+
+
+TWIN = Twin("LIV-5", COLUMNS, kernel)
+find = TWIN.find
