@@ -130,7 +130,7 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "DLQ-10": ("batches to a call",),
     "CMT-5": ("many lanes", "clean leaves"),
     "CMT-6": ("many lanes", "clean leaves"),
-    "CMT-7": ("many lanes", "handovers", "broker restarts"),
+    "CMT-7": ("many lanes", "handovers", "broker restarts", "resets"),
     "CMT-9": ("many lanes", "handovers"),
     "CMT-11": ("resets",),
     "CMT-13": ("many lanes", "clean leaves"),

@@ -237,6 +237,18 @@ def one_lane_that_rests() -> Plan:
     return with_config(replace(plan, listener=(*plan.listener, resting)), {"threads": 20})
 
 
+def one_lane_that_rests_and_one_thread() -> Plan:
+    return with_config(one_lane_that_rests(), {"threads": 1})
+
+
+def three_lanes_and_one_thread() -> Plan:
+    """All lanes have messages for longer than several caps, and one of them has the thread."""
+    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(12)]
+    plan = alone(*sends, duration_ms=100)
+    plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 3),), ("billing",)))
+    return with_config(plan, {"threads": 1, "continuous_ms": 500})
+
+
 def one_by_one() -> Plan:
     """Messages come to lanes that have nothing to do."""
     sends = [send(1_000 + 1_300 * n, 1, f"k{n % 3}") for n in range(9)]
@@ -319,6 +331,8 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
     "suspension-stops-all-lanes": one_lane_that_rests,
+    "suspended-lane-keeps-its-thread": one_lane_that_rests_and_one_thread,
+    "last-in-line-is-first": three_lanes_and_one_thread,
     "later-queues-never-seen": a_broker_comes_later,
     "idle-lane-looked-at-later": one_by_one,
     "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
