@@ -305,6 +305,15 @@ def start_at_a_handover(make: Make) -> object:
     return b.of(Kind.PULL)[0].fields["queue_offset"]
 
 
+def start_by_time_where_an_offset_is_stored(make: Make) -> object:
+    b = make(consume_from="timestamp")
+    b.append(5)
+    b.stored[LANE] = 3
+    b.start()
+    b.advance(1_000)
+    return [seen.fields["value"] for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic]
+
+
 def copies_of_two_exhausted_messages(make: Make) -> object:
     b = with_messages(make, max_reconsume_times=0)
     b.returns(Outcome.SUSPEND)
@@ -631,6 +640,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
     "error-taken-for-zero": (start_from_the_first_after_a_failed_query, 2, 0),
+    "time-wins-over-what-is-stored": (start_by_time_where_an_offset_is_stored, [3], [2]),
     "starts-at-end": (start_at_a_handover, 2, 5),
     "dead-letter-sent-twice": (copies_of_two_exhausted_messages, 2, 4),
     "dead-letter-skipped": (copies_of_two_exhausted_messages, 2, 1),
