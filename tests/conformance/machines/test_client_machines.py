@@ -90,6 +90,7 @@ KILLS = {
         "suspend-moves-on",
         "suspend-not-clamped",
         "suspended-batch-back-in-part",
+        "suspended-lane-keeps-its-thread",
         "throw-taken-for-success",
         "two-pullers",
         "two-tasks-per-lane",
@@ -98,6 +99,7 @@ KILLS = {
     "start_matrix": (
         "error-taken-for-not-found",
         "error-taken-for-zero",
+        "time-wins-over-what-is-stored",
     ),
     "side_by_side_consumer": (
         "highest-finished-committed",
