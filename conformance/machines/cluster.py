@@ -216,6 +216,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.states: set[LaneState] = set()
         self.burials = 0
         self.rewinds = 0
+        self.is_moved = False
 
     # ------------------------------------------------------------ the plan, as it is written
 
@@ -604,6 +605,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.do("broker_restart", broker=broker)
         self.wait(20)
         self.probe("probe_offset", PROBERS[0], GROUPS[0], 0, wide=True)
+        if self.is_moved:
+            self.probe("probe_offset", PROBERS[0], MOVED, 0, wide=True)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
     @rule(
@@ -846,6 +849,7 @@ class ClusterMachine(RuleBasedStateMachine):
     )
     def reset_in_flight(self, offset: int, before: int | None, after: int | None, gap_ms: int) -> None:
         """Commits are under way when an operator moves the offsets of a group, and somebody asks where they are."""
+        self.is_moved = True
         queues = range(self.plan.topology.topics[0].queues)
         for queue in queues:
             if before is not None:

@@ -132,7 +132,7 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "CMT-6": ("many lanes", "clean leaves"),
     "CMT-7": ("many lanes", "handovers", "broker restarts"),
     "CMT-9": ("many lanes", "handovers"),
-    "CMT-11": ("resets",),
+    "CMT-11": ("resets", "broker restarts"),
     "CMT-13": ("many lanes", "clean leaves"),
     "SND-3": ("refused in the middle of a key",),
     "SND-4": ("refused in the middle of a key",),

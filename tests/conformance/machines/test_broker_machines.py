@@ -63,9 +63,11 @@ KILLS = {
         "offset-overflow-to-min",
         "offset-skipped",
         "offsets-written-once",
+        "reset-only-in-memory",
         "reset-overwritten-by-a-commit",
+        "reset-written-with-the-next-commit",
     ),
-    "message_log": ("refused-though-stored", "stored-twice-at-once"),
+    "message_log": ("batch-begins-with-the-last-one", "refused-though-stored", "stored-twice-at-once"),
 }
 """Which mutant of the broker is found by which machine."""
 BY_NAME = {machine.NAME: machine for machine in MACHINES}
@@ -104,7 +106,12 @@ def test_a_mutant_of_the_broker_disagrees_with_the_model(machine: str, name: str
     assert repeat(found.broken, chosen.bench_class, None) is None
 
 
-SHOWN_BY_TIME_ALONE = ("delayed-again-after-a-restart", "level-lost-on-release")
+SHOWN_BY_TIME_ALONE = (
+    "commit-leaves-it-open",
+    "delayed-again-after-a-restart",
+    "given-up-half-is-committed",
+    "level-lost-on-release",
+)
 """Their bugs, like those of SND-11 to 13 and LIV-4, show when a level's time is over, a half message was committed or
 somebody waits: in the history of a run, and in no answer to a request."""
 

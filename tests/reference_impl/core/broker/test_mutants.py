@@ -170,6 +170,18 @@ def fetch_after_a_crash(wire: Any) -> Any:
     return wire.fetch()
 
 
+def fetch_of_a_reset_group_after_a_crash(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    for _ in range(3):
+        wire.send()
+    wire.commit(3)
+    wire.pass_ms(12_000)
+    wire.reset(1, queue_id=0)
+    wire.pass_ms(6_000)
+    wire.boot()
+    return wire.fetch()
+
+
 def fetch_of_a_young_queue(wire: Any) -> Any:
     wire.join("alice", "c1")
     wire.send()
@@ -280,6 +292,14 @@ def two_of_a_batch_and_one_more(wire: Any) -> Any:
     return [message.body for message in wire.messages("orders")]
 
 
+def two_batches(wire: Any) -> Any:
+    header = SendHeader("P", "orders", 0, 0, batch=True)
+    for bodies in ((b"a", b"b"), (b"c", b"d")):
+        parts = [BatchPart(body) for body in bodies]
+        wire.call(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
+    return [message.body for message in wire.messages("orders")]
+
+
 def pull_of_the_second_tag(wire: Any) -> Any:
     wire.join("alice", "c1", subscription="red || blue")
     wire.send(b"r", properties={"TAGS": "red"})
@@ -349,6 +369,20 @@ def half_message_that_nobody_ends(wire: Any) -> Any:
     return len(wire.questions())
 
 
+def topic_of_a_half_message_that_nobody_ends(wire: Any) -> Any:
+    half_message_that_nobody_ends(wire)
+    return len(wire.messages("orders"))
+
+
+def questions_about_a_half_message_after_its_commit(wire: Any) -> Any:
+    wire.call(RequestCode.HEART_BEAT, body=Heartbeat("p", ("shop",)).encode())
+    wire.end_half(wire.send_half(), 8)
+    for _ in range(4):
+        wire.call(RequestCode.HEART_BEAT, body=Heartbeat("p", ("shop",)).encode())
+        wire.pass_ms(30_000)
+    return len(wire.questions())
+
+
 def two_who_wait_for_a_message(wire: Any) -> Any:
     waiting = [wire.park(0), wire.park(0, conn="c2")]
     wire.send(b"m")
@@ -371,6 +405,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "fetch-reads-the-disk": fetch_right_after_a_commit,
     "young-topic-not-found": fetch_of_a_young_queue,
     "offsets-written-once": fetch_after_a_crash,
+    "reset-only-in-memory": fetch_of_a_reset_group_after_a_crash,
+    "reset-written-with-the-next-commit": fetch_of_a_reset_group_after_a_crash,
     "reset-overwritten-by-a-commit": fetch_after_a_reset_and_a_commit,
     "commit-race-loses-first": first_commits_of_two_queues,
     "asked-for-ever": half_message_that_nobody_ends,
@@ -378,6 +414,8 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "rollback-taken-for-commit": half_message_after_its_rollback,
     "commit-notes-and-moves-nothing": half_messages_after_their_commits,
     "committed-to-the-first-queue": half_message_of_the_second_queue,
+    "commit-leaves-it-open": questions_about_a_half_message_after_its_commit,
+    "given-up-half-is-committed": topic_of_a_half_message_that_nobody_ends,
     "unasked-commit-drops": half_messages_after_their_commits,
     "delayed-again-after-a-restart": delayed_message_that_came_before_a_restart,
     "delayed-forgotten-at-a-restart": delayed_message_long_after_a_restart,
@@ -419,6 +457,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "offset-skipped": ten_sends,
     "later-send-stored-first": ten_sends,
     "refused-though-stored": messages_sent_to_a_full_disk,
+    "batch-begins-with-the-last-one": two_batches,
     "batch-taken-apart": two_of_a_batch_and_one_more,
     "first-tag-only": pull_of_the_second_tag,
     "body-of-another": bodies_of_ten_sends,

@@ -239,6 +239,21 @@ def calls_of_a_lane_beside_a_suspended_one(make: Make) -> object:
     return [call.lane.queue.queue_id for call in b.calls]
 
 
+def calls_of_a_lane_whose_thread_another_one_had(make: Make) -> object:
+    b = with_messages(make, queues=2, threads=1)
+    b.returns(Outcome.SUSPEND, suspend_ms=5_000)
+    b.append(1, queue_id=1)
+    return [call.lane.queue.queue_id for call in b.calls]
+
+
+def lane_that_is_called_when_a_thread_is_free(make: Make) -> object:
+    b = with_messages(make, queues=3, threads=1)
+    b.append(1, queue_id=1)
+    b.append(1, queue_id=2)
+    b.returns(Outcome.SUSPEND, suspend_ms=5_000)
+    return [call.lane.queue.queue_id for call in b.calls]
+
+
 def order_of_the_shutdown(make: Make) -> object:
     b = with_messages(make, 1)
     b.returns()
@@ -288,6 +303,15 @@ def start_at_a_handover(make: Make) -> object:
     b.stored[LANE] = 2
     b.start()
     return b.of(Kind.PULL)[0].fields["queue_offset"]
+
+
+def start_by_time_where_an_offset_is_stored(make: Make) -> object:
+    b = make(consume_from="timestamp")
+    b.append(5)
+    b.stored[LANE] = 3
+    b.start()
+    b.advance(1_000)
+    return [seen.fields["value"] for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic]
 
 
 def copies_of_two_exhausted_messages(make: Make) -> object:
@@ -597,6 +621,8 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "commit-though-suspended": (commits_while_suspended, [], [1]),
     "turn-never-ends": (call_after_the_cap, [], [1]),
     "suspension-stops-all-lanes": (calls_of_a_lane_beside_a_suspended_one, [1], []),
+    "suspended-lane-keeps-its-thread": (calls_of_a_lane_whose_thread_another_one_had, [1], []),
+    "last-in-line-is-first": (lane_that_is_called_when_a_thread_is_free, [1], [2]),
     "lane-stands-still": (call_of_a_lane_that_was_idle, [1], []),
     "idle-lane-looked-at-later": (call_of_a_first_message, [0], []),
     "pulled-later-when-nothing-came": (pulls_after_one_in_vain, 2, 1),
@@ -614,6 +640,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
     "error-taken-for-zero": (start_from_the_first_after_a_failed_query, 2, 0),
+    "time-wins-over-what-is-stored": (start_by_time_where_an_offset_is_stored, [3], [2]),
     "starts-at-end": (start_at_a_handover, 2, 5),
     "dead-letter-sent-twice": (copies_of_two_exhausted_messages, 2, 4),
     "dead-letter-skipped": (copies_of_two_exhausted_messages, 2, 1),

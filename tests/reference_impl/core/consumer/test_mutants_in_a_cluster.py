@@ -220,6 +220,11 @@ def left_to_one_who_was_cut_off() -> Plan:
     )
 
 
+def left_to_another_and_started_by_time() -> Plan:
+    """The first consumer leaves when it has committed, and the second one takes the lane over."""
+    return with_config(left_to_one_who_was_cut_off(), {"consume_from": "timestamp"})
+
+
 def two_lanes_and_one_thread() -> Plan:
     """Both lanes have messages for longer than the cap, and one of them has the thread."""
     sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(6)]
@@ -235,6 +240,18 @@ def one_lane_that_rests() -> Plan:
     resting = ListenerRule(Outcome.SUSPEND, 5_000, number=1, delivery_max=1)
     plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)))
     return with_config(replace(plan, listener=(*plan.listener, resting)), {"threads": 20})
+
+
+def one_lane_that_rests_and_one_thread() -> Plan:
+    return with_config(one_lane_that_rests(), {"threads": 1})
+
+
+def three_lanes_and_one_thread() -> Plan:
+    """All lanes have messages for longer than several caps, and one of them has the thread."""
+    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(12)]
+    plan = alone(*sends, duration_ms=100)
+    plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 3),), ("billing",)))
+    return with_config(plan, {"threads": 1, "continuous_ms": 500})
 
 
 def one_by_one() -> Plan:
@@ -319,6 +336,9 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refusal-ignored": forgotten,
     "turn-never-ends": two_lanes_and_one_thread,
     "suspension-stops-all-lanes": one_lane_that_rests,
+    "suspended-lane-keeps-its-thread": one_lane_that_rests_and_one_thread,
+    "last-in-line-is-first": three_lanes_and_one_thread,
+    "time-wins-over-what-is-stored": left_to_another_and_started_by_time,
     "later-queues-never-seen": a_broker_comes_later,
     "idle-lane-looked-at-later": one_by_one,
     "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
