@@ -45,6 +45,10 @@ BROKERS = 4
 CLIENTS = 3
 KEYS = 64
 QUEUE_US, MESSAGE_US = 240 * SECOND, 1_500
+PULLED_AT_ONCE = 16
+"""How many messages a pull brings, where they come as fast as they can."""
+LONGEST_GAP_US = 300 * MS
+"""How long a client that has something to do rests at most."""
 """A queue's work takes four minutes at least, and a message a millisecond and a half at least."""
 MANUAL_EVERY = 4
 """Every so many queues the manual group consumes too."""
@@ -361,7 +365,8 @@ class _Lane:
         added = looked + 2 * MS
         me = {**self.by(client), "incarnation": f"{client}#{turn}"}
         self.add(Kind.ADD, added, value=start, **me)
-        calls = self._calls(start, stop, added + 3 * MS, me)
+        pulls = self._pulled(start, stop, added + 1 * MS)
+        calls = self._calls(start, stop, added + 3 * MS, pulls)
         end = int(calls.end[-1]) + 20 if calls.size else added + 10 * MS
         if calls.size and calls.given_up[-1]:
             end += 3 * MS  # nobody leaves before the dead letter is acknowledged
@@ -374,7 +379,7 @@ class _Lane:
         ticks = np.arange(added + 5 * SECOND, end, 5 * SECOND)
         values = calls.finished_before(ticks, start)
         self.add(Kind.COMMIT, ticks, ticks + 30, outcome=Outcome.SENT, value=values, **me)
-        pulled, pulled_value = self._pulls(calls, cut, me, start)
+        pulled, pulled_value = self._pulls(pulls, calls, cut, me, start)
         self._lock(client, np.arange(self.now + 20 * SECOND, end, 20 * SECOND))
         self._strangers(turn, self.now + 100 * MS, end - 100 * MS)
         self.last_lock = max(self.last_lock, self.now + (end - self.now) // (20 * SECOND) * 20 * SECOND)
@@ -418,11 +423,27 @@ class _Lane:
         self.add(Kind.UNLOCK, at, at + 400, **self.by(bob))
         self._lock(carol, at + 200 * MS, Outcome.REFUSED)
 
-    def _calls(self, start: int, stop: int, begin: int, me: Mapping[str, Any]) -> _Calls:
-        offsets = np.arange(start, stop, dtype=np.int64)
-        return (self._manual_calls if self.manual else self._auto_calls)(offsets, begin)
+    def _pulled(self, start: int, stop: int, begin: int) -> _Pulls:
+        """Pulls, one after another, until all of these messages are there.
 
-    def _auto_calls(self, offsets: Ints, begin: int) -> _Calls:
+        Each waits at the broker until there is a message, and brings what is there then; the next one comes a while
+        after its answer.
+        """
+        there, rest = self.messages.available, _rest_us(self.pace)
+        found: list[tuple[int, int, int, int]] = []
+        while start < stop:
+            end = max(begin, int(there[start])) + 15
+            value = min(int(np.searchsorted(there, end - 10, side="right")), start + CONFIG.pull_batch)
+            found.append((start, begin, end, value))
+            start, begin = value, end + rest
+        return _Pulls(*(ints(column) for column in zip(*found, strict=True))) if found else _Pulls(*[ints([])] * 4)
+
+    def _calls(self, start: int, stop: int, begin: int, pulls: _Pulls) -> _Calls:
+        offsets = np.arange(start, stop, dtype=np.int64)
+        ready = np.maximum(pulls.end[np.searchsorted(pulls.value, offsets, side="right")] + 25, begin)
+        return (self._manual_calls if self.manual else self._auto_calls)(offsets, ready)
+
+    def _auto_calls(self, offsets: Ints, ready: Ints) -> _Calls:
         rng, limit = self.rng, CONFIG.max_reconsume_times
         luck = rng.random(len(offsets))
         fails = np.where(luck < 0.003, 1, np.where(luck < 0.004, 2, np.where(luck < 0.005, limit + 1, 0)))
@@ -436,9 +457,9 @@ class _Lane:
         outcome = np.where(suspends, 2 + how, np.where(rng.random(len(offset)) < 0.01, 1, 0))
         asked = np.where(rng.random(len(offset)) < 0.5, CONFIG.suspend_ms, rng.integers(10, 300, len(offset)))
         suspend = np.where(suspends & ~given_up, asked, NONE)
-        return self._timed(offset, count, outcome, suspend, given_up, begin)
+        return self._timed(offset, count, outcome, suspend, given_up, np.repeat(ready, times))
 
-    def _manual_calls(self, offsets: Ints, begin: int) -> _Calls:
+    def _manual_calls(self, offsets: Ints, ready: Ints) -> _Calls:
         rng = self.rng
         block = np.arange(len(offsets)) // MANUAL_BLOCK
         blocks = int(block[-1]) + 1 if len(offsets) else 0
@@ -447,23 +468,24 @@ class _Lane:
         sizes = np.bincount(block, minlength=blocks)[again]
         starts = np.repeat(again * MANUAL_BLOCK, sizes)
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        offset = offsets[starts + within] if len(offsets) else offsets
+        chosen = starts + within
+        offset, ready = (offsets[chosen], ready[chosen]) if len(offsets) else (offsets, ready)
         last = within == np.repeat(sizes, sizes) - 1
         replayed = np.zeros(len(again), np.bool_)
         replayed[:-1] = again[1:] == again[:-1]
         rollback = last & np.repeat(replayed, sizes)
         outcome = np.where(rollback, 5, np.where(last, 1, 0))
         suspend = np.where(rollback, CONFIG.suspend_ms, NONE)
-        return self._timed(offset, np.zeros(len(offset), np.int64), outcome, suspend, rollback & False, begin)
+        return self._timed(offset, np.zeros(len(offset), np.int64), outcome, suspend, rollback & False, ready)
 
-    def _timed(self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, begin: int) -> _Calls:
-        """Give calls their times: one after another, not before the message is there or the lane may go on."""
+    def _timed(self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, ready: Ints) -> _Calls:
+        """Give calls their times: one after another, not before the message was pulled or the lane may go on."""
         rng, size = self.rng, len(offset)
-        took, gap = _spread(rng, 900 * self.pace, size, 40), _spread(rng, 120 * self.pace, size, 30)
+        took = _spread(rng, 900 * self.pace, size, 40)
+        gap = _spread(rng, 120 * self.pace, size, 30).clip(max=LONGEST_GAP_US)
         waits = np.zeros(size, np.int64)
         waits[1:] = np.where(suspend[:-1] != NONE, suspend[:-1] * MS + 2 * MS, 0)
         waits[1:] += np.where(given_up[:-1], 3 * MS, 0)
-        ready = np.maximum(self.messages.available[offset], begin)
         steps = np.cumsum(gap + waits + took)
         ends = steps + np.maximum.accumulate(ready - (steps - took)) if size else steps
         return _Calls(ends - took, ends, offset, count, outcome, suspend, given_up, self.manual)
@@ -518,26 +540,25 @@ class _Lane:
         self.dead.body.extend(self.messages.body[calls.offset[lost]].tolist())
         self.dead.key.extend(self.messages.key_words[key] for key in self.messages.key[calls.offset[lost]].tolist())
 
-    def _pulls(self, calls: _Calls, cut: int, me: Mapping[str, Any], start: int) -> tuple[int, int]:
-        """A pull for every 32 messages, every fourth with a commit; returns (end, value) of the last commit."""
-        heads = np.flatnonzero((calls.offset - start) % CONFIG.pull_batch == 0)
-        heads = heads[np.unique(calls.offset[heads], return_index=True)[1]]
-        begin = calls.begin[heads] - 25
-        kept = begin < cut - 100
-        heads, begin = heads[kept], begin[kept]
-        end = begin + 15
-        self.add(
-            Kind.PULL,
-            begin,
-            end,
-            queue_offset=calls.offset[heads],
-            value=np.minimum(calls.offset[heads] + CONFIG.pull_batch, self.messages.size),
-            **me,
-        )
-        carried = np.flatnonzero(np.arange(len(heads)) % 4 == 1)
+    def _pulls(self, pulls: _Pulls, calls: _Calls, cut: int, me: Mapping[str, Any], start: int) -> tuple[int, int]:
+        """Every eighth pull carries a commit; returns (end, value) of the last one."""
+        kept = pulls.end < cut - 100
+        begin, end = pulls.begin[kept], pulls.end[kept]
+        self.add(Kind.PULL, begin, end, queue_offset=pulls.offset[kept], value=pulls.value[kept], **me)
+        carried = np.flatnonzero(np.arange(len(begin)) % 8 == 1)
         values = calls.finished_before(begin[carried], start)
-        self.add(Kind.COMMIT, begin[carried] + 2, end[carried], value=values, view="pull", **me)
+        self.add(Kind.COMMIT, begin[carried] + 2, begin[carried] + 12, value=values, view="pull", **me)
         return (int(end[carried][-1]), int(values[-1])) if len(carried) else (0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pulls:
+    """The pulls of one incarnation: where each asked, when, and the offset after what it brought."""
+
+    offset: Ints
+    begin: Ints
+    end: Ints
+    value: Ints
 
 
 @dataclass
@@ -636,6 +657,25 @@ def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], siz
     return end
 
 
+def _rest_us(pace: float) -> int:
+    """How long a client takes from the answer of a pull to its next one: shorter than a timer may be late."""
+    return min(int(PULLED_AT_ONCE * MESSAGE_US * pace), LONGEST_GAP_US)
+
+
+def _messages_of(rows: float, groups: int) -> tuple[int, float]:
+    """How many messages make about so many rows of a queue, and how much slower than usual they come.
+
+    A small queue is as long in time as a large one, so that leases and commits have their turns; then each pull brings
+    one message, and not many.
+    """
+    wanted, pace = max(1, round(rows / (2.05 + 2.03 * groups))), 1.0
+    for _ in range(4):
+        pace = max(1.0, QUEUE_US / (wanted * MESSAGE_US))
+        at_once = max(1.0, _rest_us(pace) / (MESSAGE_US * pace))
+        wanted = max(1, round(rows / (2.05 + (1.01 + 1.02 / at_once) * groups)))
+    return wanted, pace
+
+
 def how_many_queues(events: int) -> int:
     """As many queues as keep each at a size that is quick to make, four at least."""
     return max(BROKERS, events // 200_000)
@@ -658,9 +698,7 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
         rng = np.random.default_rng([seed, number])
         sheet = Sheet(common={"topic": TOPIC, "broker": broker, "broker_epoch": 1, "queue_id": number % per_broker})
         groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
-        wanted = max(1, round(left / (count - number) / (2.05 + 1.03 * len(groups))))
-        # A small queue is as long in time as a large one, so that leases and commits have their turns.
-        pace = max(1.0, QUEUE_US / (wanted * MESSAGE_US))
+        wanted, pace = _messages_of(left / (count - number), len(groups))
         messages = _produce(sheet, rng, number, wanted, pace)
         ends = [
             _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead, pace).play()
