@@ -103,8 +103,12 @@ class CallLane(Machine):
         calls = self.calls.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
         if calls is None:
             return
-        if op.kind is Kind.DELIVER and op.outcome in self.BACK:
-            calls.owed[op.offset] = op
+        if op.kind is Kind.DELIVER:
+            if op.outcome is Outcome.ROLLBACK:  # what may have been given up is replayed after another pause
+                certain = self.due(calls)
+                calls.owed = {each.offset: each for each in certain}
+            if op.outcome in self.BACK:
+                calls.owed[op.offset] = op
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
             calls.owed.pop(op.offset, None)
             calls.failed.pop(op.offset, None)

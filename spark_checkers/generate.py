@@ -671,7 +671,7 @@ def _messages_of(rows: float, groups: int) -> tuple[int, float]:
     wanted, pace = max(1, round(rows / (2.05 + 2.03 * groups))), 1.0
     for _ in range(4):
         pace = max(1.0, QUEUE_US / (wanted * MESSAGE_US))
-        at_once = max(1.0, _rest_us(pace) / (MESSAGE_US * pace))
+        at_once = 1 + _rest_us(pace) / (MESSAGE_US * pace)
         wanted = max(1, round(rows / (2.05 + (1.01 + 1.02 / at_once) * groups)))
     return wanted, pace
 

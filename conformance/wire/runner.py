@@ -62,6 +62,7 @@ OUT_OF_REACH: Mapping[str, str] = {
     "ASG-2": "members hardly come and go in a run on the wire",
     "ASG-4": "members hardly come and go in a run on the wire",
     "LIV-3": "threads are not short in a run on the wire",
+    "LIV-4": "a pull hardly waits long enough in a run on the wire",
 }
 """What a run on the wire does not, or hardly, put at stake, and why."""
 

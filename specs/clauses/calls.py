@@ -47,6 +47,12 @@ class Calls:
             if offset in self.failed or not may_be_given_up(self.owed[offset], config)
         ]
 
+    def rolled_back(self, config: Config) -> None:
+        """A ROLLBACK replays what was given up as well, seen or unseen, and after a pause of its own."""
+        for offset, row in list(self.owed.items()):
+            if offset not in self.failed and may_be_given_up(row, config):
+                del self.owed[offset]
+
     def passed_by(self, offset: int) -> None:
         """Something beyond was delivered: what is owed below was told about, once."""
         for each in [each for each in self.owed if each < offset]:
@@ -122,6 +128,8 @@ class CallsJudge(Judge):
         if calls is None or offset is None:
             return NOTHING
         if row.kind is Kind.DELIVER:
+            if row.outcome is Outcome.ROLLBACK:
+                calls.rolled_back(self.config)
             if row.outcome in self.PUTS_BACK:
                 calls.owed[offset] = row
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
