@@ -138,7 +138,7 @@ def shown(result: Result) -> str:
     console = Console(width=300, color_system=None)
     with console.capture() as capture:
         console.print(*coverage_lines(view(result.verdict)), sep="\n")
-    return capture.get()
+    return " ".join(capture.get().split())  # however long the list of clauses is
 
 
 def test_the_same_seed_goes_on_to_the_same_bytes_and_the_verdict_tells() -> None:

@@ -206,6 +206,16 @@ def lanes_added_when_a_queue_comes(make: Make) -> object:
     return len([seen for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic])
 
 
+def lanes_added_when_a_queue_comes_back(make: Make) -> object:
+    b = make(queues=2)
+    b.start()
+    for count in (1, 2):
+        b.advance(60_000)
+        b.queues = {"t": count}
+    b.advance(60_000)
+    return len([seen for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic])
+
+
 def lanes_added_beside_a_refused_one(make: Make) -> object:
     b = make(queues=2)
     b.refused = {Queue("t", "b0", 1)}
@@ -312,6 +322,15 @@ def start_by_time_where_an_offset_is_stored(make: Make) -> object:
     b.start()
     b.advance(1_000)
     return [seen.fields["value"] for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic]
+
+
+def time_that_a_start_asks_for(make: Make) -> object:
+    b = make(consume_from="timestamp")
+    b.append(5)
+    b.hold.add(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
+    b.start()
+    b.advance(1_000)
+    return int(b.held[0].command.ext["timestamp"]) > b.now
 
 
 def copies_of_two_exhausted_messages(make: Make) -> object:
@@ -627,6 +646,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "idle-lane-looked-at-later": (call_of_a_first_message, [0], []),
     "pulled-later-when-nothing-came": (pulls_after_one_in_vain, 2, 1),
     "later-queues-never-seen": (lanes_added_when_a_queue_comes, 2, 1),
+    "queue-gone-once-is-gone": (lanes_added_when_a_queue_comes_back, 3, 2),
     "granted-but-left-with-the-refused": (lanes_added_beside_a_refused_one, 1, 0),
     "rebalance-dies-of-an-error": (drops_after_nobody_named_the_members, 1, 0),
     "failed-query-taken-for-missing": (lanes_added_without_an_answer, 0, 1),
@@ -640,6 +660,7 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
     "error-taken-for-zero": (start_from_the_first_after_a_failed_query, 2, 0),
+    "time-asked-in-another-unit": (time_that_a_start_asks_for, False, True),
     "time-wins-over-what-is-stored": (start_by_time_where_an_offset_is_stored, [3], [2]),
     "starts-at-end": (start_at_a_handover, 2, 5),
     "dead-letter-sent-twice": (copies_of_two_exhausted_messages, 2, 4),

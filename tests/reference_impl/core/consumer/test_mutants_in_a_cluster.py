@@ -225,6 +225,14 @@ def left_to_another_and_started_by_time() -> Plan:
     return with_config(left_to_one_who_was_cut_off(), {"consume_from": "timestamp"})
 
 
+def started_by_time_where_the_first_is_gone() -> Plan:
+    """The broker has removed the oldest messages when the first consumer comes, so that it says of none where it is."""
+    plan = alone(*(send(300 * n, 1, "k1") for n in range(1, 40)), duration_ms=5)
+    late = [replace(each, at_ms=12_000) if each.args == {"client": "c1"} else each for each in plan.actions]
+    actions = tuple(sorted(late, key=lambda action: action.at_ms))
+    return with_config(replace(plan, actions=actions), {"consume_from": "timestamp", "keep_ms": 5_000})
+
+
 def two_lanes_and_one_thread() -> Plan:
     """Both lanes have messages for longer than the cap, and one of them has the thread."""
     sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(6)]
@@ -260,6 +268,12 @@ def one_by_one() -> Plan:
     return with_config(alone(*sends, duration_ms=2), {"threads": 20})
 
 
+def now_and_then() -> Plan:
+    """Between two messages more than one pull waits in vain."""
+    sends = [send(1_000 + 5_000 * n, 1, "k0") for n in range(3)]
+    return with_config(alone(*sends, duration_ms=2), {"threads": 20})
+
+
 def a_broker_comes_later() -> Plan:
     """One of two brokers is down when the first consumer asks which queues there are."""
     plan = alone(duration_ms=2)
@@ -267,6 +281,17 @@ def a_broker_comes_later() -> Plan:
     late = [replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions]
     more = [send(9_000 + 100 * n, 1, f"k{n}") for n in range(6)]
     actions = sorted([*late, *down, *more], key=lambda action: action.at_ms)
+    return replace(
+        plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
+    )
+
+
+def a_broker_comes_back() -> Plan:
+    """One of two brokers is down for so long that its consumer hears of it."""
+    plan = alone(duration_ms=2)
+    down = Action(5_000, "broker_crash", {"broker": "b1"}), Action(40_000, "broker_restart", {"broker": "b1"})
+    more = [send(60_000 + 100 * n, 1, f"k{n}") for n in range(6)]
+    actions = sorted([*plan.actions, *down, *more], key=lambda action: action.at_ms)
     return replace(
         plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
     )
@@ -339,8 +364,11 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "suspended-lane-keeps-its-thread": one_lane_that_rests_and_one_thread,
     "last-in-line-is-first": three_lanes_and_one_thread,
     "time-wins-over-what-is-stored": left_to_another_and_started_by_time,
+    "time-asked-in-another-unit": started_by_time_where_the_first_is_gone,
     "later-queues-never-seen": a_broker_comes_later,
+    "queue-gone-once-is-gone": a_broker_comes_back,
     "idle-lane-looked-at-later": one_by_one,
+    "pulled-later-when-nothing-came": now_and_then,
     "granted-but-left-with-the-refused": one_of_two_lanes_is_taken,
     "rebalance-dies-of-an-error": left_to_one_who_was_cut_off,
     "commit-result-ignored": committing,
