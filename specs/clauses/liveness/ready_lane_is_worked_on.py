@@ -82,6 +82,7 @@ PREMISE = (
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
+CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
 
 

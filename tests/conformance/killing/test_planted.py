@@ -75,9 +75,9 @@ def _for_ever() -> str:
 @pytest.mark.parametrize(
     ("table", "least"),
     [
-        ("results", 10),
-        pytest.param("lock_table", 15, marks=pytest.mark.long),
-        pytest.param("offset_table", 10, marks=pytest.mark.long),
+        ("results", 20),
+        pytest.param("lock_table", 31, marks=pytest.mark.long),
+        pytest.param("offset_table", 19, marks=pytest.mark.long),
     ],
 )
 def test_a_table_is_guarded(table: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_a_table_is_guarded(table: str, least: int, capsys: pytest.CaptureFixtur
     with capsys.disabled():
         print(f"\n{report(fates)}")  # noqa: T201  (the report is what this test is for)
     assert unexplained(fates) == []
-    assert sum(fate.killed for fate in fates) > least
+    assert sum(fate.killed for fate in fates) >= least
 
 
 def test_a_sample_lies_at_random_places() -> None:
