@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
+# The tests start hundreds of processes, and each would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all track-record matrix everywhere bench lint types contracts clean

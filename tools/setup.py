@@ -189,7 +189,7 @@ def can_make_environments() -> bool:
 def ensure_packages(uv: Path, stamps: Stamps) -> None:
     """`.venv` with what uv.lock names, and the project itself. Raises Failed."""
     python = VENV / "bin" / "python"
-    inputs = digest(UV, sys.version, ROOT / "uv.lock", ROOT / "pyproject.toml")
+    inputs = digest(UV, sys.version, ROOT / "uv.lock", ROOT / "pyproject.toml", "with bytecode")
     if stamps.fresh("packages", inputs, python):
         return
     say("installing the Python packages of uv.lock into .venv (Spark alone is 500 MB; a minute or two)")
@@ -199,6 +199,8 @@ def ensure_packages(uv: Path, stamps: Stamps) -> None:
     environment = {
         "UV_PROJECT_ENVIRONMENT": str(VENV),
         "UV_PYTHON_DOWNLOADS": "never",
+        # As pip does. Else each of the many processes of a run compiles what it imports, where bytecode is not written.
+        "UV_COMPILE_BYTECODE": "1",
         # The machine's certificates, as pip and git use them, not those that come with uv.
         "UV_SYSTEM_CERTS": os.environ.get("UV_SYSTEM_CERTS", "1"),
     }
