@@ -106,10 +106,11 @@ def without_the_begin(history: History) -> Iterator[History]:
 
 
 def without_the_end(history: History) -> Iterator[History]:
-    """What had begun by some moment; what had not ended by then is open."""
+    """What had begun by some moment, one of them while queues were read back; what had not ended by then is open."""
     info, rows = history
-    for part in (2, 3, 8):
-        left = rows[: len(rows) - len(rows) // part]
+    reads = [index for index, row in enumerate(rows) if row.kind is Kind.READ]
+    for cut in [len(rows) - len(rows) // part for part in (2, 3, 8)] + reads[len(reads) // 2 :][:1]:
+        left = rows[:cut]
         last = left[-1].seq_begin if left else 0
         yield opened(info), [cut_open(row) if (row.seq_end or 0) > last else row for row in left]
 

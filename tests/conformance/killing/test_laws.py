@@ -17,10 +17,12 @@ from spark_checkers.catalogue import all_twins
 from specs.clauses.base import Clause, Context
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.incarnations import UntoldLetters
+from specs.clauses.stored import is_marker
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts import examine as examining
 from specs.verdicts.tally import Examination, Found, Tally
+from specs.vocabulary import Kind, Outcome
 
 SPARK_TESTS = Path(__file__).parents[2] / "spark_checkers"
 PLANS = 2
@@ -121,6 +123,31 @@ def test_a_missing_begin_is_broken_again_without_its_mend(monkeypatch: pytest.Mo
     for history in laws.played():
         hear_valid(history, hearing, laws=("the begin missing",))
     assert any(reason.startswith("the begin missing") for reason in hearing.reasons)
+
+
+@pytest.mark.long
+def test_a_missing_end_is_broken_again_where_a_reading_of_a_queue_counts_as_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A queue of which the history holds a part of the reading is not read to its end."""
+    feed = examining.Examiner.feed
+    monkeypatch.setattr(examining.Examiner, "feed", lambda self, rows: feed(self, _with_whole_readings(list(rows))))
+    hearing = Hearing()
+    for history in laws.played():
+        hear_valid(history, hearing, laws=("the end missing",))
+    assert any(reason.startswith("the end missing: SND-1") for reason in hearing.reasons)
+
+
+def _with_whole_readings(rows: list[Row]) -> list[Row]:
+    over = max((row.seq_end or row.seq_begin for row in rows), default=0) + 1
+    now = max((row.started_us for row in rows), default=0)
+    found = [row.queue for row in rows if row.kind is Kind.READ and row.queue_offset is not None]
+    return [
+        row._replace(seq_end=over, ended_us=now, outcome=Outcome.OK, value=found.count(row.queue))
+        if is_marker(row) and row.seq_end is None
+        else row
+        for row in rows
+    ]
 
 
 @pytest.mark.long
