@@ -447,7 +447,10 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
     rows, name = finding.rows, name or finding.name
     best = found_alone(clause, rows, info, name, certain=finding.certain)
     if best is None:  # the evidence alone does not stand: show it whole, never less than was found
-        return rows, f"these events break the promise: {clause.statement}"
+        # Its name may rest on what is no evidence, as that the client was leaving.
+        alike = found_alone(clause, rows, info, None, certain=finding.certain)
+        told = f"these events break the promise: {clause.statement}"
+        return rows, told if alike is None else clause.explain(alike)
     before = -1
     while len(rows) != before:  # without one of them another may be of no use any more
         before = len(rows)
@@ -459,8 +462,10 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
     return rows, clause.explain(best)
 
 
-def found_alone(clause: Clause, rows: Sequence[Row], info: RunInfo, name: str, *, certain: bool) -> Finding | None:
-    """What the clause finds of this name in the rows alone, at least as certain; None if they don't stand alone."""
+def found_alone(
+    clause: Clause, rows: Sequence[Row], info: RunInfo, name: str | None, *, certain: bool
+) -> Finding | None:
+    """What the clause finds of this name (None: of any) in the rows alone, at least as certain; None: nothing."""
     examiner = Examiner(info, (clause,), alone=True)
     examiner.feed(rows)
     best = examiner.first_finding(name)

@@ -12,7 +12,7 @@ from specs.clauses.catalogue import get, select
 from specs.history.runinfo import RunInfo, declared
 from specs.history.text import parse_history
 from specs.profiles import Claim, Profile, Status, load
-from specs.verdicts.examine import examine
+from specs.verdicts.examine import examine, find_violations, witness
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally, merged
 from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict, conclude, judge_clause
 from specs.vocabulary import Kind, Party
@@ -301,3 +301,19 @@ def test_our_own_clients_on_a_foreign_broker_when_that_is_the_question() -> None
     usually = judge_clause(CALLS, tally, info, load("reference"), 1)
     asked = judge_clause(CALLS, tally, info, load("reference"), 1, ours_too=True)
     assert (usually.verdict, asked.verdict) == (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.UPHELD)
+
+
+def test_a_finding_whose_name_rests_on_other_rows_is_told_as_well() -> None:
+    """That the client was leaving is no evidence of CMT-13, and by the evidence alone it has the other name."""
+    text = """
+        0ms         alice  adds      billing/orders/b0/3   value=17
+        1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        6ms..20ms   alice  leaves    billing
+        8ms         alice  unlocks   billing/orders/b0/3   inc=1 sent
+    """
+    info, rows = parse_history(text)
+    (found,) = find_violations(get("CMT-13"), rows, info)
+    assert found.name == "released-while-leaving"
+    shown, said = witness(get("CMT-13"), found, info)
+    assert shown == found.rows
+    assert said.startswith("alice gave billing/orders/b0/3 back at 0.008 s without having committed 18")
