@@ -27,7 +27,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     seen = seen[np.argsort(np.where(deliver[seen], rows.begin[seen], rows.end[seen]), kind="stable")]
     pair, pairs = dense(message[seen], rows.queue[seen])
     first = seen[first_of_each(pair, pairs)]  # in each queue, the first time
-    mine = sends[judged[message[sends]] & ~refused(rows)[sends]]
+    mine = sends[judged[message[sends]]]
     named, _ = dense(
         np.concatenate([message[first], message[mine]]), np.concatenate([rows.queue[first], rows.queue[mine]])
     )
@@ -37,16 +37,15 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.ndarray:
-    """Messages of which every try is known, and each that may have stored it names its queue."""
+    """Messages of which every try is known and names its queue, and not all were refused."""
     attempt = rows.number("attempt")[sends]
     total = np.bincount(message[sends], minlength=count)
     highest = np.zeros(count, np.int64)
     np.maximum.at(highest, message[sends], attempt)
     untold = np.bincount(message[sends], weights=attempt < 1, minlength=count)
-    tried = sends[~refused(rows)[sends]]
-    vague = (rows.number("queue_id")[tried] < 0) | (rows.text("broker")[tried] == NO_TEXT)
-    unnamed = np.bincount(message[tried], weights=vague, minlength=count)
-    stored = np.bincount(message[tried], minlength=count)
+    vague = (rows.number("queue_id")[sends] < 0) | (rows.text("broker")[sends] == NO_TEXT)
+    unnamed = np.bincount(message[sends], weights=vague, minlength=count)
+    stored = np.bincount(message[sends], weights=~refused(rows)[sends], minlength=count)
     found: np.ndarray = (total < EVIDENCE_MAX) & (highest <= total) & (untold == 0) & (unnamed == 0) & (stored > 0)
     return found
 

@@ -1,8 +1,9 @@
 """A message is found in no other queue of its topic than those that its producer sent it to.
 
-Wherever it is read or delivered in the topic, the queue must be one that a try which may have stored it named: the
-producer chose it by the message's key. A delayed message and a half one wait elsewhere, but the queue that they name is
-the one that they come to. A try that was certainly refused stored nothing. Every try up to the last must be in the
+Wherever it is read or delivered in the topic, the queue must be one that a try named: the producer chose it by the
+message's key. A delayed message and a half one wait elsewhere, but the queue that they name is the one that they come
+to. A try that was refused counts as well: its frame may have come twice, and been stored the second time. (That a
+message of which every try was refused is not seen is SND-3's business.) Every try up to the last must be in the
 history, with its number and its queue; where a broker chose the queue and did not answer, nothing is said. Copies
 among the retries and dead letters lie elsewhere. Of a message that lies in more queues, or was sent more often, than a
 witness can show, nothing is said either. Another producer might send it too: in an open world it is possible at most.
@@ -81,12 +82,11 @@ class MessageJudge(Judge):
     def finish(self) -> Iterable[Finding]:
         found: list[Finding] = []
         for each in self.topics.values():
-            tried = [row for row in each.sends if not is_refused(row)]
             attempts = [row.attempt or 0 for row in each.sends]
             told = all(attempts) and max(attempts, default=0) <= len(each.sends) < EVIDENCE_MAX
-            queues = {(row.broker, row.queue_id) for row in tried}
+            queues = {(row.broker, row.queue_id) for row in each.sends}
             named = all(broker is not None and queue_id is not None and queue_id >= 0 for broker, queue_id in queues)
-            if not queues or not told or not named:
+            if not told or not named or all(is_refused(row) for row in each.sends):
                 continue
             self.opportunities += len(each.seen)
             found.extend(Elsewhere(tuple(each.sends), row) for queue, row in each.seen.items() if queue not in queues)
