@@ -88,6 +88,8 @@ class Lane(Machine):
             return False
         if client.idle and client.lock is not None:
             return False
+        if granted is not None and self._late(granted, stretch.earliest_us, stretch.latest_us):
+            return False
         stakes = 0
         for code, other, running in self._others(first):
             lock = other.lock
@@ -129,8 +131,13 @@ class Lane(Machine):
                 calls = client.calls[self._process(op)] = Calls(op)
             calls.runs(op)
 
+    def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
+        """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
+        relies = earliest_us <= granted.ended + (self.config.client_lease_ms + 1) * MS
+        return relies and latest_us > granted.started + self.limit_us
+
     def _call(self, op: Op, granted: Op | None) -> None:
-        if granted is not None and self.broker_died_since(granted):
+        if granted is not None and (self.broker_died_since(granted) or self._late(granted, op.started, op.started)):
             return
         for code, client, running in self._others(op):
             lock = client.lock

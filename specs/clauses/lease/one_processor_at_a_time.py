@@ -56,6 +56,7 @@ PREMISE = (
         "the client of the running call neither shuts down nor crashed",
         told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
     ),
+    Premise("answered in time", "the second call does not follow a grant whose answer came too late"),
 )
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
@@ -117,13 +118,14 @@ class _Calls:
 class LaneJudge(Judge):
     """Remembers, for each client, its last grant and the calls that may still run."""
 
-    __slots__ = ("bound_us", "clients", "limit_us", "slack_us", "unlocks")
+    __slots__ = ("bound_us", "clients", "fresh_us", "limit_us", "slack_us", "unlocks")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
         self.unlocks = Unlocks(context)
         self.limit_us = self.config.broker_lease_ms * MS
+        self.fresh_us = (self.config.client_lease_ms + 1) * MS
         self.slack_us = self.config.schedule_slack_ms * MS
         self.bound_us = context.info.clock_bound_us
 
@@ -164,7 +166,10 @@ class LaneJudge(Judge):
         return client
 
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
-        if client.granted is not None and self.context.broker_died_since(row.broker, client.granted):
+        granted = client.granted
+        if granted is not None and (
+            self.context.broker_died_since(row.broker, granted) or self._was_answered_late(granted, row)
+        ):
             return NOTHING
         found: list[Finding] = []
         for name, other in self.clients.items():
@@ -182,6 +187,11 @@ class LaneJudge(Judge):
                 if not ended_before(running, row):
                     found.append(self._told_apart(other, other.lock, running, row))
         return found
+
+    def _was_answered_late(self, granted: Row, row: Row) -> bool:
+        """Is the grant fresh to the client when the call begins, though it may have expired at the broker?"""
+        fresh = row.started_us - (granted.ended_us or granted.started_us) <= self.fresh_us
+        return fresh and row.started_us - granted.started_us > self.limit_us
 
     def _holds(self, name: str, lock: Row, row: Row) -> bool:
         """Does the client's grant certainly live when the call `row` begins, and does it work as always?"""
