@@ -4,10 +4,10 @@
 client left or died. If the drain finds a message at or after that incarnation's start that nobody of the group has
 finished, and a member of the group lives, then the lane should have found its way to a member.
 
-*Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds
-other queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the
-group consumes from the first message on: then it owes all of them. Not where the members' shares are those of machine
-rooms: their list may leave a queue out.
+*Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds other
+queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the group
+consumes from the first message on: then it owes all of them. Not where the members' shares are those of machine rooms:
+their list may leave a queue out.
 
 *Too late*: a lane that is added anew was added within the handover bound after its last incarnation ended, with a
 member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out, whichever is

@@ -18,9 +18,9 @@ the lane, was not refused it, got no error or no answer for it, was not told an 
 nobody else was granted the lane since. Nothing is said where something stood in the way between the client and the
 broker meanwhile, where one of them stood still, or where the broker or the client has died or the client was leaving.
 
-One thread of a client may ask for all its lanes, and wait for each answer. So in both cases that time does not count in
-which the client waited for the answer to a request for a lease or for an offset to start from, of whatever lane, or for
-a pull that never got one, as long as requests may take. Nothing is found of a client that waits for such an answer
+One thread of a client may ask for all its lanes, and wait for each answer. So in both cases that time does not count
+in which the client waited for the answer to a request for a lease or for an offset to start from, of whatever lane, or
+for a pull that never got one, as long as requests may take. Nothing is found of a client that waits for such an answer
 still.
 
 Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.

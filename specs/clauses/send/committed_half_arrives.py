@@ -7,10 +7,10 @@ in that time. Then each reading of the queue to its end that begins after that, 
 show the message.
 
 Nothing is said where the half message was sent more than once, with a delay level (which may count from the commit on)
-or weakly stored, or a rollback was told as well, where the commit came so
-late that the broker may have given the message up after asking as often as it may, where the broker removed messages of
-the queue on purpose, or where a read failed. Where brokers flush later, none of those that died since is judged. That
-nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
+or weakly stored, or a rollback was told as well, where the commit came so late that the broker may have given the
+message up after asking as often as it may, where the broker removed messages of the queue on purpose, or where a read
+failed. Where brokers flush later, none of those that died since is judged. That nobody sees the message before is the
+business of SND-6, that it comes once that of SND-2.
 """
 
 from __future__ import annotations
