@@ -17,7 +17,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     named = (rows.text("message_id") != NO_TEXT) & ~copies(rows)
     half = np.flatnonzero(halves(rows) & named & ~refused(rows))
     if len(half):
-        for queue, _ in queues_with(rows, half):
+        for queue, _ in queues_with(rows, half, (Kind.SEND, Kind.END_TRANSACTION, Kind.READ)):
             _Halves(queue, findings, queue.where[named[queue.where]]).judge()
 
 
