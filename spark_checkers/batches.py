@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again
 from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.stored import STORED_WEAKLY
 from specs.vocabulary import Kind, Outcome
 
 BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+
+
+def is_safe(letter: Op) -> bool:
+    """Did the broker say that the dead letter is stored, and not only in its memory or on one disk?"""
+    return letter.outcome is Outcome.OK and letter.code not in STORED_WEAKLY
 
 
 class Work:
@@ -120,7 +126,8 @@ class BatchLane(Machine):
             return
         came_back = work.back.pop(op.offset, False)
         if op.outcome is Outcome.OK:
-            self.stakes += 1
-            work.letters.setdefault(op.offset, op)
+            if is_safe(op):
+                self.stakes += 1
+                work.letters.setdefault(op.offset, op)
         elif came_back:
             del work.letters[op.offset]

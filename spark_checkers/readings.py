@@ -5,7 +5,7 @@ Only queues are gone through to which such messages were sent, reading by readin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +92,12 @@ def slack_us(rows: Rows, place: int) -> int:
     return (info.config.delay_bound_ms + info.config.schedule_slack_ms) * MS + info.clock_bound_us
 
 
-def queues_with(rows: Rows, sends: Ints) -> Iterator[tuple[Queue, Ints]]:
-    """The queues that these sends name, with the sends of each."""
+def queues_with(rows: Rows, sends: Ints, kinds: Iterable[Kind]) -> Iterator[tuple[Queue, Ints]]:
+    """The queues that these sends name, with the sends of each.
+
+    kinds: those that the clause looks at. The rows hold more where other clauses are judged beside it, and a client's
+    own row, as of an ADD, is no answer of a broker.
+    """
+    of_clause = rows.are(*kinds)
     for queue in np.unique(rows.queue[sends]).tolist():
-        yield Queue(rows, np.flatnonzero(rows.queue == queue)), sends[rows.queue[sends] == queue]
+        yield Queue(rows, np.flatnonzero(of_clause & (rows.queue == queue))), sends[rows.queue[sends] == queue]

@@ -17,7 +17,7 @@ OFFSET_MOVED = 21
 class Lane(Machine):
     """What was reset and committed last, the questions under way, and what pulls may have taken."""
 
-    __slots__ = ("asked", "bound", "commits", "dropped", "last", "parked", "pulled_until", "resets", "told")
+    __slots__ = ("asked", "bound", "commits", "dropped", "last", "parked", "pulled_until", "pulls", "resets", "told")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -30,14 +30,18 @@ class Lane(Machine):
         self.asked: dict[int, Op] = {}
         self.dropped: dict[int, int] = {}  # by incarnation: the seq of its drop
         self.told: dict[int, list[Op]] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
+        self.pulls: dict[int, list[Op]] = {}  # by incarnation: the good ones that began after one of those
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.PULL:
             self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
             if op.code == OFFSET_MOVED and op.incarnation != NO_TEXT and op.value != NONE:
                 self.told.setdefault(op.incarnation, []).append(op)
+            elif op.outcome is Outcome.OK and NONE not in (op.offset, op.value) and op.incarnation in self.told:
+                self.pulls.setdefault(op.incarnation, []).append(op)
         elif op.kind is Kind.RESET:
             self.resets.append(op)
+            self.pulls.clear()
             self.told = {
                 mine: open_still
                 for mine, pulls in self.told.items()
@@ -49,6 +53,7 @@ class Lane(Machine):
         elif op.kind is Kind.ADD:
             self.dropped.pop(op.incarnation, None)
             self.told.pop(op.incarnation, None)
+            self.pulls.pop(op.incarnation, None)
         elif op.kind is Kind.DROP:
             self.dropped.setdefault(op.incarnation, op.begin)
         elif op.value != NONE:
@@ -79,7 +84,11 @@ class Lane(Machine):
         if pulls:
             self.stakes += 1
             pull = max(pulls, key=lambda each: each.end)
-            if op.value != pull.value:
+            later = [
+                each for each in self.pulls.get(op.incarnation, ()) if pull.end < each.begin and each.end < op.begin
+            ]
+            brought = [each.value for each in later if each.offset >= pull.value]
+            if not pull.value <= op.value <= max(brought, default=pull.value):
                 self.found(reset, pull, op, name="committed-the-old")
 
     def _until(self, op: Op, bound: int) -> int:

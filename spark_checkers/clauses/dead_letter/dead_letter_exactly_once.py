@@ -7,6 +7,7 @@ import numpy as np
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
+from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
 from specs.vocabulary import CommitMode, Kind, Outcome
 
@@ -48,7 +49,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
     texts = [rows.text(name) for name in ("incarnation", "topic", "broker")]
     origins = [*texts, rows.number("queue_id"), rows.offset]
-    first_try = np.isin(rows.number("attempt"), (NONE, 1))
+    first_try = np.isin(rows.number("attempt"), (NONE, 1)) & ~np.isin(rows.number("code"), STORED_WEAKLY)
     for index in order.tolist():
         row = int(where[index])
         message = messages.get(int(number[index]))
@@ -92,7 +93,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin(
     "DLQ-2",
-    ("message_id", "origin_id", "incarnation", "queue_offset", "outcome", "attempt", "commit_mode"),
+    ("message_id", "origin_id", "incarnation", "queue_offset", "outcome", "code", "attempt", "commit_mode"),
     kernel,
 )
 find = TWIN.find

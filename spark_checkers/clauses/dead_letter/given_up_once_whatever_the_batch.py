@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from spark_checkers.batches import BATCH_KINDS, BatchLane, Work
+from spark_checkers.batches import BATCH_KINDS, BatchLane, Work, is_safe
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.twin import Twin
-from specs.vocabulary import Outcome
 
 
 class Lane(BatchLane):
@@ -17,7 +16,9 @@ class Lane(BatchLane):
         letter = work.letters.get(op.offset)
         if letter is None or work.manual or op.manual:
             return
-        self.stakes += op.outcome is not Outcome.OK
+        if self.config.flush == "async" and self.broker_died_since(letter):
+            return
+        self.stakes += not is_safe(op)
         call = work.latest.get(op.offset)
         if self.config.batch > 1 and (call is None or work.back.get(op.offset)):
             self.found(letter, op)

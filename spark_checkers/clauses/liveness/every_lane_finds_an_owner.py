@@ -97,7 +97,7 @@ def never_had(rows: Rows, findings: Findings) -> None:
         place = events[0][2]
         context, topic = rows.context_of(place), rows.name_of("topic", place)
         config = context.info.config
-        if is_copy_topic(topic) or config.consume_from != "first" or config.strategy in ("CONFIG", "MACHINE_ROOM"):
+        if is_copy_topic(topic) or config.consume_from != "first" or config.strategy == "MACHINE_ROOM":
             continue
         here = np.flatnonzero(taken & (rows.queue == queue))
         names, words = rows.group[here], rows.words("group")

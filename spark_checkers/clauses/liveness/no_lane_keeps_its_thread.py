@@ -28,10 +28,11 @@ class Waiting:
 class Group:
     """One group: its clients' lanes that were not called yet, and the grants of all lanes."""
 
-    def __init__(self, rows: Rows, place: int, findings: Findings) -> None:
+    def __init__(self, rows: Rows, place: int, calls: Ints, findings: Findings) -> None:
         self.rows = rows
         self.place = place
         self.findings = findings
+        self.calls = calls  # those that ran long enough to outlive an earlier life of their lane
         self.context: RunContext = rows.context_of(place)
         config = self.context.info.config
         self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
@@ -56,12 +57,25 @@ class Group:
             mine.pop(name, None)
         elif kind is Kind.PULL:
             if name in mine and mine[name].pull < 0:
-                mine[name].pull = place
+                if self._works_still(client, lane, now):
+                    del mine[name]
+                else:
+                    mine[name].pull = place
         elif kind is Kind.DELIVER:
             mine.pop(name, None)
             for each in mine.values():
                 if each.pull >= 0:
                     self._called(each, name, place, now)
+
+    def _works_still(self, client: int, lane: int, now: int) -> bool:
+        """Had a call of the lane at this client begun and not ended by now, in a process that is there still?"""
+        rows, context = self.rows, self.context
+        mine = self.calls[(rows.client[self.calls] == client) & (rows.lane[self.calls] == lane)]
+        for call in mine[(rows.begin[mine] < now) & (rows.end[mine] > now)].tolist():
+            client_id, group = rows.name_of("client_id", call), rows.name_of("group", call)
+            if not context.is_of_an_old_life(client_id, group, int(rows.begin[call]), now):
+                return True
+        return False
 
     def _called(self, each: Waiting, name: int, place: int, now: int) -> None:
         first = each.firsts.setdefault(name, place)
@@ -119,11 +133,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where, phase, seq = where[kept], phase[kept], seq[kept]
     group, _ = dense(rows.run[where], rows.group[where])
     states: dict[int, Group] = {}
+    outliving = _outliving(rows, adds, known)
     for index in np.lexsort((phase, seq, group)).tolist():
         place, of = int(where[index]), int(group[index])
         state = states.get(of)
         if state is None:
-            state = states[of] = Group(rows, place, findings)
+            state = states[of] = Group(rows, place, outliving, findings)
         state.take(int(seq[index]), place)
     for state in states.values():
         if state.stakes:
@@ -139,6 +154,22 @@ def _calls(rows: Rows, known: Mask) -> Ints:
     first = np.ones(len(where), np.bool_)
     first[1:] = (of[1:] != of[:-1]) | (op[1:] != op[:-1])
     return where[order[first]]
+
+
+def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
+    """The calls during which a client added the same lane again."""
+    calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
+    both = np.concatenate([adds, calls])
+    lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
+    order = np.lexsort((rows.begin[adds], lane[: len(adds)]))
+    if not len(calls):
+        return calls
+    scale = int(max(rows.begin.max(), rows.end[rows.end < NEVER].max(initial=0))) + 2
+    places = lane[: len(adds)][order] * scale + rows.begin[adds][order]
+    mine = lane[len(adds) :] * scale
+    before = np.searchsorted(places, mine + rows.begin[calls], "right")
+    until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
+    return calls[until > before]
 
 
 def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:

@@ -26,9 +26,48 @@ from specs.vocabulary import CommitMode, Kind, Outcome
 def kernel(rows: Rows, findings: Findings) -> None:
     lanes = Lanes(rows)
     if len(lanes.adds):
+        waits = Waits(rows, lanes)
         _calls(rows, lanes, findings)
-        _pulls(rows, lanes, findings)
-        _grants(rows, lanes, findings)
+        _pulls(rows, lanes, waits, findings)
+        _grants(rows, lanes, waits, findings)
+
+
+class Waits:
+    """The times in which each client waited for an answer without which it may do nothing else for its lanes."""
+
+    def __init__(self, rows: Rows, lanes: Lanes) -> None:
+        self.rows, self.lanes = rows, lanes
+        in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
+        where = np.flatnonzero(rows.are(Kind.LOCK, Kind.FETCH_OFFSET) | in_vain)
+        self.where = where[np.lexsort((rows.begin[where], lanes.client[where]))]
+        self.client = lanes.client[self.where]
+
+    def before(self, place: int) -> Ints:
+        """What the client of this row had asked before, in the order of the begins."""
+        mine = int(self.lanes.client[place])
+        asks = self.where[slice(*np.searchsorted(self.client, [mine, mine + 1]).tolist())]
+        earlier: Ints = asks[self.rows.begin[asks] < self.rows.begin[place]]
+        return earlier
+
+    def us(self, place: int, since_us: int) -> int:
+        """For how long, from that time until this row, its client waited for answers that came or were given up."""
+        rows, info, waited_us = self.rows, self.rows.context_of(place).info, 0
+        bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
+        pulls = rows.are(Kind.PULL)
+        for ask in (asks := self.before(place))[rows.ended[asks] < NEVER].tolist():
+            until_us = min(int(rows.ended[ask]), int(rows.started[place]))
+            if pulls[ask]:
+                until_us = min(until_us, int(rows.started[ask]) + bound_us)
+            waited_us += max(0, until_us - max(int(rows.started[ask]), since_us))
+            since_us = max(since_us, until_us)
+        return waited_us
+
+    def last_still(self, place: int) -> bool:
+        """Is there a request of the client, in its present life, of which the history has no end?"""
+        rows, context, now = self.rows, self.rows.context_of(place), int(self.rows.begin[place])
+        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+        endless = (asks := self.before(place))[rows.ended[asks] >= NEVER]
+        return any(not context.is_of_an_old_life(client, group, int(rows.begin[ask]), now) for ask in endless.tolist())
 
 
 # ---------------------------------------------------------------- not called
@@ -109,7 +148,7 @@ def _was_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
 # ---------------------------------------------------------------- not pulled
 
 
-def _pulls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     last, again, life = _pairs(rows, lanes)
     lock = _granted(rows, lanes, last)
     kept = (lock >= 0) & ~_lost_since(rows, lanes, lock, again, rows.begin[again])
@@ -127,15 +166,18 @@ def _pulls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
     for index in np.flatnonzero(~plain).tolist():
         pull, late, add, grant = int(last[index]), int(again[index]), int(life[index]), int(lock[index])
         evidence = [add, grant, pull, late]
-        if rows.started[grant] < needed[index]:
-            renewal = renewals.of(grant, pull, late, rows.config_of(late).client_lease_ms * MS)
-            if renewal == NOWHERE or rows.started[renewal] < needed[index]:
+        lease_us = rows.config_of(late).client_lease_ms * MS
+        until_us = int(until[index]) + (waits.us(late, int(rows.ended[pull])) if is_late[index] else 0)
+        needed_us = min(until_us, int(rows.started[late])) - lease_us
+        if rows.started[grant] < needed_us:
+            renewal = renewals.of(grant, pull, late, lease_us)
+            if renewal == NOWHERE or rows.started[renewal] < needed_us:
                 continue
             evidence.append(renewal)
         if not _was_there(rows, late, add, int(rows.ended[pull])):
             continue
         findings.at_stake_times(late, 1)
-        if is_late[index]:
+        if rows.started[late] > until_us and not waits.last_still(late):
             findings.violation(evidence, name="not-pulled")
 
 
@@ -215,7 +257,7 @@ def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
 # ---------------------------------------------------------------- not added
 
 
-def _grants(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     """Go through what was granted, refused, given back and asked of each lane until a client adds it first."""
     locks, asked = rows.are(Kind.LOCK), rows.are(Kind.FETCH_OFFSET)
     missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
@@ -240,11 +282,11 @@ def _grants(rows: Rows, lanes: Lanes, findings: Findings) -> None:
         grant = grants.pop(mine, None)
         if added[place] and lanes.named[place]:
             if grant is not None and mine not in had:
-                _added(rows, grant, place, findings)
+                _added(rows, grant, place, waits, findings)
             had.add(mine)
 
 
-def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
+def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -> None:
     context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
     client, group = rows.name_of("client_id", add), rows.name_of("group", add)
     if now >= context.clock_stepped:
@@ -258,7 +300,8 @@ def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     if any(rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)):
         return
     findings.at_stake_times(add, 1)
-    if until_us - rows.ended[grant] > _bound_us(context):
+    late_us = until_us - int(rows.ended[grant]) - _bound_us(context)
+    if late_us > 0 and late_us > waits.us(add, int(rows.ended[grant])) and not waits.last_still(add):
         findings.violation([grant, add], name="not-added")
 
 

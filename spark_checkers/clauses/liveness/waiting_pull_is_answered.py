@@ -43,7 +43,9 @@ def _first_that_came(rows: Rows, pull: int, sends: Ints) -> int | None:
     ends = rows.end[sends]
     during = sends[np.searchsorted(ends, rows.begin[pull]) : np.searchsorted(ends, rows.end[pull])]
     waited = rows.started[during] - rows.started[pull] >= _slack_us(rows, np.asarray([pull]))[0]
-    found = during[waited & (rows.offset[during] >= rows.offset[pull])]
+    epoch, mine = rows.number("broker_epoch")[during], int(rows.number("broker_epoch")[pull])
+    one_life = (epoch == mine) | (epoch == NONE) | (mine == NONE)
+    found = during[waited & one_life & (rows.offset[during] >= rows.offset[pull])]
     return int(found[0]) if len(found) else None
 
 

@@ -17,7 +17,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     named = (rows.text("message_id") != NO_TEXT) & ~copies(rows)
     half = np.flatnonzero(halves(rows) & named & ~refused(rows))
     if len(half):
-        for queue, _ in queues_with(rows, half):
+        for queue, _ in queues_with(rows, half, (Kind.SEND, Kind.END_TRANSACTION, Kind.READ)):
             _Halves(queue, findings, queue.where[named[queue.where]]).judge()
 
 
@@ -28,7 +28,7 @@ class _Halves:
         self.queue, self.rows, self.findings = queue, queue.rows, findings
         rows, message = self.rows, self.rows.text("message_id")
         weak = np.isin(rows.number("code"), STORED_WEAKLY)
-        good = halves(rows) & rows.ended_as(Outcome.OK) & ~weak
+        good = halves(rows) & rows.ended_as(Outcome.OK) & ~weak & (rows.number("delay_level") <= 0)
         told = rows.ended_as(Outcome.OK, Outcome.SENT)
         self.half: dict[int, int] = {}
         self.commit: dict[int, int] = {}

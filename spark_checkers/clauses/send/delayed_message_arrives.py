@@ -18,7 +18,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if len(sends):
         level, wait = levels(rows, sends)
         of_send = {at: (int(which), int(us)) for at, which, us in zip(sends.tolist(), level, wait, strict=True)}
-        for queue, mine in queues_with(rows, sends):
+        for queue, mine in queues_with(rows, sends, (Kind.SEND, Kind.READ)):
             _Delayed(queue, findings, mine, of_send).judge()
 
 

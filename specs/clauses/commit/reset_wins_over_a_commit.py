@@ -12,7 +12,8 @@ began. Values of other resets that may have been applied after it are as good.
 
 (b) The client's. An incarnation whose pull was answered "offset moved" with the reset's value, before it was dropped
 and before its client began to shut down, commits no other value afterwards: what it had taken until then counts for
-nothing.
+nothing. A client may go on at the new offset in the same incarnation: then what it pulled from there on is its to
+commit, up to the end of what those pulls brought.
 
 Nothing is said across a crash of the broker (resets that stand live in its memory), nor where it was paused (requests
 may have waited in its socket for longer than the bound). That the group goes on at the new offset is not promised: an
@@ -52,7 +53,12 @@ RESETS_ARE_THE_BROKERS = Premise(
     "the broker keeps a reset itself: the 4.9 line leaves it to the clients, and a commit in flight overwrites it",
     lambda info: info.config.dialect != "4.9",
 )
-PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, RESETS_ARE_THE_BROKERS)
+NOTHING_LATE = Premise(
+    "nothing late",
+    "requests that a fault held back count as under way until it ends, and a client that shuts down may report the old",
+    told_by=frozenset({Kind.FAULT, Kind.LEAVE}),
+)
+PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, NOTHING_LATE, RESETS_ARE_THE_BROKERS)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
@@ -91,6 +97,7 @@ class LaneJudge(Judge):
         "newest",
         "parked_us",
         "pulled_until_us",
+        "reached",
         "resets",
     )
 
@@ -106,6 +113,7 @@ class LaneJudge(Judge):
         self.asked: dict[int, Row] = {}  # by the look-up's seq: the last reset then
         self.dropped: set[str] = set()  # incarnations
         self.moved: dict[str, Row] = {}  # by incarnation: the pull that told it the newest reset
+        self.reached: dict[str, int] = {}  # by incarnation: the end of what it pulled from there on
 
     def begins(self, row: Row) -> Iterable[Finding]:
         match row.kind:
@@ -113,6 +121,7 @@ class LaneJudge(Judge):
                 self.newest = row
                 self.resets.append(row)
                 self.moved.clear()
+                self.reached.clear()
             case Kind.PULL:
                 until_us = max(row.ended_us or 0, row.started_us + self.parked_us)
                 until_us = self.context.may_arrive_until(row, until_us)
@@ -139,6 +148,8 @@ class LaneJudge(Judge):
                     self.last = row
             case Kind.PULL if self.newest is not None and row.code == OFFSET_MOVED:
                 self._told(self.newest, row)
+            case Kind.PULL if row.outcome is Outcome.OK and row.incarnation in self.moved:
+                self._went_on(row, row.incarnation or "")
             case Kind.FETCH_OFFSET:
                 return self._answered(row)
             case _:
@@ -153,13 +164,26 @@ class LaneJudge(Judge):
             return
         if pull.value is not None and pull.value == reset.value:
             self.moved[mine] = pull
+            self.reached.pop(mine, None)
+
+    def _went_on(self, pull: Row, mine: str) -> None:
+        """An incarnation goes on where it was told to, and reports what it takes from there."""
+        told = self.moved[mine]
+        since, start = told.seq_begin if told.seq_end is None else told.seq_end, told.value or 0
+        if pull.value is None or pull.queue_offset is None:
+            return
+        if pull.seq_begin > since and pull.queue_offset >= start:
+            self.reached[mine] = max(pull.value, self.reached.get(mine, start))
 
     def _committed(self, row: Row) -> Iterable[Finding]:
         pull = self.moved.get(row.incarnation or "")
         if pull is None or self.newest is None:
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.value == pull.value else (CommittedTheOld(self.newest, pull, row),)
+        start, value = pull.value or 0, row.value or 0
+        if start <= value <= self.reached.get(row.incarnation or "", start):
+            return NOTHING
+        return (CommittedTheOld(self.newest, pull, row),)
 
     # ------------------------------------------------------------ the broker's half
 

@@ -3,15 +3,24 @@
 A call of several messages is put back as a whole. So a message that was given up comes again, and rightly, as long as
 another one of its batch has to: one that asked for it and was not given up itself. Remembered are the messages of the
 last call, those that have to come again, and those that were given up (few).
+
+A dead letter that was stored weakly (codes 10 to 12: not flushed, or not copied, in time) may be lost with its broker.
+A client may take it for sent or send it again, so that it counts neither as acknowledged nor as failed.
 """
 
 from __future__ import annotations
 
 from specs.clauses.base import Context, Judge, asks_again, is_manual
+from specs.clauses.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 BATCH_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+
+
+def is_acknowledged(letter: Row) -> bool:
+    """Was the dead letter answered so that nobody may send it again?"""
+    return letter.outcome is Outcome.OK and letter.code not in STORED_WEAKLY
 
 
 class Batch:
@@ -87,7 +96,8 @@ class Work:
     def given_up(self, row: Row, offset: int) -> None:
         """The dead letter's answer is there, or there is none. One that failed, of what came again, is owed."""
         if row.outcome is Outcome.OK:
-            self.letters.setdefault(offset, row)
+            if is_acknowledged(row):
+                self.letters.setdefault(offset, row)
             self.again.pop(offset, None)
         elif self.again.pop(offset, False):
             del self.letters[offset]
@@ -129,4 +139,4 @@ class BatchesJudge(Judge):
         if row.kind is Kind.DELIVER or work.manual:
             return False
         work.given_up(row, row.queue_offset)
-        return row.outcome is Outcome.OK
+        return is_acknowledged(row)

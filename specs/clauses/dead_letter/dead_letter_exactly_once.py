@@ -1,13 +1,13 @@
 """A message given up by one incarnation, with a send that was answered at once, is dead-lettered exactly once.
 
-Claimed where every dead letter of the message in its group belongs to one incarnation, was acknowledged, and was its
-first try; where the message was not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well), and
-where it lies at one place only (a send that reached the log twice made two messages, and each is given up). Otherwise
-it is *at least* once. Where frames may come twice, so may a dead letter in its topic. Two dead letters of one message
-are too many, and so are two places in the dead-letter topic that hold it. Where the consumer takes several messages
-per call, only what was given up once is looked at: that a batch which is tried again is not given up again is DLQ-10's
-matter. Needs to know every consumer: in an open world what is found is at most possible. Decided when the history is
-over."""
+Claimed where every dead letter of the message in its group belongs to one incarnation, was acknowledged (and not
+stored weakly, with a code that says that it may be lost with its broker), and was its first try; where the message was
+not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well), and where it lies at one place only (a
+send that reached the log twice made two messages, and each is given up). Otherwise it is *at least* once. Where frames
+may come twice, so may a dead letter in its topic. Two dead letters of one message are too many, and so are two places
+in the dead-letter topic that hold it. Where the consumer takes several messages per call, only what was given up once
+is looked at: that a batch which is tried again is not given up again is DLQ-10's matter. Needs to know every consumer:
+in an open world what is found is at most possible. Decided when the history is over."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
+from specs.clauses.dead_letter.batches import is_acknowledged
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 
@@ -102,7 +103,7 @@ class MessageJudge(Judge):
         if row.kind is Kind.DELIVER or is_manual(row):
             group.spoiled = True
             return NOTHING
-        as_promised = row.outcome is Outcome.OK and row.attempt in (None, 1)
+        as_promised = is_acknowledged(row) and row.attempt in (None, 1)
         if not as_promised or (group.rows and origin_of(group.rows[0]) != origin_of(row)):
             group.spoiled = True
         elif len(group.rows) < 2:

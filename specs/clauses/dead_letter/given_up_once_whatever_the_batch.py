@@ -1,14 +1,15 @@
 """A message that was given up, and whose dead letter was acknowledged, is not given up a second time.
 
-Where a consumer takes several messages per call, some of a batch may have used up their retries while others have
-not. The exhausted ones are given up; the batch comes again because of the others, and with it, in most clients,
-those that were given up. Then no second dead letter may follow (*given up again*): whoever reads the dead letters would
-find one message several times. Where nothing of its batch had to come again, or it did not come again at all, a second
-dead letter has no such cause (*given up twice*). Claimed within one incarnation (another may not know), in auto mode
-(in manual mode a ROLLBACK takes back what was given up as well), and until the lane is reset. A dead letter that was
-refused, or whose answer never came, is sent again, and rightly. Where several messages are taken per call and the
-deliveries are not in the history, a second dead letter counts as *given up again*.
-Says nothing of whether the message is delivered once more with the rest of its batch.
+Where a consumer takes several messages per call, some of a batch may have used up their retries while others have not.
+The exhausted ones are given up; the batch comes again because of the others, and with it, in most clients, those that
+were given up. Then no second dead letter may follow (*given up again*): whoever reads the dead letters would find one
+message several times. Where nothing of its batch had to come again, or it did not come again at all, a second dead
+letter has no such cause (*given up twice*). Claimed within one incarnation (another may not know), in auto mode (in
+manual mode a ROLLBACK takes back what was given up as well), and until the lane is reset. A dead letter that was
+refused, or whose answer never came, is sent again, and rightly; one that was stored weakly may be. Where brokers flush
+later and one died since, the offset may be that of another message. Where several messages are taken per call and the
+deliveries are not in the history, a second dead letter counts as *given up again*. Says nothing of whether the message
+is delivered once more with the rest of its batch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     AUTO_MODE,
+    FLUSHED_LATER,
     IN_PLACE,
     NO_RESET,
     NOTHING,
@@ -26,9 +28,9 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
-from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge
+from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge, is_acknowledged
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "DLQ-10"
 TITLE = "a message is given up once, whatever its batch"
@@ -77,7 +79,9 @@ class LaneJudge(BatchesJudge):
         first = work.letters.get(offset)
         if first is None or work.manual or is_manual(row):
             return NOTHING
-        self.opportunities += row.outcome is not Outcome.OK
+        if self.config.flush == FLUSHED_LATER and self.context.broker_died_since(row.broker, first):
+            return NOTHING
+        self.opportunities += not is_acknowledged(row)
         batch = work.last.get(offset)
         if self.config.batch > 1 and (batch is None or work.again.get(offset)):
             return (GivenUpAgain(first, row),)

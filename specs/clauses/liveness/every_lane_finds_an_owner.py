@@ -4,10 +4,10 @@
 client left or died. If the drain finds a message at or after that incarnation's start that nobody of the group has
 finished, and a member of the group lives, then the lane should have found its way to a member.
 
-*Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds
-other queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the
-group consumes from the first message on: then it owes all of them. Not where the members' shares are fixed lists, or
-those of machine rooms: such a list may leave a queue out.
+*Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds other
+queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the group
+consumes from the first message on: then it owes all of them. Not where the members' shares are those of machine rooms:
+their list may leave a queue out.
 
 *Too late*: a lane that is added anew was added within the handover bound after its last incarnation ended, with a
 member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out, whichever is
@@ -16,6 +16,8 @@ last of: the incarnation's end, the end of its last call, the last time that som
 granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
 clock step). Nothing is said where the lane's broker has died, since nobody
 tells when it is back.
+
+Where the members' shares are fixed lists nothing is claimed: who has gone leaves a lane that is in nobody else's list.
 
 What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Within what bound the survivor to
 whom a dead owner's lane is assigned takes it is the affair of LSE-5.
@@ -28,6 +30,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import (
     AUTO_MODE,
+    DEALT,
     MS,
     NO_FILTER,
     NO_RESET,
@@ -60,6 +63,7 @@ PREMISE = (
     NO_RESET,
     NO_FILTER,
     AUTO_MODE,
+    DEALT,
     Premise("one subscription", "every member of a group subscribes to the same topics (MET-5)"),
 )
 SOURCES = ("docs/sources.md#membership", "docs/sources.md#client-leases")
@@ -70,8 +74,8 @@ CONCLUDES_FROM_ABSENCE = True
 __all__ = ["wants"]
 
 
-FIXED_SHARES = ("CONFIG", "MACHINE_ROOM")
-"""Strategies that may leave a queue to nobody."""
+MAY_LEAVE_OUT = ("MACHINE_ROOM",)
+"""Strategies that deal out, but may leave a queue to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ class QueueJudge(SettledJudge):
 
     def reading_begins(self, marker: Row) -> None:
         self.nobodys.clear()
-        if self.config.consume_from != "first" or self.config.strategy in FIXED_SHARES:
+        if self.config.consume_from != "first" or self.config.strategy in MAY_LEAVE_OUT:
             return
         for group, topic in self.context.first_adds:
             if topic == marker.topic and group is not None and self._never_had(group):

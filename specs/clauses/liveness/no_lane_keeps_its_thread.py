@@ -7,8 +7,9 @@ the end of its incarnation's first pull that found messages until its first call
 starts a call in that time starts none more than the cap later while the first one still waits.
 
 A lane without a fresh lease is not in line: an unlock, a refusal, or no grant within the client's limit ends its
-waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. The slack of a timer is
-granted.
+waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. A lane that was dropped and
+added again while a call of its earlier life still runs waits for that call, and not for a thread: it is not judged.
+The slack of a timer is granted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from specs.clauses.base import (
     Context,
     Finding,
     Judge,
+    Premise,
     at,
     ms,
     who,
@@ -42,7 +44,12 @@ STATEMENT = (
 )
 PARTY = Party.CLIENT
 KEY = Key.GROUP
-PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED, NO_RESET, NO_FILTER)
+IN_LINE = Premise(
+    "in line",
+    "the client neither died nor began to shut down while the lane waited",
+    told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
+)
+PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED, IN_LINE, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
@@ -80,7 +87,7 @@ class _Waiting:
 class GroupJudge(Judge):
     """Remembers, for each client, its lanes that were not called yet, and the grants of all of them."""
 
-    __slots__ = ("cap_us", "granted", "last_op", "lease_us", "waiting")
+    __slots__ = ("cap_us", "granted", "last_op", "lease_us", "running", "waiting")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -89,6 +96,7 @@ class GroupJudge(Judge):
         self.waiting: dict[str, dict[Name, _Waiting]] = {}  # by client
         self.granted: dict[tuple[str, Place], Row] = {}
         self.last_op: dict[Name, int] = {}
+        self.running: dict[tuple[str, Place], dict[int, Row]] = {}  # calls, by client and lane
 
     def begins(self, row: Row) -> Iterable[Finding]:
         client = row.client_id or ""
@@ -101,6 +109,8 @@ class GroupJudge(Judge):
         if row.incarnation is None:
             return NOTHING
         name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))
+        if row.kind is Kind.DELIVER:
+            self.running.setdefault((client, name[1]), {})[row.seq_begin] = row
         match row.kind:
             case Kind.ADD:
                 new = self.waiting.setdefault(client, {})[name] = _Waiting(row)
@@ -145,13 +155,23 @@ class GroupJudge(Judge):
         client = row.client_id or ""
         if row.kind is Kind.LOCK:
             self._answered(client, row)
+        elif row.kind is Kind.DELIVER:
+            self.running.get((client, (row.topic, row.broker, row.queue_id)), {}).pop(row.seq_begin, None)
         elif row.kind is Kind.PULL and row.outcome is Outcome.OK and row.incarnation is not None:
             name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))
             each = self.waiting.get(client, {}).get(name)
             found = row.value is not None and row.queue_offset is not None and row.value > row.queue_offset
             if each is not None and each.pull is None and found:
-                each.pull = row
+                if self._works_still(client, each):
+                    del self.waiting[client][name]
+                else:
+                    each.pull = row
         return NOTHING
+
+    def _works_still(self, client: str, each: _Waiting) -> bool:
+        """Does the client still run a call that it began in an earlier life of the lane?"""
+        calls = self.running.get((client, each.place), {}).values()
+        return not all(self.context.is_of_an_old_life(client, each.add.group, call) for call in calls)
 
     def _answered(self, client: str, row: Row) -> None:
         place: Place = (row.topic, row.broker, row.queue_id)

@@ -18,6 +18,11 @@ the lane, was not refused it, got no error or no answer for it, was not told an 
 nobody else was granted the lane since. Nothing is said where something stood in the way between the client and the
 broker meanwhile, where one of them stood still, or where the broker or the client has died or the client was leaving.
 
+One thread of a client may ask for all its lanes, and wait for each answer. So in both cases that time does not count
+in which the client waited for the answer to a request for a lease or for an offset to start from, of whatever lane, or
+for a pull that never got one, as long as requests may take. Nothing is found of a client that waits for such an answer
+still.
+
 Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """
 
@@ -127,47 +132,100 @@ class NotAdded(Finding):
     add: Row
 
 
+class _Waits:
+    """How long, in all, a client has waited for answers that it can't go on without.
+
+    unanswered: the last request that has no end.
+    """
+
+    __slots__ = ("sum_us", "unanswered", "until_us")
+
+    def __init__(self) -> None:
+        self.sum_us = 0
+        self.until_us = 0
+        self.unanswered: Row | None = None
+
+    def take(self, row: Row, ended_us: int) -> None:
+        self.sum_us += max(0, ended_us - max(row.started_us, self.until_us))
+        self.until_us = max(self.until_us, ended_us)
+
+    def by(self, at_us: int) -> int:
+        """How long until that time, after which no request has begun."""
+        return self.sum_us - max(0, self.until_us - at_us)
+
+
 class _Pulls:
     """Of a lane's present life: its last pull, if it was answered and no other has begun, with the lease at its end.
 
-    lowest: where the first pull of the life asked. manual: may more be held than the call that began last?
+    lowest: where the first pull of the life asked. manual: may more be held than the call that began last? waited_us:
+    how long the client had waited for other answers by then.
     """
 
-    __slots__ = ("last", "lease", "lowest", "manual")
+    __slots__ = ("last", "lease", "lowest", "manual", "waited_us")
 
     def __init__(self) -> None:
         self.last: Row | None = None
         self.lease: _Lease | None = None
         self.lowest: int | None = None
         self.manual = False
+        self.waited_us = 0
 
 
 class GroupJudge(other_lanes_go_on.GroupJudge):
     """Knows the lanes as RTY-6 does; remembers besides their last pulls, and grants of lanes that were not added."""
 
-    __slots__ = ("bound_us", "pulls", "unused")
+    __slots__ = ("bound_us", "pulls", "requests_us", "unused", "waited_us", "waits")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config, clocks_us = self.config, context.info.clock_bound_us
         self.bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + clocks_us
+        self.requests_us = config.delay_bound_ms * MS + clocks_us
+        self.waits: dict[str, _Waits] = {}  # by client
+        self.waited_us: dict[int, int] = {}  # by grant: how long its client had waited by its end
         self.unused: dict[Place, dict[str, Row]] = {}  # by lane and client: the first grant that stands
         self.pulls: dict[Lane, _Pulls] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         found: list[Finding] = []
+        self._asks(row)
         grant = None
         if row.kind in (Kind.UNLOCK, Kind.ADD):
             grant = self._unused(row).pop(row.client_id or "", None)
         if row.kind is Kind.ADD and grant is not None:
-            found.extend(self._added(grant, row))
+            found.extend(self._added(grant, row, self.waited_us.get(grant.seq_begin, 0)))
         found.extend(super().begins(row))
+        self._forget(grant)
         lane = (row.client_id or "", _place(row))
         if row.kind is Kind.ADD and row.incarnation is not None:
             self.pulls[lane] = _Pulls()
         elif row.kind is Kind.PULL and row.incarnation is not None and row.queue_offset is not None:
             found.extend(self._pulls_again(lane, row))
         return found
+
+    def _asks(self, row: Row) -> None:
+        """Whoever asks for a lease, or where to start, may wait for the answer before anything else."""
+        client = row.client_id or ""
+        if row.kind in _ASKED and row.ended_us is None:
+            self.waits.setdefault(client, _Waits()).unanswered = row
+        elif row.kind in _ASKED and row.ended_us is not None:
+            self.waits.setdefault(client, _Waits()).take(row, row.ended_us)
+        elif row.kind is Kind.PULL and row.outcome is Outcome.UNKNOWN and row.ended_us is not None:
+            until_us = min(row.ended_us, row.started_us + self.requests_us)
+            self.waits.setdefault(client, _Waits()).take(row, until_us)
+
+    def _waited_by(self, client: str, at_us: int) -> int:
+        waits = self.waits.get(client)
+        return 0 if waits is None else waits.by(at_us)
+
+    def _waits_still(self, client: str, group: str | None) -> bool:
+        waits = self.waits.get(client)
+        row = None if waits is None else waits.unanswered
+        return row is not None and not self.context.is_of_an_old_life(client, group, row)
+
+    def _forget(self, grant: Row | None) -> None:
+        if grant is not None:
+            self.waited_us.pop(grant.seq_begin, None)
 
     def _pulls_again(self, lane: Lane, row: Row) -> Iterable[Finding]:
         pulls, life = self.pulls.get(lane), self._life(lane, row)
@@ -176,7 +234,8 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         last, lease, pulls.last = pulls.last, pulls.lease, None
         if last is None or lease is None or life is None or last.ended_us is None:
             return NOTHING
-        until_us = last.ended_us + self.slack_us
+        waited_us = self._waited_by(lane[0], row.started_us) - pulls.waited_us
+        until_us = last.ended_us + self.slack_us + waited_us
         lock, renewal = lease.lock, lease.renewal
         needed_us = min(until_us, row.started_us) - self.lease_us
         if lock.started_us >= needed_us:
@@ -189,7 +248,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         if not few or not self._was_there(lane, life.add, lock, last.ended_us):
             return NOTHING
         self.opportunities += 1
-        if row.started_us <= until_us:
+        if row.started_us <= until_us or self._waits_still(lane[0], row.group):
             return NOTHING
         return (NotPulled(life.add, lock, renewal, last, row),)
 
@@ -213,10 +272,15 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
     def ends(self, row: Row) -> Iterable[Finding]:
         client = row.client_id or ""
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
-            mine = self._unused(row).get(client, row)
+            others = self._unused(row)
+            mine = others.pop(client, row)
+            for other in others.values():
+                self._forget(other)
+            if mine is row:
+                self.waited_us[row.seq_begin] = self._waited_by(client, row.ended_us or row.started_us)
             self.unused[_place(row)] = {client: mine}
         elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
-            self._unused(row).pop(client, None)
+            self._forget(self._unused(row).pop(client, None))
         if row.kind is Kind.FETCH_OFFSET:
             return NOTHING
         found = super().ends(row)
@@ -229,6 +293,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             elif row.kind is Kind.PULL:
                 answered = is_of_life and row.outcome is Outcome.OK and row.value is not None
                 pulls.last, pulls.lease = (row, self._lease(lane)) if answered else (None, None)
+                pulls.waited_us = self._waited_by(client, row.ended_us or row.started_us)
                 if answered and pulls.lowest is None:
                     pulls.lowest = row.queue_offset
         return found
@@ -243,7 +308,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
     def _unused(self, row: Row) -> dict[str, Row]:
         return self.unused.get(_place(row), {})
 
-    def _added(self, grant: Row, add: Row) -> Iterable[Finding]:
+    def _added(self, grant: Row, add: Row, waited_us: int) -> Iterable[Finding]:
         context, client = self.context, add.client_id or ""
         if add.incarnation is None or (client, _place(add)) in self.seen:
             return NOTHING
@@ -255,7 +320,9 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         ):
             return NOTHING
         self.opportunities += 1
-        if add.started_us - (grant.ended_us or grant.started_us) <= self.bound_us:
+        waited_us = self._waited_by(client, add.started_us) - waited_us
+        idle_us = add.started_us - (grant.ended_us or grant.started_us) - waited_us
+        if idle_us <= self.bound_us or self._waits_still(client, add.group):
             return NOTHING
         return (NotAdded(grant, add),)
 

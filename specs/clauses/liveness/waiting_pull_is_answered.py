@@ -9,8 +9,8 @@ by the slack before the send did: what is asked and what is stored at the same t
 looks again only after a while (Apache's after 5 s, the reference's when the pull's time is up).
 
 Nothing is said where something stood in the way of the pull or of its answer, where its client or its broker was
-paused or died, of a pull that was refused or never answered (its client asks again), of delayed and half messages, and
-of groups that filter, since not every message is for them.
+paused or died (also where the two answers name different epochs of it), of a pull that was refused or never answered
+(its client asks again), of delayed and half messages, and of groups that filter, since not every message is for them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class QueueJudge(Judge):
 
     def _is_for(self, sent: Row, pull: Row) -> bool:
         """Does the message lie where the pull, which waited already, asks for one?"""
-        if sent.queue_offset is None or sent.queue_offset < (pull.queue_offset or 0):
+        if sent.queue_offset is None or sent.queue_offset < (pull.queue_offset or 0) or _of_two_lives(sent, pull):
             return False
         return sent.started_us - pull.started_us >= self.slack_us
 
@@ -118,6 +118,12 @@ class QueueJudge(Judge):
         if answered_us - sent.ended_us <= self.slack_us:
             return NOTHING
         return (NotWoken(pull, sent),)
+
+
+def _of_two_lives(sent: Row, pull: Row) -> bool:
+    """Do the two answers come from different lives of the broker?"""
+    epochs = {sent.broker_epoch, pull.broker_epoch}
+    return len(epochs) > 1 and None not in epochs
 
 
 judge = QueueJudge

@@ -6,10 +6,11 @@ the bound after the commit was handed to the network, and neither its producer n
 in that time. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must
 show the message.
 
-Nothing is said where the half message was sent more than once or a rollback was told as well, where the commit came so
-late that the broker may have given the message up after asking as often as it may, where the broker removed messages of
-the queue on purpose, or where a read failed. Where brokers flush later, none of those that died since is judged. That
-nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
+Nothing is said where the half message was sent more than once, with a delay level (which may count from the commit on)
+or weakly stored, or a rollback was told as well, where the commit came so late that the broker may have given the
+message up after asking as often as it may, where the broker removed messages of the queue on purpose, or where a read
+failed. Where brokers flush later, none of those that died since is judged. That nobody sees the message before is the
+business of SND-6, that it comes once that of SND-2.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class QueueJudge(Judge):
         if message is None or row.kind is Kind.READ:
             return NOTHING
         if row.kind is Kind.SEND and not is_refused(row):
-            if message in self.halves or not is_half(row):
+            if message in self.halves or not is_half(row) or (row.delay_level or 0) > 0:
                 self.unclear.add(message)
             elif row.outcome is Outcome.OK and row.code not in STORED_WEAKLY:
                 self.halves[message] = row

@@ -6,7 +6,8 @@ to. A try that was refused counts as well: its frame may have come twice, and be
 message of which every try was refused is not seen is SND-3's business.) Every try up to the last must be in the
 history, with its number and its queue; where a broker chose the queue and did not answer, nothing is said. Copies
 among the retries and dead letters lie elsewhere. Of a message that lies in more queues, or was sent more often, than a
-witness can show, nothing is said either. Another producer might send it too: in an open world it is possible at most.
+witness can show, nothing is said either. Another producer might send it too, and so might its own before a history that
+begins late: there, and in an open world, it is possible at most.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SOURCES = ("docs/sources.md#send", "docs/sources.md#delay", "docs/sources.md#tra
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 CONCLUDES_FROM_ABSENCE = True
+LOOKS_BACK = True
 
 EVIDENCE_MAX = 9
 
