@@ -87,9 +87,13 @@ class UntoldLetters:
         if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
             self.told = not self.begins_late
 
-    def may_take(self, row: Row) -> bool:
+    def may_give_up(self, row: Row) -> bool:
         """May the message of this call, which is over, have been given up unseen, as far as the call goes?"""
-        return row.outcome in LISTENER_SUSPENDS and not is_manual(row) and may_be_given_up(row, self.config)
+        return row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
+
+    def may_take(self, row: Row) -> bool:
+        """May it have been finished by that? In manual mode it is only taken."""
+        return not is_manual(row) and self.may_give_up(row)
 
 
 def may_be_leaving(context: Context, client_id: str | None, group: str | None) -> bool:
