@@ -73,7 +73,7 @@ class Sends:
 class Incarnation:
     """One client's work on the lane. start_row: what says where it begins."""
 
-    __slots__ = ("add", "delivers", "dropped", "lowest", "manual", "proof", "start", "start_row", "taken", "unsure", "void")
+    __slots__ = ("add", "delivers", "dropped", "lowest", "manual", "moved", "proof", "start", "start_row", "taken", "unsure", "void")
 
     def __init__(self) -> None:
         self.add: Op | None = None
@@ -82,6 +82,7 @@ class Incarnation:
         self.lowest: int | None = None
         self.delivers = False
         self.manual = False
+        self.moved = -1  # a commit of a correction said that it goes on there
         self.taken = Intervals()
         self.unsure: set[int] = set()  # used up their retries in manual mode: who knows whether they are taken
         self.dropped: Op | None = None

@@ -19,6 +19,13 @@ NOTHING_HERE = frozenset({19, 20})
 """The answers to a pull that found nothing: at once, or nothing of what it wants."""
 
 
+def goes_ahead(pull: Row) -> bool:
+    """Was the pull told to go on further ahead than it asked, past what the broker does not give?"""
+    if pull.value is None or pull.queue_offset is None or pull.value <= pull.queue_offset:
+        return False
+    return pull.code == OFFSET_MOVED or pull.code in NOTHING_HERE
+
+
 class Corrections:
     """Which commits report a broker's correction, whether or not who recorded them says so (`detail=corrected`).
 
@@ -43,8 +50,7 @@ class Corrections:
         value = row.value
         if row.kind is not Kind.PULL or value is None:
             return
-        skipped = row.code in NOTHING_HERE and row.queue_offset is not None and value > row.queue_offset
-        if row.code == OFFSET_MOVED or skipped:
+        if row.code == OFFSET_MOVED or (row.code in NOTHING_HERE and goes_ahead(row)):
             by = (row.group, row.client_id, "") if row.incarnation is None else (row.group, row.incarnation)
             self._named[by] = (value, False)
 

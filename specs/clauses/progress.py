@@ -45,6 +45,7 @@ class Incarnation:
         "dropped",
         "lowest",
         "manual",
+        "moved",
         "name",
         "proof",
         "start",
@@ -63,6 +64,7 @@ class Incarnation:
         self.delivers = False  # has it delivered anything?
         self.manual = False  # is its latest call in manual mode?
         self.taken = Intervals()  # ended well in manual mode, not committed
+        self.moved = -1  # where a broker's word made it go on, further ahead
         self.untold: set[int] = set()  # in manual mode: may have been given up unseen, not committed
         self.dropped: Row | None = None
         self.void = False  # the offset was reset under it: nothing is known any more
