@@ -73,7 +73,20 @@ class Sends:
 class Incarnation:
     """One client's work on the lane. start_row: what says where it begins."""
 
-    __slots__ = ("add", "delivers", "dropped", "lowest", "manual", "moved", "proof", "start", "start_row", "taken", "unsure", "void")
+    __slots__ = (
+        "add",
+        "delivers",
+        "dropped",
+        "lowest",
+        "manual",
+        "moved",
+        "proof",
+        "start",
+        "start_row",
+        "taken",
+        "unsure",
+        "void",
+    )
 
     def __init__(self) -> None:
         self.add: Op | None = None

@@ -642,6 +642,15 @@ class Rows:
         return found
 
     @cached_property
+    def told_ahead(self) -> Mapping[int, Ints]:
+        """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
+        code = self.number("code")
+        told = self.are(Kind.PULL) & (np.isin(code, _NOTHING_HERE) | (code == _OFFSET_MOVED)) & (self.end < NEVER)
+        where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
+        lanes = self.lane[where]
+        return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}
+
+    @cached_property
     def source(self) -> Ints:
         """The id of the message as it was first sent, as a code."""
         return self.text("source_id")

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
-
-
-def told_ahead(lane: LaneItems) -> list[Op]:
-    """The lane's pulls that were answered with an offset beyond the one they asked for, and with no message."""
-    rows = lane.digest.rows
-    code = rows.number("code")
-    told = rows.are(Kind.PULL) & np.isin(code, (19, 20, 21)) & (rows.end < NEVER) & (rows.offset != NONE)
-    told &= (rows.value > rows.offset) & (rows.lane == rows.lane[lane.place])
-    return lane.digest.ops(np.flatnonzero(told))
 
 
 class Group(Progress):
@@ -27,7 +16,9 @@ class Group(Progress):
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.ahead = told_ahead(lane)
+        digest = lane.digest
+        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
+        self.ahead = [] if told is None else digest.ops(told)
 
     def begins(self, op: Op) -> None:
         if op.kind is not Kind.COMMIT:
@@ -55,7 +46,8 @@ class Group(Progress):
         add, found = mine.add, -1
         if add is not None:
             for pull in self.ahead:
-                own = pull.incarnation == commit.incarnation if pull.incarnation != NO_TEXT else pull.client == add.client
+                same = pull.incarnation == commit.incarnation
+                own = same if pull.incarnation != NO_TEXT else pull.client == add.client
                 if own and add.begin < pull.end < commit.begin:
                     found = max(found, pull.value)
         return found

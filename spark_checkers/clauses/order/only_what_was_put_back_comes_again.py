@@ -56,7 +56,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
 def _sent_back(rows: Rows) -> Mask:
     """The pulls that were told to go on at a lower offset."""
     least = np.maximum(rows.offset, 0)
-    return rows.are(Kind.PULL) & (rows.number("code") == OFFSET_MOVED) & (rows.value < least) & (rows.end < NEVER)
+    moved = rows.are(Kind.PULL) & (rows.number("code") == OFFSET_MOVED) & (rows.end < NEVER)
+    back: Mask = moved & (rows.value < least)
+    return back
 
 
 def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:

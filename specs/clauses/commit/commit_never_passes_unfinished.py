@@ -5,8 +5,8 @@ said in `specs.clauses.progress`. A message below the start is somebody else's. 
 ADD and no look-up in the history) only messages that this incarnation itself delivered count. A commit of a broker's
 correction (of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`),
 or after a reset, says nothing. Below a correction the broker has passed over what the incarnation had not delivered
-before, which is not its to finish any more. Nor does a commit say anything that passes a message which may have been given up where nobody
-told.
+before, which is not its to finish any more. Nor does a commit say anything that passes a message which may have been
+given up where nobody told.
 """
 
 from __future__ import annotations

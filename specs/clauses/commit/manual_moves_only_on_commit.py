@@ -3,8 +3,9 @@
 What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So
 does a call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits
 all that it has taken. It may have done so where a call in auto mode suspended a message with its retries used up, and
-nobody tells whether it was given up: then nothing is claimed of what was taken before. Every other end (SUCCESS as well) leaves the offset where it was. The lowest message that was
-so left is remembered, and a commit beyond it is a violation.
+nobody tells whether it was given up: then nothing is claimed of what was taken before. Every other end (SUCCESS as
+well) leaves the offset where it was. The lowest message that was so left is remembered, and a commit beyond it is a
+violation.
 
 Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (the value that a pull was
 told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any
