@@ -28,7 +28,7 @@ PREMISE = (
     BROKER_LIVES,
     Premise(
         "kept",
-        "nothing compacts the queue; below the minimum that the broker has announced when a drain ends nothing is claimed",
+        "nothing compacts the queue; below the minimum that is announced when a drain ends nothing is claimed",
         told_by=frozenset({Kind.TRIM}),
     ),
 )
