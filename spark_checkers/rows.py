@@ -54,7 +54,7 @@ _CONTEXT_KINDS = (
     Kind.RESET,
     Kind.TRIM,
 )
-_FRAMES_TWICE = "duplicate "
+_FRAMES_TWICE = "duplicate"
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 _DISK_FULL = "disk_full"
 Looks = Mapping[tuple[Any, ...], int]
@@ -171,7 +171,7 @@ class RunContext:
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
-            elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
+            elif row.kind is Kind.FAULT and (row.detail or "").split(" ")[0] == _FRAMES_TWICE:
                 twice = min(twice, row.seq_begin)
             elif row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL):
                 crowded.setdefault(row.broker, row.seq_begin)
