@@ -390,10 +390,14 @@ class Machine:
         return info.begins_late or info.records is None or Kind.DEAD_LETTER not in (recorded(info) or ())
 
     def may_be_given_up(self, op: Op) -> bool:
-        """May the message of this call, which is over, have been given up, as far as the call goes?"""
+        """May the message of this call, which is over, be finished by having been given up, as far as the call goes?"""
+        return not op.manual and self.used_up(op)
+
+    def used_up(self, op: Op) -> bool:
+        """Likewise, in whatever mode: in manual mode it is not finished by that, but only taken."""
         limit = self.config.max_reconsume_times
         at_limit = limit >= 0 and (op.reconsume == NONE or op.reconsume >= limit)
-        return at_limit and not op.manual and op.outcome in LISTENER_SUSPENDS
+        return at_limit and op.outcome in LISTENER_SUSPENDS
 
     def may_be_leaving(self, client: int) -> bool:
         """Is the client shutting down its work in the lane's group, or does nobody record who does?"""

@@ -73,7 +73,20 @@ class Sends:
 class Incarnation:
     """One client's work on the lane. start_row: what says where it begins."""
 
-    __slots__ = ("add", "delivers", "dropped", "lowest", "manual", "proof", "start", "start_row", "taken", "void")
+    __slots__ = (
+        "add",
+        "delivers",
+        "dropped",
+        "lowest",
+        "manual",
+        "moved",
+        "proof",
+        "start",
+        "start_row",
+        "taken",
+        "unsure",
+        "void",
+    )
 
     def __init__(self) -> None:
         self.add: Op | None = None
@@ -82,7 +95,9 @@ class Incarnation:
         self.lowest: int | None = None
         self.delivers = False
         self.manual = False
+        self.moved = -1  # a commit of a correction said that it goes on there
         self.taken = Intervals()
+        self.unsure: set[int] = set()  # used up their retries in manual mode: who knows whether they are taken
         self.dropped: Op | None = None
         self.void = False
         self.proof: Any = None
@@ -153,6 +168,7 @@ class Progress(Machine):
             mine.delivers = True
         mine.manual = first.manual
         mine.lowest = first.offset if mine.lowest is None else min(mine.lowest, first.offset)
+        mine.unsure = {each for each in mine.unsure if not first.offset <= each < stretch.stop}
         if stretch.finished_to > first.offset:
             self._finish(first.offset, stretch.finished_to, stretch)
             # What was taken before is committed along with the first that commits.
@@ -201,6 +217,7 @@ class Progress(Machine):
         mine.manual = op.manual
         mine.lowest = op.offset if mine.lowest is None else min(mine.lowest, op.offset)
         self.delivered.add(op.offset)
+        mine.unsure.discard(op.offset)
         self._hold(op)
 
     def _hold(self, op: Op) -> None:
@@ -219,6 +236,7 @@ class Progress(Machine):
             each.void = True
             each.start = each.start_row = each.lowest = None
             each.taken.clear()
+            each.unsure.clear()
 
     # ---- ends
 
@@ -246,6 +264,13 @@ class Progress(Machine):
             self.unknown.add(op.offset)
         if mine.dropped is not None:
             return
+        if op.offset in self.unfinished and self.used_up(op):
+            if op.manual:
+                mine.unsure.add(op.offset)
+            else:  # if it was given up, all that was taken was committed with it
+                covered = [each for start, stop in mine.taken.ranges() for each in range(start, stop)]
+                self._doubt([*covered, *mine.unsure])
+                mine.unsure.clear()
         if acknowledges(op):
             self._finish(op.offset, op.offset + 1)
             self._commit_taken(mine)
@@ -253,6 +278,7 @@ class Progress(Machine):
             mine.taken.add(op.offset)
         elif op.manual and op.outcome is Outcome.ROLLBACK:
             mine.taken.clear()
+            mine.unsure.clear()
 
     def _looked_up(self, mine: Incarnation, op: Op) -> None:
         if op.outcome is Outcome.OK and op.value >= 0:
@@ -261,7 +287,13 @@ class Progress(Machine):
             first = self.config.consume_from == "first"
             mine.start, mine.start_row = (0, op) if first else (None, None)
 
+    def _doubt(self, offsets: Iterable[int]) -> None:
+        """These may be finished, and nobody has told."""
+        self.unknown.update(each for each in offsets if each in self.unfinished)
+
     def _commit_taken(self, mine: Incarnation, by: Stretch | None = None) -> None:
+        self._doubt(mine.unsure)
+        mine.unsure.clear()
         if mine.taken:
             for start, stop in mine.taken.ranges():
                 self._finish(start, stop, by)

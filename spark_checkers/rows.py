@@ -54,7 +54,7 @@ _CONTEXT_KINDS = (
     Kind.RESET,
     Kind.TRIM,
 )
-_FRAMES_TWICE = "duplicate "
+_FRAMES_TWICE = "duplicate"
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 _DISK_FULL = "disk_full"
 Looks = Mapping[tuple[Any, ...], int]
@@ -171,7 +171,7 @@ class RunContext:
                 paused.setdefault(row.client_id, []).append((row.seq_begin, until))
             elif row.kind is Kind.CLOCK_STEP:
                 stepped = min(stepped, row.seq_begin)
-            elif row.kind is Kind.FAULT and (row.detail or "").startswith(_FRAMES_TWICE):
+            elif row.kind is Kind.FAULT and (row.detail or "").split(" ")[0] == _FRAMES_TWICE:
                 twice = min(twice, row.seq_begin)
             elif row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL):
                 crowded.setdefault(row.broker, row.seq_begin)
@@ -640,6 +640,15 @@ class Rows:
                         repeated.discard(by)
                         del words[by]
         return found
+
+    @cached_property
+    def told_ahead(self) -> Mapping[int, Ints]:
+        """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
+        code = self.number("code")
+        told = self.are(Kind.PULL) & (np.isin(code, _NOTHING_HERE) | (code == _OFFSET_MOVED)) & (self.end < NEVER)
+        where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
+        lanes = self.lane[where]
+        return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}
 
     @cached_property
     def source(self) -> Ints:

@@ -43,8 +43,8 @@ NOTHING: tuple[()] = ()
 FLUSHED_LATER = "async"
 """The configuration's `flush` of brokers that answer a send before its message is safe from a crash."""
 
-FRAMES_TWICE = "duplicate "
-"""How the detail of such a fault's row begins; the link follows."""
+FRAMES_TWICE = "duplicate"
+"""The first word of the detail of such a fault's row; the link follows, or nothing where it is every link."""
 
 DISK_FULL = "disk_full"
 """How the detail of a fault's row begins that filled a broker's disk."""
@@ -308,7 +308,7 @@ class Context:
                 self.paused[row.client_id] = row
             case Kind.CLOCK_STEP if self.clock_stepped is None:
                 self.clock_stepped = row
-            case Kind.FAULT if self.frames_twice is None and (row.detail or "").startswith(FRAMES_TWICE):
+            case Kind.FAULT if self.frames_twice is None and (row.detail or "").partition(" ")[0] == FRAMES_TWICE:
                 self.frames_twice = row
             case Kind.FAULT if row.broker and (row.detail or "").startswith(DISK_FULL):
                 self.crowded.add(row.broker)

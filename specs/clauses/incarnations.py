@@ -19,6 +19,13 @@ NOTHING_HERE = frozenset({19, 20})
 """The answers to a pull that found nothing: at once, or nothing of what it wants."""
 
 
+def goes_ahead(pull: Row) -> bool:
+    """Was the pull told to go on further ahead than it asked, past what the broker does not give?"""
+    if pull.value is None or pull.queue_offset is None or pull.value <= pull.queue_offset:
+        return False
+    return pull.code == OFFSET_MOVED or pull.code in NOTHING_HERE
+
+
 class Corrections:
     """Which commits report a broker's correction, whether or not who recorded them says so (`detail=corrected`).
 
@@ -43,8 +50,7 @@ class Corrections:
         value = row.value
         if row.kind is not Kind.PULL or value is None:
             return
-        skipped = row.code in NOTHING_HERE and row.queue_offset is not None and value > row.queue_offset
-        if row.code == OFFSET_MOVED or skipped:
+        if row.code == OFFSET_MOVED or (row.code in NOTHING_HERE and goes_ahead(row)):
             by = (row.group, row.client_id, "") if row.incarnation is None else (row.group, row.incarnation)
             self._named[by] = (value, False)
 
@@ -87,9 +93,13 @@ class UntoldLetters:
         if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK):
             self.told = not self.begins_late
 
-    def may_take(self, row: Row) -> bool:
+    def may_give_up(self, row: Row) -> bool:
         """May the message of this call, which is over, have been given up unseen, as far as the call goes?"""
-        return row.outcome in LISTENER_SUSPENDS and not is_manual(row) and may_be_given_up(row, self.config)
+        return row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
+
+    def may_take(self, row: Row) -> bool:
+        """May it have been finished by that? In manual mode it is only taken."""
+        return not is_manual(row) and self.may_give_up(row)
 
 
 def may_be_leaving(context: Context, client_id: str | None, group: str | None) -> bool:

@@ -13,7 +13,9 @@ sets it anew (if nothing is stored, to 0 where the group consumes from the first
 began.
 
 *Not known*: a message that was suspended with its counter at the limit, in a lane of which no dead letter is told, may
-have been given up where nobody recorded it. It is neither owed nor finished (`incarnations.UntoldLetters`).
+have been given up where nobody recorded it. It is neither owed nor finished (`incarnations.UntoldLetters`). What so
+gives up in auto mode commits what the incarnation has taken, of which nobody knows either then; what may have been
+given up in manual mode is only taken, until an acknowledging call covers it.
 
 Memory: ranges of offsets, and rows only for what is not finished: a SEND's until every group that was seen on the
 queue has finished it, a delivery's until its own group has. So what is kept is the backlog, not the history.
@@ -43,11 +45,13 @@ class Incarnation:
         "dropped",
         "lowest",
         "manual",
+        "moved",
         "name",
         "proof",
         "start",
         "start_row",
         "taken",
+        "untold",
         "void",
     )
 
@@ -60,6 +64,8 @@ class Incarnation:
         self.delivers = False  # has it delivered anything?
         self.manual = False  # is its latest call in manual mode?
         self.taken = Intervals()  # ended well in manual mode, not committed
+        self.moved = -1  # where a broker's word made it go on, further ahead
+        self.untold: set[int] = set()  # in manual mode: may have been given up unseen, not committed
         self.dropped: Row | None = None
         self.void = False  # the offset was reset under it: nothing is known any more
         self.proof: Any = None  # for who wants to know what was stored when it began
@@ -124,6 +130,7 @@ class GroupProgress:
             each.void = True
             each.start = each.start_row = each.lowest = None
             each.taken.clear()
+            each.untold.clear()
 
     def deliver(self, row: Row) -> None:
         offset = row.queue_offset
@@ -135,6 +142,7 @@ class GroupProgress:
         if mine.lowest is None or offset < mine.lowest:
             mine.lowest = offset
         self.delivered.add(offset)
+        mine.untold.discard(offset)
         if offset in self.finished:
             return
         self.unknown.discard(offset)
@@ -152,10 +160,13 @@ class GroupProgress:
         if row.incarnation is None or offset is None:
             return
         mine = self.incarnation(row.incarnation)
-        if offset in self.unfinished and self.letters.may_take(row):
+        may_take = offset in self.unfinished and self.letters.may_give_up(row)
+        if may_take and not is_manual(row):
             self.unknown.add(offset)
         if mine.dropped is not None:
             return
+        if may_take:
+            self._may_take(mine, row, offset)
         if acknowledges(row):
             self.finish(offset)
             self._commit_taken(mine)
@@ -164,6 +175,7 @@ class GroupProgress:
                 mine.taken.add(offset)
             elif row.outcome is Outcome.ROLLBACK:
                 mine.taken.clear()
+                mine.untold.clear()
 
     def given_up(self, row: Row) -> None:
         offset = row.queue_offset
@@ -187,7 +199,21 @@ class GroupProgress:
             first = self.config.consume_from == "first"
             mine.start, mine.start_row = (0, row) if first else (None, None)
 
+    def _may_take(self, mine: Incarnation, row: Row, offset: int) -> None:
+        """The message of this call may have been given up unseen, and what was taken may be committed with it."""
+        if is_manual(row):
+            mine.untold.add(offset)
+            return
+        for start, stop in mine.taken.ranges():
+            self.unknown.update(each for each in range(start, stop) if each in self.unfinished)
+        self._commit_untold(mine)
+
+    def _commit_untold(self, mine: Incarnation) -> None:
+        self.unknown.update(each for each in mine.untold if each in self.unfinished)
+        mine.untold.clear()
+
     def _commit_taken(self, mine: Incarnation) -> None:
+        self._commit_untold(mine)
         if mine.taken:
             for start, stop in mine.taken.ranges():
                 for offset in range(start, stop):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import OP_COLUMNS, Op
-from spark_checkers.progress import PROGRESS_KINDS, Progress, queue_kernel
-from spark_checkers.rows import NONE
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op
+from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
+from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
 
@@ -12,7 +12,13 @@ from specs.vocabulary import Kind
 class Group(Progress):
     """One group on the queue, asked at every commit."""
 
-    __slots__ = ()
+    __slots__ = ("ahead",)
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        digest = lane.digest
+        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
+        self.ahead = [] if told is None else digest.ops(told)
 
     def begins(self, op: Op) -> None:
         if op.kind is not Kind.COMMIT:
@@ -20,14 +26,36 @@ class Group(Progress):
             return
         self.seen()
         mine = self.incarnations.get(op.incarnation)
-        if mine is None or mine.void or op.value == NONE or op.correction:
+        if mine is None or mine.void or op.value == NONE:
+            return
+        if op.correction:
+            mine.moved = max(mine.moved, op.value)
             return
         start = mine.lowest if mine.start is None else mine.start
-        if start is None or not self.holds(start, op.value):
+        if start is None:
+            return
+        mine.moved = max(mine.moved, self._passed_over(mine, op))
+        if not self.holds(max(start, mine.moved), op.value) and not self._began(op, start, mine.moved):
             return
         self.stakes += 1
         if self.finished.first_missing(start) < op.value:
             self._passed(start, op)
+
+    def _passed_over(self, mine: Incarnation, commit: Op) -> int:
+        """Up to where the broker had told the incarnation's pulls to go on, further ahead than they asked."""
+        add, found = mine.add, -1
+        if add is not None:
+            for pull in self.ahead:
+                same = pull.incarnation == commit.incarnation
+                own = same if pull.incarnation != NO_TEXT else pull.client == add.client
+                if own and add.begin < pull.end < commit.begin:
+                    found = max(found, pull.value)
+        return found
+
+    def _began(self, commit: Op, start: int, stop: int) -> bool:
+        """Did the commit's incarnation deliver anything in start..stop-1 that nobody has finished?"""
+        open_ = [offset for offset in self.unfinished if start <= offset < stop]
+        return any(each.incarnation == commit.incarnation for offset in open_ for each in self.unfinished[offset])
 
     def _passed(self, start: int, commit: Op) -> None:
         mine = self.incarnations[commit.incarnation]
@@ -38,7 +66,7 @@ class Group(Progress):
             if own:
                 choices.append(([own[0].place, *self.drop_of(own[0]), commit.place], None))
                 break
-            if mine.start_row is None:
+            if mine.start_row is None or offset < mine.moved:
                 continue
             if rows:
                 evidence = [mine.start_row.place, rows[-1].place, *self.drop_of(rows[-1]), commit.place]

@@ -52,6 +52,9 @@ class Lane(Machine):
         if op.kind is Kind.RESET:
             self.incarnations.clear()
             return
+        if op.kind is Kind.UNLOCK:
+            self._unlocked(op)
+            return
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.ADD:
@@ -67,13 +70,29 @@ class Lane(Machine):
                 del self.incarnations[op.incarnation]
             elif op.value != NONE:
                 mine.open[op.place] = op.value
-        elif op.kind is Kind.UNLOCK:
-            del self.incarnations[op.incarnation]
-            if mine.finished is not None:
-                self.stakes += 1
-                if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
-                    name = "released-while-leaving" if self.may_be_leaving(op.client) else None
-                    self.found(mine.add, mine.finished, op, name=name)
+
+    def _unlocked(self, op: Op) -> None:
+        leaving = self.may_be_leaving(op.client)
+        code = self._only_one(op, leaving) if op.incarnation == NO_TEXT else op.incarnation
+        mine = None if code is None else self.incarnations.pop(code, None)
+        if mine is not None and mine.finished is not None:
+            self.stakes += 1
+            if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
+                self.found(mine.add, mine.finished, op, name="released-while-leaving" if leaving else None)
+
+    def _only_one(self, op: Op, leaving: bool) -> int | None:
+        """The incarnation that an unlock without a name must mean: none where there are two to choose from."""
+        living = [
+            code
+            for code, each in self.incarnations.items()
+            if each.add.client == op.client and not self.is_of_an_old_life(op.client, each.add)
+        ]
+        if len(living) > 1:
+            for code in living:
+                del self.incarnations[code]
+        elif living and (leaving or self.incarnations[living[0]].dropped):
+            return living[0]
+        return None
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:

@@ -12,22 +12,35 @@ from specs.vocabulary import Kind, Outcome
 class Incarnation:
     """One incarnation: the lowest message that a manual call took and no COMMIT has covered."""
 
-    __slots__ = ("add", "lowest", "manual")
+    __slots__ = ("add", "lowest", "manual", "taken_since")
 
     def __init__(self, add: Op) -> None:
         self.add = add
         self.lowest: Op | None = None
+        self.taken_since: Op | None = None  # the lowest since something may have been given up unseen
         self.manual = False
+
+    def clear(self) -> None:
+        """All that was taken is committed."""
+        self.lowest = self.taken_since = None
+
+    def took(self, op: Op) -> None:
+        """A manual call that ended, and did not commit."""
+        if self.lowest is None or op.offset < self.lowest.offset:
+            self.lowest = op
+        if self.taken_since is None or op.offset < self.taken_since.offset:
+            self.taken_since = op
 
 
 class Lane(Machine):
     """The incarnations that were added and not dropped."""
 
-    __slots__ = ("incarnations",)
+    __slots__ = ("incarnations", "untold")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}
+        self.untold = self.untold_letters()  # may messages of the lane have been given up without a word?
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
@@ -36,17 +49,19 @@ class Lane(Machine):
         mine.manual = stretch.first.manual
         covered = stretch.stop if not mine.manual else stretch.finished_to
         if covered > stretch.first.offset:
-            mine.lowest = None
-        if covered < stretch.stop and (mine.lowest is None or covered < mine.lowest.offset):
+            mine.clear()
+        if covered < stretch.stop:
             if covered == stretch.first.offset:
-                mine.lowest = stretch.first
-            else:
+                mine.took(stretch.first)
+            elif mine.taken_since is None or covered < mine.taken_since.offset:
                 for phase, op in self.lane.digest.expand(stretch):
                     if phase == END and op.offset == covered:
-                        mine.lowest = op
+                        mine.took(op)
         return True
 
     def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = self.context.info.begins_late
         if op.kind is Kind.RESET:
             self.incarnations.clear()
         elif op.incarnation == NO_TEXT:
@@ -61,10 +76,15 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DELIVER:
                 mine.manual = op.manual
-            elif op.kind is Kind.COMMIT and mine.lowest is not None and op.value != NONE and not op.correction:
-                self.stakes += 1
-                if op.value > mine.lowest.offset:
-                    self.found(mine.add, mine.lowest, op)
+            elif op.kind is Kind.COMMIT and op.value != NONE and not op.correction:
+                self._committed(mine, op)
+
+    def _committed(self, mine: Incarnation, op: Op) -> None:
+        lowest = mine.taken_since if self.untold else mine.lowest
+        if lowest is not None:
+            self.stakes += 1
+            if op.value > lowest.offset:
+                self.found(mine.add, lowest, op)
 
     def ends(self, op: Op) -> None:
         mine = self.incarnations.get(op.incarnation)
@@ -72,12 +92,15 @@ class Lane(Machine):
             return
         if op.kind is Kind.DELIVER:
             if acknowledges(op):
-                mine.lowest = None
-            elif op.manual and (mine.lowest is None or op.offset < mine.lowest.offset):
-                mine.lowest = op
+                mine.clear()
+            elif self.may_be_given_up(op):
+                mine.taken_since = None
+            elif op.manual:
+                mine.took(op)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
             manual = op.manual or (not op.has_mode and mine.manual)
-            mine.lowest = mine.lowest if manual else None
+            if not manual:
+                mine.clear()
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)

@@ -47,8 +47,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     messages: dict[int, Message] = {}
     manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
-    texts = [rows.text(name) for name in ("incarnation", "topic", "broker")]
-    origins = [*texts, rows.number("queue_id"), rows.offset]
+    # A new process may number as the one that died did: its incarnations are others.
+    origins = [rows.incarnation, rows.text("topic"), rows.text("broker"), rows.number("queue_id"), rows.offset]
     first_try = np.isin(rows.number("attempt"), (NONE, 1)) & ~np.isin(rows.number("code"), STORED_WEAKLY)
     for index in order.tolist():
         row = int(where[index])
@@ -93,7 +93,10 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin(
     "DLQ-2",
-    ("message_id", "origin_id", "incarnation", "queue_offset", "outcome", "code", "attempt", "commit_mode"),
+    (
+        *("client_id", "message_id", "origin_id", "incarnation", "queue_offset"),
+        *("outcome", "code", "attempt", "commit_mode"),
+    ),
     kernel,
 )
 find = TWIN.find

@@ -96,10 +96,10 @@ class Lane(Machine):
             self.left = Left(work, work.drop, op, self.leaving(op.client))
 
     def _reported(self, work: Work, op: Op) -> None:
-        if op.corrected:
+        if op.correction:
             work.frozen = True
             work.finished.clear()
-        elif op.value > work.told and not work.frozen:
+        elif op.outcome is not Outcome.REFUSED and op.value > work.told and not work.frozen:
             work.told = op.value
             work.finished = [
                 each

@@ -49,7 +49,9 @@ def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Int
     steps = np.diff(offsets)
     unread = np.sort(rows.offset[failed])
     between = np.searchsorted(unread, offsets[1:], side="left") - np.searchsorted(unread, offsets[:-1], side="right")
-    open_ = (steps > 1) & (between > 0) if len(steps) else np.zeros(0, np.bool_)
+    kept_from = rows.context_of(marker).kept_from(rows.queue_of(marker), int(rows.end[marker]))
+    gone = offsets[1:] <= kept_from  # whatever lies between was removed on purpose
+    open_ = (steps > 1) & ((between > 0) | gone) if len(steps) else np.zeros(0, np.bool_)
     findings.at_stake_times(marker, int((~open_).sum()))
     holes = np.flatnonzero((steps > 1) & ~open_)
     findings.violated(place[holes], place[holes + 1], np.full(len(holes), marker))

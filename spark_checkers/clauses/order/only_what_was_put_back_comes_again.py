@@ -10,11 +10,13 @@ from spark_checkers.twin import Twin
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 REMEMBERED = 1000
+OFFSET_MOVED = 21
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """Pairs of deliveries of one offset by one incarnation: the second is judged by how the first ended."""
-    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (rows.are(Kind.COMMIT) & rows.corrected)
+    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (rows.are(Kind.COMMIT) & rows.correction)
+    wanted |= _sent_back(rows)
     where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
     if not len(where):
         return
@@ -51,21 +53,32 @@ def kernel(rows: Rows, findings: Findings) -> None:
             findings.violation([int(where[add[calls[again[suspect]]]]), one, two])
 
 
+def _sent_back(rows: Rows) -> Mask:
+    """The pulls that were told to go on at a lower offset."""
+    least = np.maximum(rows.offset, 0)
+    moved = rows.are(Kind.PULL) & (rows.number("code") == OFFSET_MOVED) & (rows.end < NEVER)
+    back: Mask = moved & (rows.value < least)
+    return back
+
+
 def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
     """The moments at which what is known of an incarnation is forgotten."""
     kind = rows.kind[where]
     commit, add = kind == KINDS.index(Kind.COMMIT), kind == KINDS.index(Kind.ADD)
     fetch = (kind == KINDS.index(Kind.FETCH_OFFSET)) & (rows.end[where] < NEVER)
-    reset = np.flatnonzero(kind == KINDS.index(Kind.RESET))
-    own = np.flatnonzero(add | commit | fetch)
-    moments = np.where(fetch, rows.end[where], rows.begin[where])
+    pull = kind == KINDS.index(Kind.PULL)
+    named = rows.text("incarnation")[where] != NO_TEXT
+    own = np.flatnonzero(add | commit | fetch | (pull & named))
+    wide = np.flatnonzero((kind == KINDS.index(Kind.RESET)) | (pull & ~named))
+    moments = np.where(fetch | pull, rows.end[where], rows.begin[where])
     of_lane: list[Ints] = []
     at: list[Ints] = []
     lane = rows.lane[where]
-    of_work = np.zeros(works, np.int64)
-    of_work[work] = lane
-    for row in reset.tolist():
-        hit = np.flatnonzero(of_work == lane[row])
+    client = rows.client[where]
+    of_work, whose = np.zeros(works, np.int64), np.zeros(works, np.int64)
+    of_work[work], whose[work] = lane, client
+    for row in wide.tolist():
+        hit = np.flatnonzero((of_work == lane[row]) & (~pull[row] | (whose == client[row])))
         of_lane.append(hit)
         at.append(np.full(len(hit), moments[row]))
     return Timeline(np.concatenate([work[own], *of_lane]), np.concatenate([moments[own], *at]))
@@ -108,7 +121,7 @@ class _Settled:
 
 TWIN = Twin(
     "ORD-10",
-    ("incarnation", "queue_offset", "outcome", "commit_mode", "detail"),
+    ("client_id", "incarnation", "queue_offset", "outcome", "commit_mode", "detail", "code", "value"),
     kernel,
 )
 find = TWIN.find

@@ -40,6 +40,8 @@ class Lane(Machine):
             return
         elif op.kind is Kind.ADD:
             self.suspended.pop(op.incarnation, None)
+        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.REFUSED:
+            return  # its message comes again, and has to wait for that
         elif op.offset >= 0:
             before = self.suspended.get(op.incarnation, {}).pop(op.offset, None)
             if op.kind is Kind.DELIVER and before is not None and before.ended < NEVER:

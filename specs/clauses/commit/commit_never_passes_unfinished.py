@@ -4,7 +4,9 @@ What *finished* means in each mode, where an incarnation starts, and when an off
 said in `specs.clauses.progress`. A message below the start is somebody else's. Where the start was not seen (no
 ADD and no look-up in the history) only messages that this incarnation itself delivered count. A commit of a broker's
 correction (of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`),
-or after a reset, says nothing. Nor does one that passes a message which may have been given up where nobody told.
+or after a reset, says nothing. Below a correction the broker has passed over what the incarnation had not delivered
+before, which is not its to finish any more. Nor does a commit say anything that passes a message which may have been
+given up where nobody told.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
-from specs.clauses.incarnations import Corrections
-from specs.clauses.progress import PROGRESS_KINDS, QueueProgress, start_of
+from specs.clauses.incarnations import Corrections, goes_ahead
+from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, Incarnation, QueueProgress, start_of
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -61,17 +63,30 @@ class QueueJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         self.progress.ends(row)
         self.corrections.ends(row)
+        if row.kind is Kind.PULL and goes_ahead(row):
+            self._moved(row, row.value or 0)
         return NOTHING
+
+    def _moved(self, pull: Row, value: int) -> None:
+        """A pull that names no incarnation speaks for its client."""
+        group = self.progress.groups.get(pull.group or "")
+        for name, mine in group.incarnations.items() if group is not None else ():
+            named, add = pull.incarnation == name, mine.add
+            if add is not None and (named or (pull.incarnation is None and add.client_id == pull.client_id)):
+                mine.moved = max(mine.moved, value)
 
     def _committed(self, row: Row) -> Iterable[Finding]:
         group = self.progress.group(row)
         mine = group.incarnations.get(row.incarnation or "")
         value = row.value
         is_correction = self.corrections.has(row)
-        if mine is None or mine.void or value is None or is_correction:
+        if mine is None or mine.void or value is None:
+            return NOTHING
+        if is_correction:
+            mine.moved = max(mine.moved, value)
             return NOTHING
         start = mine.lowest if mine.start is None else mine.start
-        if start is None or not group.holds(start, value):
+        if start is None or not (group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)):
             return NOTHING
         self.opportunities += 1
         for offset in group.owed(start, value):
@@ -79,7 +94,7 @@ class QueueJudge(Judge):
             for each in rows:
                 if each.incarnation == row.incarnation:
                     return (Passed(None, each, group.drop_of(each), row, offset),)
-            if mine.start_row is None:
+            if mine.start_row is None or offset < mine.moved:
                 continue
             if rows:
                 return (Passed(mine.start_row, rows[-1], group.drop_of(rows[-1]), row, offset),)
@@ -87,6 +102,14 @@ class QueueJudge(Judge):
             if sent is not None:
                 return (Passed(mine.start_row, sent, None, row, offset),)
         return NOTHING
+
+
+def _holds_own(group: GroupProgress, mine: Incarnation, start: int) -> bool:
+    """Has the incarnation itself delivered, and nobody finished, what a correction has passed over since?"""
+    return any(
+        start <= offset < mine.moved and any(row.incarnation == mine.name for row in rows)
+        for offset, rows in group.unfinished.items()
+    )
 
 
 judge = QueueJudge

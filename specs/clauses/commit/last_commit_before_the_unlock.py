@@ -6,7 +6,8 @@ arrives is the network's affair.
 
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
 nothing. A commit that was refused before the unlock reported nothing. A broker's correction (of the value that a pull
-was told to go on at), which replaces what was finished, and a reset are excused.
+was told to go on at), which replaces what was finished, and a reset are excused. An unlock that names no incarnation is
+of the one that its client has dropped, or gives up in a shutdown, and has not given back; of two, nobody knows.
 
 RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
@@ -81,6 +82,8 @@ class LaneJudge(Judge):
         if kind is Kind.RESET:
             self.incarnations.clear()
             return NOTHING
+        if kind is Kind.UNLOCK:
+            return self._unlocked(row)
         if name is None:
             return NOTHING
         if kind is Kind.ADD:
@@ -96,10 +99,27 @@ class LaneJudge(Judge):
                 del self.incarnations[name]
             elif row.value is not None:
                 mine.sent[row.seq_begin] = row.value
-        elif kind is Kind.UNLOCK:
-            del self.incarnations[name]
-            return self._released(mine, row)
         return NOTHING
+
+    def _unlocked(self, row: Row) -> Iterable[Finding]:
+        name = row.incarnation
+        if name is None:
+            mine = [each for each, known in self.incarnations.items() if self._may_be_meant(known, row)]
+            if len(mine) != 1:
+                for each in mine:  # nobody knows which
+                    del self.incarnations[each]
+                return NOTHING
+            name = mine[0]
+            known = self.incarnations[name]
+            if not known.dropped and not may_be_leaving(self.context, row.client_id, row.group):
+                return NOTHING
+        released = self.incarnations.pop(name, None)
+        return NOTHING if released is None else self._released(released, row)
+
+    def _may_be_meant(self, known: _Incarnation, unlock: Row) -> bool:
+        """May an unlock that names no incarnation be of this one?"""
+        client, group = unlock.client_id, unlock.group
+        return known.add.client_id == client and not self.context.is_of_an_old_life(client, group, known.add)
 
     def _released(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
         finished = mine.finished

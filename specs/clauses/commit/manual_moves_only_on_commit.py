@@ -2,8 +2,10 @@
 
 What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So
 does a call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits
-all that it has taken. Every other end (SUCCESS as well) leaves the offset where it was. The lowest message that was
-so left is remembered, and a commit beyond it is a violation.
+all that it has taken. It may have done so where a call in auto mode suspended a message with its retries used up, and
+nobody tells whether it was given up: then nothing is claimed of what was taken before. Every other end (SUCCESS as
+well) leaves the offset where it was. The lowest message that was so left is remembered, and a commit beyond it is a
+violation.
 
 Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (the value that a pull was
 told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any
@@ -27,7 +29,7 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
-from specs.clauses.incarnations import Corrections, IncarnationsJudge
+from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -53,27 +55,37 @@ class MovedWithoutCommit(Finding):
 
 
 class _Incarnation:
-    """One incarnation: the lowest message that a manual call took and no COMMIT has covered."""
+    """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
 
-    __slots__ = ("add", "lowest", "manual")
+    since: likewise, of those since a message may last have been given up unseen, which commits what was taken.
+    """
+
+    __slots__ = ("add", "lowest", "manual", "since")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.lowest: Row | None = None
+        self.since: Row | None = None
         self.manual = False  # is its latest call in manual mode?
+
+
+def _lower(lowest: Row | None, row: Row) -> Row:
+    return row if lowest is None or (row.queue_offset or 0) < (lowest.queue_offset or 0) else lowest
 
 
 class LaneJudge(IncarnationsJudge[_Incarnation]):
     """Remembers, for each incarnation that was added and not dropped, one message; and what pulls were told."""
 
-    __slots__ = ("corrections",)
+    __slots__ = ("corrections", "letters")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, _Incarnation)
         self.corrections = Corrections()
+        self.letters = UntoldLetters(context)
 
     def begins(self, row: Row) -> Iterable[Finding]:
         self.corrections.begins(row)
+        self.letters.begins(row)
         return super().begins(row)
 
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
@@ -86,7 +98,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        lowest, is_correction = mine.lowest, self.corrections.has(row)
+        lowest, is_correction = mine.lowest if self.letters.told else mine.since, self.corrections.has(row)
         if lowest is None or row.value is None or is_correction:
             return NOTHING
         self.opportunities += 1
@@ -99,12 +111,15 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
             return NOTHING
         if row.kind is Kind.DELIVER:
             if acknowledges(row):
-                mine.lowest = None
-            elif is_manual(row) and (mine.lowest is None or row.queue_offset < (mine.lowest.queue_offset or 0)):
-                mine.lowest = row
+                mine.lowest = mine.since = None
+            elif self.letters.may_take(row):
+                mine.since = None
+            elif is_manual(row):
+                mine.lowest, mine.since = _lower(mine.lowest, row), _lower(mine.since, row)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
             manual = is_manual(row) or (row.commit_mode is None and mine.manual)
-            mine.lowest = mine.lowest if manual else None
+            if not manual:
+                mine.lowest = mine.since = None
         return NOTHING
 
 

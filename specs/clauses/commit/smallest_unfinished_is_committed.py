@@ -4,8 +4,9 @@ The same rule as in the orderly mode, for the modes in which messages end in any
 end of what has just succeeded, but the smallest offset, at or after the incarnation's start, that nobody of the
 group has finished. A message is finished when its call ended well while the lane was not dropped, and when an
 acknowledged send-back (concurrent) or dead letter (key-ordered) took its place. A commit of a broker's correction, or
-after a reset, says nothing, nor does one past a message that may have been given up where nobody told. That a commit
-may lie lower is no violation: it is sent now and then.
+after a reset, says nothing, nor does one past a message that may have been given up where nobody told. Below
+a correction only what the incarnation had delivered before is its to finish. That a commit may lie lower is no
+violation: it is sent now and then.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ fault, so an old owner that reported an offset beyond the message is not judged,
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
 again itself hands nothing over: what it gives back afterwards is its later work. A reset clears what is
-remembered, and an old owner that met a broker's correction (a commit marked `corrected`) is not judged.
+remembered, and an old owner that met a broker's correction (a commit of the value that a pull was told to go on at,
+whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
+from specs.clauses.incarnations import Corrections
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -39,7 +41,7 @@ PARTY = Party.PAIR
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
-KINDS = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET})
+KINDS = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET, Kind.PULL})
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
 
 
@@ -90,15 +92,17 @@ class _Left:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, what it has finished and not reported, and who left the lane last."""
 
-    __slots__ = ("dropped", "left", "works")
+    __slots__ = ("corrections", "dropped", "left", "works")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.corrections = Corrections()
         self.works: dict[str, _Work] = {}
         self.dropped: dict[str | None, _Work] = {}  # by client: the lease is still to be given back
         self.left: _Left | None = None
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        self.corrections.begins(row)
         match row.kind:
             case Kind.RESET:
                 self.works.clear()
@@ -141,10 +145,10 @@ class LaneJudge(Judge):
             self.left = _Left(work, work.drop, row, leaving)
 
     def _reported(self, work: _Work, row: Row, value: int) -> None:
-        if row.detail == "corrected":
+        if self.corrections.has(row):
             work.void = True
             work.finished.clear()
-        elif value > work.told and not work.void:
+        elif row.outcome is not Outcome.REFUSED and value > work.told and not work.void:
             work.told = value
             if work.finished and min(work.finished) < value:
                 work.finished = {offset: done for offset, done in work.finished.items() if offset >= value}
@@ -168,6 +172,7 @@ class LaneJudge(Judge):
         return (kind(add, done, last, left.drop, left.unlock, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.corrections.ends(row)
         offset = row.queue_offset
         if row.kind is not Kind.DELIVER or row.incarnation not in self.works or offset is None:
             return NOTHING

@@ -4,7 +4,8 @@ Decided by a drain, which reads a queue to its end: between two messages that it
 What lies before the first one found may have been removed long ago; whether something is missing behind the last
 one is for SND-1 to say. A read that failed leaves it open what lies there: a hole beside it is none, and one that
 names no offset leaves the whole drain open. A drain that overlaps with another one of the same queue is not judged, nor
-is a queue whose broker had crashed before: the promise is one of an epoch.
+is a queue whose broker had crashed before: the promise is one of an epoch. What the broker says to have removed by the
+end of the drain may have gone while it read, and is no hole: below the announced minimum nothing is claimed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ KEY = Key.QUEUE
 PREMISE = (
     DRAINED,
     BROKER_LIVES,
-    Premise("kept", "nothing compacts the queue, and no retention meets a drain: no message is removed between others"),
+    Premise(
+        "kept",
+        "nothing compacts the queue; below the minimum that is announced when a drain ends nothing is claimed",
+        told_by=frozenset({Kind.TRIM}),
+    ),
 )
 SOURCES = ("docs/sources.md#store",)
 KINDS = frozenset({Kind.READ})
@@ -84,7 +89,8 @@ class QueueJudge(Judge):
         known = [
             (low, high)
             for low, high in pairwise(sorted(found))
-            if high == low + 1 or not any(low < offset < high for offset in self.failed)
+            if high == low + 1
+            or not (self.context.was_removed(row, high - 1) or any(low < offset < high for offset in self.failed))
         ]
         self.opportunities += len(known)
         return [Hole(found[low], found[high], row) for low, high in known if high > low + 1]

@@ -5,7 +5,8 @@ null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a m
 acknowledging call between (that finishes all that was taken). A call that never ended, that was cut, or that still
 runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it, nobody knows
 whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a broker's
-correction (a commit marked `corrected`) clear what is remembered. What is remembered reaches `REMEMBERED` offsets
+correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was told to
+go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED` offsets
 back from the highest, as far as a client's cache of one lane does; what comes again from further back than that is
 not judged here.
 """
@@ -27,6 +28,7 @@ from specs.clauses.base import (
     is_manual,
     who,
 )
+from specs.clauses.incarnations import OFFSET_MOVED, Corrections
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,16 +42,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT})
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 
 REMEMBERED = 1000
 """Offsets. RocketMQ's `pullThresholdForQueue`: how many messages of one lane a client holds."""
-
-
-def wants(row: Row) -> bool:
-    """Of commits only corrections."""
-    return row.kind is not Kind.COMMIT or row.detail == "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +85,16 @@ class _Work:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, what it is done with."""
 
-    __slots__ = ("works",)
+    __slots__ = ("corrections", "works")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.corrections = Corrections()
         self.works: dict[str, _Work] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
+        self.corrections.begins(row)
         if row.kind is Kind.RESET:
             for each in self.works.values():
                 each.clear()
@@ -104,14 +103,19 @@ class LaneJudge(Judge):
         elif row.kind is Kind.ADD:
             self.works[name] = _Work(row)
         elif row.kind is Kind.COMMIT:
-            self._forget(name)
+            if self.corrections.has(row) and name in self.works:
+                self.works[name].clear()
         elif row.kind is Kind.DELIVER and row.queue_offset is not None and name in self.works:
             return self._delivered(self.works[name], row, row.queue_offset)
         return NOTHING
 
-    def _forget(self, name: str) -> None:
-        if name in self.works:
-            self.works[name].clear()
+    def _pulled(self, pull: Row) -> None:
+        """A pull may be told to go back. One that names no incarnation speaks for its client."""
+        if pull.code != OFFSET_MOVED or (pull.value or 0) >= (pull.queue_offset or 0):
+            return
+        for name, work in self.works.items():
+            if pull.incarnation in (None, name) and (pull.incarnation or work.add.client_id == pull.client_id):
+                work.clear()
 
     def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
         found: Iterable[Finding] = NOTHING
@@ -129,6 +133,9 @@ class LaneJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         name, offset = row.incarnation, row.queue_offset
+        self.corrections.ends(row)
+        if row.kind is Kind.PULL:
+            self._pulled(row)
         if name is None or name not in self.works:
             return NOTHING
         work = self.works[name]

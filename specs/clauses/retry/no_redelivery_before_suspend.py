@@ -4,8 +4,8 @@ The time counts from the end of the call that asked for it (SUSPEND, null, a thr
 the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole milliseconds, so a
 redelivery refutes when it comes at least one millisecond early. Every suspended message is remembered until it comes
 again, whatever of the lane comes in between: several keys may be suspended at once. One that was given up, or may have
-been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. Says nothing about another
-incarnation, nor about coming late."""
+been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. A dead letter that was refused gave
+nothing up. Says nothing about another incarnation, nor about coming late."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def suspend_ms(row: Row, default_ms: int) -> int:
     return min(max(asked, SUSPEND_MS_MIN), SUSPEND_MS_MAX)
 
 
+def _is_refused_letter(row: Row) -> bool:
+    return row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.REFUSED
+
+
 @dataclass(frozen=True, slots=True)
 class TooEarly(Finding):
     suspended: Row
@@ -63,7 +67,7 @@ class LaneJudge(Judge):
             self.suspended.pop(row.incarnation, None)
             return NOTHING
         mine = self.suspended.get(row.incarnation)
-        if not mine or row.queue_offset is None:
+        if not mine or row.queue_offset is None or _is_refused_letter(row):
             return NOTHING
         before = mine.pop(row.queue_offset, None)
         if row.kind is not Kind.DELIVER or before is None or before.ended_us is None:
