@@ -212,6 +212,7 @@ class Lane(Machine):
                 continue
             mine.late = True
             mine.owed.clear()
+            self.stakes += 1  # no commit counts it
             self.found(mine.add, finished, op, name="not-in-time")
 
     def _committed(self, mine: Incarnation, op: Op) -> None:

@@ -186,6 +186,7 @@ class LaneJudge(Judge):
                 continue
             mine.late = True
             mine.owed.clear()
+            self.opportunities += 1  # what was in time is counted with its commit
             return (NotInTime(mine.add, finished, row, self.bound_ms),)
         return NOTHING
 
