@@ -26,7 +26,8 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     """Write the witness of a refuted clause, from the run in which it was found, into `folder`, which is replaced.
 
     With it go the sends of its messages, and may go the grant under which a client worked, so that no other clause
-    takes the cut for a message or a lease that was missing. Times are counted from the first event. The cut declares
+    takes the cut for a message or a lease that was missing; and what tells which shape of the bug it is, namely that a
+    client was leaving, or had dropped its lane. Times are counted from the first event. The cut declares
     what the run did: nothing that was left out is about the clause. Raises SpecError if the events alone are not
     refuted again.
     """
@@ -56,10 +57,22 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
 
 
 def _with_what_explains(witness: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
-    """The witness, with the sends of its messages, and the grants of clients whose work it watches from its begin."""
-    seen = {row.message_id for row in witness if row.kind is Kind.DELIVER}
-    sends = {row.seq_begin: row for row in rows if row.kind is Kind.SEND and row.message_id in seen - {None}}
-    kept = {**_with_grants(witness, rows), **sends}
+    """The witness, with what its rows stand on: sends, grants, and departures and drops until the last of them."""
+    messages = {name for row in witness for name in (row.message_id, row.origin_id) if name is not None}
+    sends = {row.seq_begin: row for row in rows if row.kind is Kind.SEND and row.message_id in messages}
+    last = max(row.seq_begin for row in witness)
+    incarnations = {row.incarnation for row in witness} - {None}
+    members = {(row.client_id, row.group) for row in witness if row.group is not None}
+    ways = {
+        row.seq_begin: row
+        for row in rows
+        if row.seq_begin < last
+        and (
+            (row.kind is Kind.DROP and row.incarnation in incarnations)
+            or (row.kind is Kind.LEAVE and (row.client_id, row.group) in members)
+        )
+    }
+    kept = {**_with_grants(witness, rows), **sends, **ways}
     return [kept[seq] for seq in sorted(kept)]
 
 
