@@ -9,7 +9,7 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the run's:
+number, `-` for none), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the run's:
 `closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`,
 with which everybody who is named has a clock of their own. `#` starts a comment.
 The order of lines breaks ties of time.
@@ -84,6 +84,8 @@ _INCARNATION_KINDS = {
 }
 _MAY_NAME_ONE = {Kind.FETCH_OFFSET, Kind.UNLOCK}
 """Kinds that belong to an incarnation only where the line says `inc=`."""
+NAMES_NONE = "-"
+"""An `inc=` of a row that names no incarnation, though its kind belongs to one."""
 _LEVELS = {level.value for level in Level}
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
@@ -192,7 +194,9 @@ def _parse_line(number: int, text: str) -> _Line:
             if column in _COUNTED:
                 raise HistoryError(f"{where}: {name} follows from the line's place, time and verb")
             fields[column] = _whole(value, name, where) if column in _WHOLE else _word(column, value, where)
-    if kind in _INCARNATION_KINDS or (kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)):
+    if incarnation == NAMES_NONE:
+        fields.setdefault("incarnation", None)
+    elif kind in _INCARNATION_KINDS or (kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)):
         fields.setdefault("incarnation", f"{who}#{incarnation}")
     return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
 

@@ -55,6 +55,13 @@ class Lane(Machine):
         if op.kind is Kind.UNLOCK:
             self._unlocked(op)
             return
+        if op.kind is Kind.COMMIT:
+            for code in [code for code, each in self.incarnations.items() if _could_be_of(op, code, each)]:
+                if op.correction:
+                    del self.incarnations[code]
+                elif op.value != NONE:
+                    self.incarnations[code].open[op.place] = op.value
+            return
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.ADD:
@@ -65,11 +72,6 @@ class Lane(Machine):
             return
         if op.kind is Kind.DROP:
             mine.dropped = True
-        elif op.kind is Kind.COMMIT:
-            if op.correction:
-                del self.incarnations[op.incarnation]
-            elif op.value != NONE:
-                mine.open[op.place] = op.value
 
     def _unlocked(self, op: Op) -> None:
         leaving = self.may_be_leaving(op.client)
@@ -96,10 +98,9 @@ class Lane(Machine):
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:
-            known = self.incarnations.get(op.incarnation)
-            if known is not None and op.place in known.open:
-                value = known.open.pop(op.place)
-                if op.outcome is not Outcome.REFUSED:
+            for known in self.incarnations.values():
+                value = known.open.pop(op.place, None)
+                if value is not None and op.outcome is not Outcome.REFUSED:
                     known.committed = max(known.committed, value)
             return
         if op.kind is not Kind.DELIVER or op.offset == NONE or not acknowledges(op):
@@ -109,6 +110,11 @@ class Lane(Machine):
             return
         if mine.finished is None or op.offset > mine.finished.offset:
             mine.finished = op
+
+
+def _could_be_of(commit: Op, code: int, incarnation: Incarnation) -> bool:
+    """A commit without a name may be of whatever its client has there."""
+    return code == commit.incarnation or (commit.incarnation == NO_TEXT and commit.client == incarnation.add.client)
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)

@@ -7,7 +7,8 @@ arrives is the network's affair.
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
 nothing. A commit that was refused before the unlock reported nothing. A broker's correction (of the value that a pull
 was told to go on at), which replaces what was finished, and a reset are excused. An unlock that names no incarnation is
-of the one that its client has dropped, or gives up in a shutdown, and has not given back; of two, nobody knows.
+of the one that its client has dropped, or gives up in a shutdown, and has not given back; of two, nobody knows. A
+commit that names none may be of any of its client's.
 
 RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
@@ -84,22 +85,27 @@ class LaneJudge(Judge):
             return NOTHING
         if kind is Kind.UNLOCK:
             return self._unlocked(row)
-        if name is None:
-            return NOTHING
-        if kind is Kind.ADD:
+        if kind is Kind.COMMIT:
+            self._commits(row)
+        elif kind is Kind.ADD and name is not None:
             self.incarnations[name] = _Incarnation(row)
-            return NOTHING
-        mine = self.incarnations.get(name)
-        if mine is None:
-            return NOTHING
-        if kind is Kind.DROP:
-            mine.dropped = True
-        elif kind is Kind.COMMIT:
+        elif kind is Kind.DROP and name in self.incarnations:
+            self.incarnations[name or ""].dropped = True
+        return NOTHING
+
+    def _commits(self, row: Row) -> None:
+        for name in self._meant(row):
             if self.corrections.has(row):
                 del self.incarnations[name]
             elif row.value is not None:
-                mine.sent[row.seq_begin] = row.value
-        return NOTHING
+                self.incarnations[name].sent[row.seq_begin] = row.value
+
+    def _meant(self, commit: Row) -> list[str]:
+        """The incarnations that a commit may be of."""
+        name, client = commit.incarnation, commit.client_id
+        if name is not None:
+            return [name] if name in self.incarnations else []
+        return [each for each, known in self.incarnations.items() if known.add.client_id == client]
 
     def _unlocked(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
@@ -147,10 +153,11 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _reported(self, row: Row) -> None:
-        mine = self.incarnations.get(row.incarnation or "")
-        value = None if mine is None else mine.sent.pop(row.seq_begin, None)
-        if mine is not None and value is not None and row.outcome is not Outcome.REFUSED:
-            mine.committed = max(mine.committed, value)
+        for name in self._meant(row):
+            mine = self.incarnations[name]
+            value = mine.sent.pop(row.seq_begin, None)
+            if value is not None and row.outcome is not Outcome.REFUSED:
+                mine.committed = max(mine.committed, value)
 
 
 judge = LaneJudge
