@@ -10,8 +10,8 @@ Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, wh
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
 number, `-` for none), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the
-run's: `closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`,
-with which everybody who is named has a clock of their own. `#` starts a comment.
+run's: `closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and
+`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment.
 The order of lines breaks ties of time.
 """
 
