@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-WORKERS ?= 2
+WORKERS ?= 3
 
 # The tests start hundreds of processes, and each would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
