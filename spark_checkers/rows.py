@@ -429,7 +429,7 @@ def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bo
 Runs = Mapping[str, RunContext]
 """By the run's name."""
 _PLAIN = RunContext(RunInfo(""))
-_OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
+OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
 """The codes of pulls that are told to go on elsewhere, or that found nothing."""
 _CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
@@ -609,7 +609,7 @@ class Rows:
             return found
         code, value = self.number("code"), self.value
         ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
-        told = self.are(Kind.PULL) & ((code == _OFFSET_MOVED) | ahead) & (value != NONE) & (self.end < NEVER)
+        told = self.are(Kind.PULL) & ((code == OFFSET_MOVED) | ahead) & (value != NONE) & (self.end < NEVER)
         if not told.any():
             return found
         named = self.text("incarnation") != NO_TEXT
@@ -645,7 +645,7 @@ class Rows:
     def told_ahead(self) -> Mapping[int, Ints]:
         """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
         code = self.number("code")
-        told = self.are(Kind.PULL) & (np.isin(code, _NOTHING_HERE) | (code == _OFFSET_MOVED)) & (self.end < NEVER)
+        told = self.are(Kind.PULL) & (np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED)) & (self.end < NEVER)
         where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
         lanes = self.lane[where]
         return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}

@@ -6,12 +6,11 @@ from collections import deque
 
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 REMEMBERED_MAX = 64
-OFFSET_MOVED = 21
 
 
 class Lane(Machine):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows
+from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 REMEMBERED = 1000
-OFFSET_MOVED = 21
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

@@ -40,6 +40,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.incarnations import OFFSET_MOVED
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -65,8 +66,6 @@ NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 
 REMEMBERED_MAX = 64
 """Of commits, and of resets: older ones are forgotten."""
-OFFSET_MOVED = 21
-"""The answer to a pull that has to go on elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

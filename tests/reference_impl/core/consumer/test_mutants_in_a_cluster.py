@@ -274,27 +274,25 @@ def now_and_then() -> Plan:
     return with_config(alone(*sends, duration_ms=2), {"threads": 20})
 
 
+def on_two_brokers(plan: Plan, *more: Action) -> Plan:
+    actions = tuple(sorted([*plan.actions, *more], key=lambda action: action.at_ms))
+    return replace(plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=actions)
+
+
 def a_broker_comes_later() -> Plan:
     """One of two brokers is down when the first consumer asks which queues there are."""
     plan = alone(duration_ms=2)
-    down = Action(5, "broker_crash", {"broker": "b1"}), Action(4_000, "broker_restart", {"broker": "b1"})
     late = [replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions]
+    down = Action(5, "broker_crash", {"broker": "b1"}), Action(4_000, "broker_restart", {"broker": "b1"})
     more = [send(9_000 + 100 * n, 1, f"k{n}") for n in range(6)]
-    actions = sorted([*late, *down, *more], key=lambda action: action.at_ms)
-    return replace(
-        plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
-    )
+    return on_two_brokers(replace(plan, actions=tuple(late)), *down, *more)
 
 
 def a_broker_comes_back() -> Plan:
     """One of two brokers is down for so long that its consumer hears of it."""
-    plan = alone(duration_ms=2)
     down = Action(5_000, "broker_crash", {"broker": "b1"}), Action(40_000, "broker_restart", {"broker": "b1"})
     more = [send(60_000 + 100 * n, 1, f"k{n}") for n in range(6)]
-    actions = sorted([*plan.actions, *down, *more], key=lambda action: action.at_ms)
-    return replace(
-        plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=tuple(actions)
-    )
+    return on_two_brokers(alone(duration_ms=2), *down, *more)
 
 
 def one_of_two_lanes_is_taken() -> Plan:
