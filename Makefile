@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record matrix everywhere bench lint types contracts clean
+.PHONY: help setup demo test test-all track-record matrix everywhere bench lint format types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +41,13 @@ bench: setup ## what simulating and judging cost, load beside Apache's broker, t
 	@$(BIN)/python -m conformance.load
 	@$(BIN)/python -m spark_checkers.bench
 
-lint: setup ## ruff
+lint: setup ## ruff: rules, and whether all is formatted
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+
+format: setup ## ruff writes the code as `make lint` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
 
 types: setup ## mypy, strict
 	$(BIN)/mypy

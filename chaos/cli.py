@@ -9,7 +9,14 @@ import click
 
 from chaos.runner import run_scenario
 from chaos.scenario import Scenario, load
-from conformance.cli.options import draw_seed, folder_name, format_option, print_verdict, profile_option, seed_option
+from conformance.cli.options import (
+    draw_seed,
+    folder_name,
+    format_option,
+    print_verdict,
+    profile_option,
+    seed_option,
+)
 from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
@@ -49,19 +56,29 @@ class Run:
         return save(verdict, self.out)
 
 
-def prepare(name: str, target: str, profile: str | None, backend: str, seed: int, out: Path | None) -> Run:
+def prepare(
+    name: str, target: str, profile: str | None, backend: str, seed: int, out: Path | None
+) -> Run:
     """Look at everything that the user can get wrong before anything starts. Raises UsageError."""
     scenario = load(name)
     found = find(target)
     if not isinstance(found, WireRun):
-        raise UsageError(f"the target {target} is simulated; chaos needs one on sockets, as reference+tcp")
-    folder = folder_name(f"{scenario.name}-{target}-{backend}", seed) if out is None else out / scenario.name
+        raise UsageError(
+            f"the target {target} is simulated; chaos needs one on sockets, as reference+tcp"
+        )
+    folder = (
+        folder_name(f"{scenario.name}-{target}-{backend}", seed)
+        if out is None
+        else out / scenario.name
+    )
     return Run(scenario, found, load_profile(profile or found.profile), backend, seed, folder)
 
 
 @click.command(name="chaos")
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--target", default="reference+tcp", show_default=True, help="A target on real sockets.")
+@click.option(
+    "--target", default="reference+tcp", show_default=True, help="A target on real sockets."
+)
 @click.option(
     "--backend",
     default="process",
@@ -71,7 +88,12 @@ def prepare(name: str, target: str, profile: str | None, backend: str, seed: int
 )
 @profile_option("What it promises. Default: the target's own.")
 @seed_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the runs in DIR, one folder each.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the runs in DIR, one folder each.",
+)
 @format_option()
 def command(
     scenarios: tuple[str, ...],

@@ -26,9 +26,14 @@ class Live:
 
     def rows(self) -> list[Row]:
         """All rows so far, by seq_begin; an operation under way is open."""
-        return assemble("live", (read_journal(path) for path in sorted((self._folder / "journal").glob("*.jsonl"))))
+        return assemble(
+            "live",
+            (read_journal(path) for path in sorted((self._folder / "journal").glob("*.jsonl"))),
+        )
 
-    def wait_for(self, what: str, condition: Callable[[list[Row]], bool], deadline_s: float) -> list[Row]:
+    def wait_for(
+        self, what: str, condition: Callable[[list[Row]], bool], deadline_s: float
+    ) -> list[Row]:
         """Wait until the condition holds and return the rows it held for. TargetMisbehaved at the deadline."""
         until = now_s() + deadline_s
         while True:
@@ -36,7 +41,9 @@ class Live:
             if condition(rows):
                 return rows
             if now_s() >= until:
-                raise TargetMisbehaved(f"{what} was waited for and did not come within {deadline_s:g} s")
+                raise TargetMisbehaved(
+                    f"{what} was waited for and did not come within {deadline_s:g} s"
+                )
             pass_time(POLL_S)
 
 
@@ -50,7 +57,11 @@ def running_call(client: str) -> Callable[[list[Row]], bool]:
 def worked(client: str, calls: int) -> Callable[[list[Row]], bool]:
     """The client has finished that many messages."""
     return lambda rows: (
-        sum(row.kind is Kind.DELIVER and row.client_id == client and row.outcome in FINISHED for row in rows) >= calls
+        sum(
+            row.kind is Kind.DELIVER and row.client_id == client and row.outcome in FINISHED
+            for row in rows
+        )
+        >= calls
     )
 
 
@@ -59,8 +70,12 @@ def taken_over(client: str, since_us: int) -> Callable[[list[Row]], bool]:
 
     def holds(rows: list[Row]) -> bool:
         deliveries = [row for row in rows if row.kind is Kind.DELIVER]
-        lanes = {row.lane for row in deliveries if row.client_id == client and row.started_us < since_us}
-        taken = {row.lane for row in deliveries if row.client_id != client and row.started_us >= since_us}
+        lanes = {
+            row.lane for row in deliveries if row.client_id == client and row.started_us < since_us
+        }
+        taken = {
+            row.lane for row in deliveries if row.client_id != client and row.started_us >= since_us
+        }
         return bool(lanes) and lanes <= taken
 
     return holds
@@ -71,5 +86,7 @@ def all_finished(rows: list[Row]) -> bool:
     sent = {row.message_id for row in rows if row.kind is Kind.SEND and row.outcome is Outcome.OK}
     open_sends = any(row.kind is Kind.SEND and row.seq_end is None for row in rows)
     done = {row.message_id for row in rows if row.kind is Kind.DELIVER and row.outcome in FINISHED}
-    done |= {row.message_id for row in rows if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK}
+    done |= {
+        row.message_id for row in rows if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK
+    }
     return not open_sends and bool(sent) and sent <= done

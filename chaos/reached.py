@@ -25,7 +25,11 @@ def _late_commit(rows: Sequence[Row]) -> str | None:
     for row in rows:
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
             owner[row.lane] = row
-        elif row.kind is Kind.COMMIT and row.lane in owner and owner[row.lane].client_id != row.client_id:
+        elif (
+            row.kind is Kind.COMMIT
+            and row.lane in owner
+            and owner[row.lane].client_id != row.client_id
+        ):
             granted = owner[row.lane].client_id
             return f"{row.client_id} committed {row.value} on {row.lane} after {granted} was granted it"
     return None
@@ -33,13 +37,17 @@ def _late_commit(rows: Sequence[Row]) -> str | None:
 
 def _suspended(rows: Sequence[Row]) -> str | None:
     """A listener suspends its lane."""
-    found = next((row for row in rows if row.kind is Kind.DELIVER and row.outcome in LISTENER_SUSPENDS), None)
+    found = next(
+        (row for row in rows if row.kind is Kind.DELIVER and row.outcome in LISTENER_SUSPENDS), None
+    )
     return f"{found.client_id} suspended {found.lane} at {found.queue_offset}" if found else None
 
 
 def _dead_letter(rows: Sequence[Row]) -> str | None:
     """A message is given up."""
-    found = next((row for row in rows if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK), None)
+    found = next(
+        (row for row in rows if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK), None
+    )
     return f"{found.client_id} gave {found.message_id} up" if found else None
 
 

@@ -105,7 +105,9 @@ class ContainerParty(Party):
 
     INSIDE = "/run/inorder"
 
-    def __init__(self, name: str, client: DockerClient, image: str, arguments: list[str], out: Path) -> None:
+    def __init__(
+        self, name: str, client: DockerClient, image: str, arguments: list[str], out: Path
+    ) -> None:
         super().__init__(name)
         self._client = client
         self._image = image
@@ -115,7 +117,9 @@ class ContainerParty(Party):
         self._container: Container | None = None
 
     def start(self) -> None:
-        self._container = Container(self._client, self._image, self._command, volumes={self._out: self.INSIDE})
+        self._container = Container(
+            self._client, self._image, self._command, volumes={self._out: self.INSIDE}
+        )
 
     def kill(self) -> None:
         self._running().kill()
@@ -195,11 +199,16 @@ class Rig:
         """TargetMisbehaved when a consumer process holds a connection to a broker past its proxy."""
         if not self.proxies:
             return
-        past = {(host, int(port)) for host, _, port in (up.rpartition(":") for up in self.system.upstreams.values())}
+        past = {
+            (host, int(port))
+            for host, _, port in (up.rpartition(":") for up in self.system.upstreams.values())
+        }
         for party in self.parties.values():
             pid = party.pid()
             if pid is None:
                 continue
             for connection in psutil.Process(pid).net_connections("tcp"):
                 if connection.raddr and (connection.raddr.ip, connection.raddr.port) in past:
-                    raise TargetMisbehaved(f"consumer {party.name} speaks to a broker past its proxy")
+                    raise TargetMisbehaved(
+                        f"consumer {party.name} speaks to a broker past its proxy"
+                    )

@@ -57,7 +57,11 @@ def plan_of(workload: Workload, config: Config, seed: int) -> Plan:
     poison = [n for n in range(1, workload.messages + 1) if n % workload.poison_every == 0]
     rounds = max(1, workload.messages // workload.keys)
     actions = [
-        Action(500 + turn * workload.pace_ms, "send", {"client": SHOP, "topic": topic, "key": f"k{key}", "count": 1})
+        Action(
+            500 + turn * workload.pace_ms,
+            "send",
+            {"client": SHOP, "topic": topic, "key": f"k{key}", "count": 1},
+        )
         for turn in range(rounds)
         for key in range(workload.keys)
     ]
@@ -65,7 +69,10 @@ def plan_of(workload: Workload, config: Config, seed: int) -> Plan:
         seed=seed,
         topology=Topology(topics=(TopicPlan(topic, workload.queues),), groups=(group,)),
         config=config,
-        clients=(ClientPlan(SHOP, "producer"), *(ClientPlan(name, "consumer", group, (topic,)) for name in consumers)),
+        clients=(
+            ClientPlan(SHOP, "producer"),
+            *(ClientPlan(name, "consumer", group, (topic,)) for name in consumers),
+        ),
         actions=(Action(0, "start", {"client": SHOP}), *actions),
         listener=(
             ListenerRule(duration_ms=workload.work_ms),
@@ -105,7 +112,14 @@ def run_scenario(
         config=config,
         plan=plan.to_json(),
         replay=again.command(
-            *("chaos", scenario.asked_for or scenario.name, "--target", target.target, "--profile", profile.name),
+            *(
+                "chaos",
+                scenario.asked_for or scenario.name,
+                "--target",
+                target.target,
+                "--profile",
+                profile.name,
+            ),
             *("--backend", backend, "--seed", seed),
         ),
         workload_floor=scenario.workload.messages,
@@ -121,7 +135,9 @@ def run_scenario(
 
 def _check(scenario: Scenario, backend: str) -> DockerClient | None:
     if backend not in scenario.backends:
-        raise UsageError(f"scenario {scenario.name} is for the backend {' or '.join(scenario.backends)}")
+        raise UsageError(
+            f"scenario {scenario.name} is for the backend {' or '.join(scenario.backends)}"
+        )
     for fault in scenario.faults:
         why_not = fault.applies_to(backend, scenario.needs_proxy)
         if why_not is not None:
@@ -142,7 +158,14 @@ def _run(
         began_s = now_s()
         for client in plan.clients:
             if client.kind == "consumer":
-                arguments = ["--plan", str(out / "plan.json"), "--client", client.id, "--namesrv", system.namesrv]
+                arguments = [
+                    "--plan",
+                    str(out / "plan.json"),
+                    "--client",
+                    client.id,
+                    "--namesrv",
+                    system.namesrv,
+                ]
                 arguments += ["--began-s", f"{began_s:.6f}"]
                 if engine is not None:
                     rig.add_container(client.id, arguments, engine)
@@ -204,7 +227,9 @@ class _Producer:
             raise self._error
 
 
-def _judge(scenario: Scenario, info: RunInfo, profile: Profile, out: Path) -> tuple[Verdict, History]:
+def _judge(
+    scenario: Scenario, info: RunInfo, profile: Profile, out: Path
+) -> tuple[Verdict, History]:
     recorded = open_history(out)
     rows = list(recorded.rows())
     attested: list[Row] = []
@@ -225,7 +250,9 @@ def _judge(scenario: Scenario, info: RunInfo, profile: Profile, out: Path) -> tu
     reached = {name: CONDITIONS[name](rows) for name in scenario.must_reach}
     missing = [name for name, shown in reached.items() if shown is None]
     more = [
-        Check("MET-7", "the scenario reached what it must", not missing, ", ".join(missing or reached)),
+        Check(
+            "MET-7", "the scenario reached what it must", not missing, ", ".join(missing or reached)
+        ),
     ]
     verdict = conclude(
         examination,
@@ -234,7 +261,11 @@ def _judge(scenario: Scenario, info: RunInfo, profile: Profile, out: Path) -> tu
         floor=1,
         require_exercised=False,
         more=more,
-        tool={"engine": "python", "inorder": version("inorder"), "evidence": "; ".join(filter(None, evidence))},
+        tool={
+            "engine": "python",
+            "inorder": version("inorder"),
+            "evidence": "; ".join(filter(None, evidence)),
+        },
     )
     idle = [
         judged.id
@@ -245,7 +276,12 @@ def _judge(scenario: Scenario, info: RunInfo, profile: Profile, out: Path) -> tu
     if idle:
         more.append(Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle)))
         verdict = conclude(
-            examination, info, profile, floor=1, require_exercised=False, more=more, tool=verdict.tool
+            examination,
+            info,
+            profile,
+            floor=1,
+            require_exercised=False,
+            more=more,
+            tool=verdict.tool,
         )
     return verdict, history
-

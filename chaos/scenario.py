@@ -1,14 +1,14 @@
 """Scenarios: TOML files that say why, what is to be done, what breaks, and what must be reached.
 
-    why = "A consumer dies while it holds the lease: ..."
-    clauses = ["LSE-1", "ORD-4"]          # to be exercised
-    must_reach = ["takeover", "caught_up"]
-    [workload]
-    consumers = 2
-    messages = 240
-    [[fault]]
-    do = "kill_consumer"
-    client = "c1"
+why = "A consumer dies while it holds the lease: ..."
+clauses = ["LSE-1", "ORD-4"]          # to be exercised
+must_reach = ["takeover", "caught_up"]
+[workload]
+consumers = 2
+messages = 240
+[[fault]]
+do = "kill_consumer"
+client = "c1"
 """
 
 from __future__ import annotations
@@ -64,7 +64,13 @@ class Scenario:
 def names() -> tuple[str, ...]:
     """The scenarios that come with the project."""
     folder = resources.files("chaos") / FOLDER
-    return tuple(sorted(entry.name[: -len(".toml")] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(
+        sorted(
+            entry.name[: -len(".toml")]
+            for entry in folder.iterdir()
+            if entry.name.endswith(".toml")
+        )
+    )
 
 
 def load(name: str) -> Scenario:
@@ -74,7 +80,9 @@ def load(name: str) -> Scenario:
     else:
         path = Path(name)
         if not path.is_file():
-            raise UsageError(f"there is no scenario {name!r}; known are {', '.join(names())}, or give a file")
+            raise UsageError(
+                f"there is no scenario {name!r}; known are {', '.join(names())}, or give a file"
+            )
         text = path.read_text(encoding="utf-8")
     try:
         data = tomllib.loads(text)
@@ -88,14 +96,18 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
     known = {"why", "clauses", "must_reach", "workload", "fault", "backends", "config"}
     unknown = sorted(set(data) - known)
     if unknown:
-        raise UsageError(f"{where}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        raise UsageError(
+            f"{where}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        )
     if not data.get("why"):
         raise UsageError(f"{where}: a scenario says why it is there (`why`)")
     for clause_id in data.get("clauses", ()):
         get(clause_id)
     for condition in data.get("must_reach", ()):
         if condition not in CONDITIONS:
-            raise UsageError(f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}")
+            raise UsageError(
+                f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}"
+            )
     workload = data.get("workload", {})
     wrong = sorted(set(workload) - {each.name for each in fields(Workload)})
     if wrong:

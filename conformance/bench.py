@@ -11,6 +11,7 @@ import pstats
 import resource
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -66,12 +67,19 @@ def busy_plan(messages: int, seed: int = 1) -> Plan:
     starts = tuple(Action(0, "start", {"client": client.id}) for client in clients)
     share = max(1, messages // 64)
     sends = tuple(
-        Action(200 + 40 * number, "send", {"client": "p1", "topic": "orders", "key": f"k{number % 16}", "count": share})
+        Action(
+            200 + 40 * number,
+            "send",
+            {"client": "p1", "topic": "orders", "key": f"k{number % 16}", "count": share},
+        )
         for number in range(64)
     )
     rules = (
         ListenerRule(),
-        *(ListenerRule(Outcome.SUSPEND, 10, number=n, delivery_max=1) for n in range(1, share * 64, 10)),
+        *(
+            ListenerRule(Outcome.SUSPEND, 10, number=n, delivery_max=1)
+            for n in range(1, share * 64, 10)
+        ),
     )
     return Plan(
         seed=seed,
@@ -112,7 +120,9 @@ def simulation(plan: Plan, times: int) -> tuple[int, float]:
 
 def judging(recorded: Recorded, clauses: Sequence[Clause], times: int) -> float:
     """Rows per CPU second of the Python judge over these clauses."""
-    return len(recorded.rows) / best_of(times, lambda: examine(recorded.rows, recorded.info, clauses))
+    return len(recorded.rows) / best_of(
+        times, lambda: examine(recorded.rows, recorded.info, clauses)
+    )
 
 
 def _empty_machine() -> type[RuleBasedStateMachine]:
@@ -126,7 +136,11 @@ def _empty_machine() -> type[RuleBasedStateMachine]:
         "probe": lambda self, *args, **more: None,
         "teardown": lambda self: setattr(self, "cluster", None),
     }
-    return type("EmptyMachine", (cluster.ClusterMachine,), {"collector": Collector(lambda refuted: ()), **nothing})
+    return type(
+        "EmptyMachine",
+        (cluster.ClusterMachine,),
+        {"collector": Collector(lambda refuted: ()), **nothing},
+    )
 
 
 def where_time_goes(work: Callable[[], object], lines: int) -> list[tuple[str, float]]:
@@ -151,7 +165,9 @@ def _figures(messages: int, times: int, examples: int) -> Table:
         table.add_column(name, justify="left" if name in ("what", "of") else "right")
     plan = busy_plan(messages)
     events, speed = simulation(plan, times)
-    table.add_row("simulated events per CPU second", f"{speed:,.0f}", f"{SIM_AIM:,}", f"{events:,} events")
+    table.add_row(
+        "simulated events per CPU second", f"{speed:,.0f}", f"{SIM_AIM:,}", f"{events:,} events"
+    )
 
     recorded = Recorded(*simulate(plan, None))
     clauses = all_clauses()
@@ -171,9 +187,17 @@ def _figures(messages: int, times: int, examples: int) -> Table:
     silent = best_of(1, lambda: run_machine_unjudged(examples))
     empty = best_of(1, lambda: drive(_empty_machine(), 1, examples, STEPS))
     table.add_row(
-        "machine, judged, beside an empty one", f"{machine / empty:.1f}", f"{MACHINE_AIM:.1f}", f"{examples} examples"
+        "machine, judged, beside an empty one",
+        f"{machine / empty:.1f}",
+        f"{MACHINE_AIM:.1f}",
+        f"{examples} examples",
     )
-    table.add_row("machine, not judged, beside an empty one", f"{silent / empty:.1f}", "", f"{examples} examples")
+    table.add_row(
+        "machine, not judged, beside an empty one",
+        f"{silent / empty:.1f}",
+        "",
+        f"{examples} examples",
+    )
     return table
 
 
@@ -195,7 +219,10 @@ def clause_costs(recorded: Recorded, lines: int) -> list[tuple[str, float]]:
     """(clause, its share of what judging costs), the dearest first: each judged alone, less the bare pass."""
     bare = best_of(2, lambda: examine(recorded.rows, recorded.info, ()))
     cost = {
-        clause.id: max(0.0, best_of(2, lambda clause=clause: examine(recorded.rows, recorded.info, (clause,))) - bare)  # type: ignore[misc]
+        clause.id: max(
+            0.0,
+            best_of(2, partial(examine, recorded.rows, recorded.info, (clause,))) - bare,
+        )
         for clause in all_clauses()
     }
     total = sum(cost.values()) + bare or 1.0
@@ -208,9 +235,17 @@ def clause_costs(recorded: Recorded, lines: int) -> list[tuple[str, float]]:
 
 @click.command()
 @click.option("--messages", type=click.IntRange(64), default=4_096, show_default=True)
-@click.option("--times", type=click.IntRange(1), default=TIMES, show_default=True, help="The best of so many runs.")
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=TIMES,
+    show_default=True,
+    help="The best of so many runs.",
+)
 @click.option("--examples", type=click.IntRange(1), default=EXAMPLES, show_default=True)
-@click.option("--profile/--no-profile", default=True, show_default=True, help="Show where the time goes.")
+@click.option(
+    "--profile/--no-profile", default=True, show_default=True, help="Show where the time goes."
+)
 def main(messages: int, times: int, examples: int, profile: bool) -> None:
     """Figures of the simulation, the machine and the Python judge."""
     people = console()
@@ -220,9 +255,14 @@ def main(messages: int, times: int, examples: int, profile: bool) -> None:
         recorded = Recorded(*simulate(plan, None))
         people.print(_shares("judging, by clause", clause_costs(recorded, 12)))
         people.print(
-            _shares("judging, by function", where_time_goes(lambda: examine(recorded.rows, recorded.info), 12))
+            _shares(
+                "judging, by function",
+                where_time_goes(lambda: examine(recorded.rows, recorded.info), 12),
+            )
         )
-        people.print(_shares("simulating, by function", where_time_goes(lambda: simulate(plan, None), 15)))
+        people.print(
+            _shares("simulating, by function", where_time_goes(lambda: simulate(plan, None), 15))
+        )
 
 
 if __name__ == "__main__":

@@ -72,7 +72,10 @@ class Step:
 
     def lines(self, out: Path) -> list[list[str]]:
         """The commands as argument lists."""
-        return [shlex.split(command.format(out=shlex.quote(str(self.folder(out))))) for command in self.commands]
+        return [
+            shlex.split(command.format(out=shlex.quote(str(self.folder(out)))))
+            for command in self.commands
+        ]
 
 
 @dataclass(slots=True)
@@ -111,7 +114,11 @@ def a_broker_that_keeps(clause_id: str) -> Expect:
     """Nothing refuted, that clause upheld, and enough of what only the broker keeps."""
 
     def expect(verdict: VerdictView) -> str | None:
-        kept = {clause.id for clause in verdict.of(ClauseVerdict.UPHELD) if clause.party == Party.BROKER.value}
+        kept = {
+            clause.id
+            for clause in verdict.of(ClauseVerdict.UPHELD)
+            if clause.party == Party.BROKER.value
+        }
         if verdict.count(ClauseVerdict.REFUTED):
             return f"expected to break nothing, it is refuted in {_names(verdict)}"
         if clause_id not in kept:
@@ -158,7 +165,9 @@ STEPS: tuple[Step, ...] = (
         "rocketmq-5.4.0",
         "Apache RocketMQ 5.4.0 under the profile of RocketMQ 5",
         "A released broker, started from its jars with leases of a second, asked over the wire and consumed from.",
-        (f"conform --target rocketmq-local:5.4.0 --profile {GATE_PROFILE} --seed {SEED} --out {{out}}",),
+        (
+            f"conform --target rocketmq-local:5.4.0 --profile {GATE_PROFILE} --seed {SEED} --out {{out}}",
+        ),
         a_broker_that_keeps(GATE_CLAUSE),
         ("java", "rocketmq-5.4.0"),
     ),
@@ -166,7 +175,9 @@ STEPS: tuple[Step, ...] = (
         "rocketmq-4.9.7",
         "Apache RocketMQ 4.9.7 under the same profile: a version gate at work",
         "What 5.x promises 4.9 does not keep: its dead letters wait for a delay level before anybody can read them.",
-        (f"conform --target rocketmq-local:4.9.7 --profile {GATE_PROFILE} --seed {SEED} --out {{out}}",),
+        (
+            f"conform --target rocketmq-local:4.9.7 --profile {GATE_PROFILE} --seed {SEED} --out {{out}}",
+        ),
         refuted_in(GATE_CLAUSE),
         ("java", "rocketmq-4.9.7"),
     ),
@@ -198,7 +209,9 @@ def missing(step: Step) -> str | None:
         try:
             entry.load()
         except (ImportError, AttributeError) as error:
-            return f"the command `inorder {line[0]}` can't be loaded ({error}); to mend it: make setup"
+            return (
+                f"the command `inorder {line[0]}` can't be loaded ({error}); to mend it: make setup"
+            )
     for part in step.parts:
         reason = why_not(part)
         if reason is not None:
@@ -208,7 +221,10 @@ def missing(step: Step) -> str | None:
 
 def play(steps: Sequence[Step], out: Path, commands: Root = root) -> list[Scene]:
     """Run the steps one after the other, showing each command and what it prints."""
-    return [_scene(number, len(steps), step, out, commands) for number, step in enumerate(steps, start=1)]
+    return [
+        _scene(number, len(steps), step, out, commands)
+        for number, step in enumerate(steps, start=1)
+    ]
 
 
 def _scene(number: int, total: int, step: Step, out: Path, commands: Root) -> Scene:
@@ -232,7 +248,12 @@ def _scene(number: int, total: int, step: Step, out: Path, commands: Root) -> Sc
         scene.wrong = f"it could not be judged: {error}"
     scene.seconds = now_s() - began_s
     told = "as expected" if scene.wrong is None else f"NOT AS EXPECTED: {scene.wrong}"
-    print_human(Text(f"{told}, after {scene.seconds:.0f} s\n", style="green" if scene.wrong is None else "bold red"))
+    print_human(
+        Text(
+            f"{told}, after {scene.seconds:.0f} s\n",
+            style="green" if scene.wrong is None else "bold red",
+        )
+    )
     return scene
 
 
@@ -254,7 +275,11 @@ def closing_table(scenes: Sequence[Scene]) -> Table:
     table.add_column("refuted in")
     for scene in scenes:
         if scene.verdict is None:
-            table.add_row(Text(scene.step.name), *[Text("–")] * 5, Text("skipped" if scene.skipped else "not judged"))
+            table.add_row(
+                Text(scene.step.name),
+                *[Text("–")] * 5,
+                Text("skipped" if scene.skipped else "not judged"),
+            )
         else:
             _add_rows(table, scene.verdict)
         table.add_section()
@@ -266,17 +291,27 @@ def _add_rows(table: Table, verdict: VerdictView) -> None:
         table.add_row(
             Text(verdict.target if number == 0 else ""),
             Text(party),
-            Text(" + ".join(dict.fromkeys(short_name(name) for c in clauses for name in c.implementations))),
+            Text(
+                " + ".join(
+                    dict.fromkeys(short_name(name) for c in clauses for name in c.implementations)
+                )
+            ),
             _count(clauses, ClauseVerdict.UPHELD),
             _count(clauses, ClauseVerdict.REFUTED),
             _count(clauses, ClauseVerdict.NOT_EXERCISED),
-            Text(", ".join(c.id for c in clauses if c.verdict is ClauseVerdict.REFUTED and not c.hidden)),
+            Text(
+                ", ".join(
+                    c.id for c in clauses if c.verdict is ClauseVerdict.REFUTED and not c.hidden
+                )
+            ),
         )
 
 
 def _by_party(verdict: VerdictView) -> list[tuple[str, list[ClauseView]]]:
     """Claimed clauses by party, in the order broker, client, producer, pair."""
-    claimed = [clause for clause in verdict.clauses if clause.verdict is not ClauseVerdict.NOT_CLAIMED]
+    claimed = [
+        clause for clause in verdict.clauses if clause.verdict is not ClauseVerdict.NOT_CLAIMED
+    ]
     found = [(party.value, [c for c in claimed if c.party == party.value]) for party in Party]
     return [(party, clauses) for party, clauses in found if clauses]
 
@@ -289,22 +324,32 @@ def _count(clauses: Sequence[ClauseView], verdict: ClauseVerdict) -> Text:
 def closing_words(scenes: Sequence[Scene], out: Path) -> list[str]:
     """Where the reports lie, what was skipped, what was not as expected."""
     judged = [scene for scene in scenes if scene.verdict is not None]
-    lines = [f"Reports of {len(judged)} runs lie in {out}: report.txt, report.md, junit.xml, verdict.json."]
+    lines = [
+        f"Reports of {len(judged)} runs lie in {out}: report.txt, report.md, junit.xml, verdict.json."
+    ]
     lines += [f"  {scene.verdict.folder}" for scene in judged if scene.verdict is not None]
     if judged:
-        lines.append(f"In a browser, where Allure is installed: allure serve $(find {out} -name {ALLURE_RESULTS})")
-        lines.append("To read one again: inorder explain DIR. To run a simulated one again: inorder replay DIR.")
+        lines.append(
+            f"In a browser, where Allure is installed: allure serve $(find {out} -name {ALLURE_RESULTS})"
+        )
+        lines.append(
+            "To read one again: inorder explain DIR. To run a simulated one again: inorder replay DIR."
+        )
     lines += [f"Skipped: {scene.step.title}: {scene.skipped}" for scene in scenes if scene.skipped]
     wrong = [scene for scene in scenes if scene.wrong]
     lines += [f"Not as expected: {scene.step.title}: {scene.wrong}" for scene in wrong]
     if not wrong:
-        lines.append(f"Everything came out as expected in {sum(scene.seconds for scene in scenes):.0f} s.")
+        lines.append(
+            f"Everything came out as expected in {sum(scene.seconds for scene in scenes):.0f} s."
+        )
     return lines
 
 
 @click.command(name="demo")
 @click.option("--only", multiple=True, metavar="STEP", help="Only this step; may be repeated.")
-@click.option("--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR"
+)
 def demo(only: tuple[str, ...], out: Path) -> int:
     """Watch the suite judge our reference, a mutant of it, and two releases of Apache RocketMQ."""
     names = [step.name for step in STEPS]
@@ -336,7 +381,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from conformance.parts.processes import exit_on_sigterm
 
     exit_on_sigterm()
-    _Alone(name="make").main(["demo", *(sys.argv[1:] if arguments is None else arguments)], prog_name="make")
+    _Alone(name="make").main(
+        ["demo", *(sys.argv[1:] if arguments is None else arguments)], prog_name="make"
+    )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,9 @@ def go_on(
     def made() -> int:
         return collector.runs - began
 
-    while (lacking := short()) and made() < most and turns.total() < most and collector.broken is None:
+    while (
+        (lacking := short()) and made() < most and turns.total() < most and collector.broken is None
+    ):
         clause = min(lacking, key=lambda name: turns[name])
         turns[clause] += 1
         collector.enough = lambda clause=clause: made() >= most or clause not in short()  # type: ignore[misc]

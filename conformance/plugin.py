@@ -36,7 +36,14 @@ from conformance.reports import text
 from conformance.reports.saving import context_of
 from conformance.reports.view import CheckView, ClauseView, VerdictView
 from specs.clauses.catalogue import all_clauses
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
+from specs.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_REFUTED,
+    EXIT_SUITE,
+    EXIT_UPHELD,
+    EXIT_USAGE,
+    InorderError,
+)
 from specs.history.row import Row
 from specs.model.rules import RULES
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
@@ -91,7 +98,9 @@ class Suite:
 
     def run(self, watch: seam.Watch) -> None:
         """Judge the target."""
-        self.verdict = self.ready.run(seed=self.seed, examples=self.examples, floor=None, out=self.out, watch=watch)
+        self.verdict = self.ready.run(
+            seed=self.seed, examples=self.examples, floor=None, out=self.out, watch=watch
+        )
         self.context = context_of(self.out, self.verdict)
 
     @property
@@ -114,13 +123,17 @@ class Suite:
             case ClauseVerdict.UPHELD:
                 return
             case ClauseVerdict.REFUTED | ClauseVerdict.POSSIBLE:
-                raise NotKept(text.failure(self.judged, clause, width=_DETAILS_WIDTH, context=self.context))
+                raise NotKept(
+                    text.failure(self.judged, clause, width=_DETAILS_WIDTH, context=self.context)
+                )
             case other:
                 pytest.skip(f"{text.WORDS[other]}: {clause.reason}")
 
     def report_check(self, check_id: str) -> None:
         """Pass, fail or skip as the check of the run says."""
-        check: CheckView | None = next((each for each in self.judged.met if each.id == check_id), None)
+        check: CheckView | None = next(
+            (each for each in self.judged.met if each.id == check_id), None
+        )
         if check is None:
             pytest.skip(f"{check_id} is not made on this target")
         self.seen.add(check_id)
@@ -174,7 +187,11 @@ class AllureIdentities:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """By what names allure-pytest knows the suite's tests: they depend on where it is installed."""
-        ours = [item for item in session.items if isinstance(item, pytest.Function) and _is_ours(item.module)]
+        ours = [
+            item
+            for item in session.items
+            if isinstance(item, pytest.Function) and _is_ours(item.module)
+        ]
         self._tests.update(allure_full_name(item) for item in ours)
 
     @allure_commons.hookimpl(tryfirst=True)  # type: ignore[untyped-decorator]  # Allure has no types
@@ -182,7 +199,9 @@ class AllureIdentities:
         """Called before the result is written."""
         if result.fullName in self._tests:
             promise = ", ".join(parameter.value.strip("'") for parameter in result.parameters)
-            allure_results.identify(result, promise, self.suite.ready.target, self.suite.ready.profile.name)
+            allure_results.identify(
+                result, promise, self.suite.ready.target, self.suite.ready.profile.name
+            )
 
 
 # ------------------------------------------------------------------------------------------------ hooks
@@ -192,7 +211,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Find target and profile before anything is collected."""
     target = config.getoption("--inorder-target")
     if not target:
-        pytest.exit("say what to judge: --inorder-target NAME, as `inorder list targets`", returncode=EXIT_USAGE)
+        pytest.exit(
+            "say what to judge: --inorder-target NAME, as `inorder list targets`",
+            returncode=EXIT_USAGE,
+        )
     if hasattr(config, "workerinput") or getattr(config.option, "numprocesses", None):
         pytest.exit("the suite is one run of one target: leave -n out", returncode=EXIT_USAGE)
     seed = config.getoption("--inorder-seed")
@@ -217,7 +239,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     suite = config.stash[KEY]
-    return [f"inorder: {suite.ready.target} under {suite.ready.profile.name}, seed {suite.seed}, kept in {suite.out}"]
+    return [
+        f"inorder: {suite.ready.target} under {suite.ready.profile.name}, seed {suite.seed}, kept in {suite.out}"
+    ]
 
 
 def _is_ours(module: ModuleType) -> bool:
@@ -259,7 +283,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     folder = session.config.getoption("allure_report_dir", None)
     if folder and suite.verdict is not None:
         allure_results.write_environment(suite.verdict, Path(folder))
-    match session.exitstatus:  # another plugin may have made it worse than what the hook was called with
+    match (
+        session.exitstatus
+    ):  # another plugin may have made it worse than what the hook was called with
         case pytest.ExitCode.OK if not session.config.option.collectonly:
             session.exitstatus = suite.exit_code()
         case pytest.ExitCode.TESTS_FAILED if session.testsfailed == suite.failures.count:
@@ -279,7 +305,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if suite.verdict is not None:
         terminalreporter.section("inorder")
         terminalreporter.write_line(text.closing(suite.verdict))
-        terminalreporter.write_line(f"replay: {suite.verdict.replay or again.command('replay', suite.out)}")
+        terminalreporter.write_line(
+            f"replay: {suite.verdict.replay or again.command('replay', suite.out)}"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,9 @@ BY_WIRE_CLIENTS = frozenset(
 )
 """What the suite's raw clients ask (`conformance.wire.client`), the drain included."""
 
-OF_OUR_CLIENTS = declared(client=records.OF_CLIENTS | BEFALLS, wire=BY_WIRE_CLIENTS | records.OF_PROBERS)
+OF_OUR_CLIENTS = declared(
+    client=records.OF_CLIENTS | BEFALLS, wire=BY_WIRE_CLIENTS | records.OF_PROBERS
+)
 """Of a run in which clients of ours work, and raw ones ask."""
 
 BEHIND_A_TAP = declared(
@@ -42,7 +44,8 @@ BEHIND_A_TAP = declared(
 message is sent. A lane that a client drops while it stays is not told; who knows that there is none adds DROP."""
 
 OF_RAW_CLIENTS = declared(
-    client=BEFALLS | {Kind.DELIVER, Kind.JOIN, Kind.LEAVE, Kind.ADD, Kind.DROP, Kind.ASSIGN, Kind.SEND_BACK},
+    client=BEFALLS
+    | {Kind.DELIVER, Kind.JOIN, Kind.LEAVE, Kind.ADD, Kind.DROP, Kind.ASSIGN, Kind.SEND_BACK},
     wire=BY_WIRE_CLIENTS,
 )
 """Of a run in which raw clients only ask: there is no listener, no member that shares lanes, nobody who comes or goes

@@ -77,14 +77,22 @@ def replay(
     Whether the history is the recorded one to the byte stands in the verdict's `tool` as `replay`.
     """
     repeated = repeat(run, target)
-    same = repeated.difference or ("the same bytes" if repeated.compared else "nothing to compare with")
+    same = repeated.difference or (
+        "the same bytes" if repeated.compared else "nothing to compare with"
+    )
     say(f"replayed {len(repeated.rows)} rows: {same}")
     chosen = load_profile(profile or repeated.profile or PROFILE)
-    info = replace(repeated.info, profile=chosen.name, replay=again.command("replay", run if out is None else out))
+    info = replace(
+        repeated.info,
+        profile=chosen.name,
+        replay=again.command("replay", run if out is None else out),
+    )
     if out is not None:
         write_history(out, info, repeated.rows)
     tool = {"inorder": version("inorder"), "engine": "python", "replay": same}
-    return conclude(examine(repeated.rows, info), info, chosen, floor=1, require_exercised=False, tool=tool)
+    return conclude(
+        examine(repeated.rows, info), info, chosen, floor=1, require_exercised=False, tool=tool
+    )
 
 
 def _replay_run(folder: Path, target: str | None) -> Replay:
@@ -113,7 +121,9 @@ def mutant_of(target: str) -> Mutant | None:
     if target.startswith(_MUTANT):
         return load(target.removeprefix(_MUTANT))
     known = (REFERENCE, *_ON_DISK, *(f"{_MUTANT}{name}" for name in mutant_names()))
-    raise UsageError(f"a run of {target!r} can't be replayed, only simulated ones; {known_names(target, known[:4])}")
+    raise UsageError(
+        f"a run of {target!r} can't be replayed, only simulated ones; {known_names(target, known[:4])}"
+    )
 
 
 def difference(recorded: Sequence[Row], repeated: Sequence[Row]) -> str | None:

@@ -129,7 +129,9 @@ def conform_simulated(
     info = replace(run.info, seed=seed, profile=profile.name)
     verdict = conclude(collector.total, info, profile, floor=floor, tool=_tool())
     verdict = replace(verdict, coverage=replace(collector.coverage, further=further))
-    return Result(verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events)
+    return Result(
+        verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events
+    )
 
 
 def search(collector: Collector, seed: int, examples: int) -> None:
@@ -149,7 +151,12 @@ def search(collector: Collector, seed: int, examples: int) -> None:
 
 
 def run_machine(
-    collector: Collector, seed: int, examples: int, ingredients: tuple[str, ...] = (), *, steps: int = STEPS
+    collector: Collector,
+    seed: int,
+    examples: int,
+    ingredients: tuple[str, ...] = (),
+    *,
+    steps: int = STEPS,
 ) -> None:
     """Let the machine make up to `examples` runs; it ends early when the collector found what it wants.
 
@@ -171,7 +178,9 @@ def _wanted(bug: Mutant | None, profile: Profile) -> Callable[[tuple[str, ...]],
 
 def _refuting(run: Run | None, profile: Profile) -> Run | None:
     """A run that breaks a claimed clause, though not the one that was looked for."""
-    if run is None or not any(profile.claim(n).status == "claimed" for n in run.examination.refuted()):
+    if run is None or not any(
+        profile.claim(n).status == "claimed" for n in run.examination.refuted()
+    ):
         return None
     return run
 
@@ -199,7 +208,9 @@ def _refuted(
         raise NotRepeatable(
             f"seed {seed}: the plan of a run of {target_name(bug)} that refutes {target} does not refute it again"
         )
-    plan = shrink(run.plan, still_broken, **({} if shrink_runs is None else {"budget": shrink_runs}))
+    plan = shrink(
+        run.plan, still_broken, **({} if shrink_runs is None else {"budget": shrink_runs})
+    )
     info, rows = simulate(plan, bug)
     info = replace(info, seed=seed, profile=profile.name)
     examination = examine(rows, info)

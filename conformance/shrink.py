@@ -80,14 +80,23 @@ def without_actions(plan: Plan, start: int, stop: int) -> Plan:
 
 def _without_places(plan: Plan, gone: Container[int]) -> Plan:
     kept = [action for place, action in enumerate(plan.actions) if place not in gone]
-    sizes = [(_size(action), 0 if place in gone else _size(action)) for place, action in enumerate(plan.actions)]
-    return _short_end(replace(plan, actions=tuple(kept), listener=_renumbered(plan.listener, sizes)))
+    sizes = [
+        (_size(action), 0 if place in gone else _size(action))
+        for place, action in enumerate(plan.actions)
+    ]
+    return _short_end(
+        replace(plan, actions=tuple(kept), listener=_renumbered(plan.listener, sizes))
+    )
 
 
 def _whole_clients_and_verbs(search: _Search) -> None:
     """Leave out all that one client does or suffers, then all actions of one kind."""
     for client in search.best.clients:
-        places = {place for place, action in enumerate(search.best.actions) if client.id in _nodes_of(action)}
+        places = {
+            place
+            for place, action in enumerate(search.best.actions)
+            if client.id in _nodes_of(action)
+        }
         if places:
             search.accept(_without_places(search.best, places))
     for verb in sorted({action.do for action in search.best.actions}):
@@ -96,14 +105,20 @@ def _whole_clients_and_verbs(search: _Search) -> None:
 
 
 def _nodes_of(action: Action) -> set[str]:
-    return {action.args[name] for name, (kind, _) in VERBS[action.do].items() if kind == "node" and name in action.args}
+    return {
+        action.args[name]
+        for name, (kind, _) in VERBS[action.do].items()
+        if kind == "node" and name in action.args
+    }
 
 
 def _size(action: Action) -> int:
     return int(action.args["count"]) if action.do == "send" else 0
 
 
-def _renumbered(rules: Iterable[ListenerRule], sizes: Sequence[tuple[int, int]]) -> tuple[ListenerRule, ...]:
+def _renumbered(
+    rules: Iterable[ListenerRule], sizes: Sequence[tuple[int, int]]
+) -> tuple[ListenerRule, ...]:
     """Rules for what messages are called afterwards. sizes: of each action, messages before and after."""
     names: dict[int, int] = {}
     old = new = 0
@@ -159,7 +174,11 @@ def _shorter_waits(search: _Search) -> bool:
         if gap_ms > 1:
             moved = gap_ms - 1
             later = [replace(action, at_ms=action.at_ms - moved) for action in actions[place:]]
-            shorter = replace(search.best, actions=(*actions[:place], *later), until_ms=search.best.until_ms - moved)
+            shorter = replace(
+                search.best,
+                actions=(*actions[:place], *later),
+                until_ms=search.best.until_ms - moved,
+            )
             any_went = search.accept(shorter) or any_went
     return any_went
 
@@ -172,10 +191,17 @@ def _only_used_clients(plan: Plan) -> Plan:
 
 def _smaller_topology(search: _Search) -> None:
     topology = search.best.topology
-    used = {value for action in search.best.actions for value in action.args.values() if isinstance(value, str)}
+    used = {
+        value
+        for action in search.best.actions
+        for value in action.args.values()
+        if isinstance(value, str)
+    }
     brokers = tuple(name for name in topology.brokers if name in used) or topology.brokers[:1]
     search.accept(replace(search.best, topology=replace(topology, brokers=brokers)))
     for queues in (1, 2):
         fewer = tuple(replace(topic, queues=min(topic.queues, queues)) for topic in topology.topics)
-        if search.accept(replace(search.best, topology=replace(search.best.topology, topics=fewer))):
+        if search.accept(
+            replace(search.best, topology=replace(search.best.topology, topics=fewer))
+        ):
             return

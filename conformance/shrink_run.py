@@ -124,7 +124,9 @@ def shrink_run(
     plan, target, profile, seed = _read(run, target)
     mutant = mutant_of(target)
     info, rows = simulate(plan, mutant)
-    clause = _chosen(clause_id, mutant.killed_by if mutant else None, examine(rows, info), profile, run)
+    clause = _chosen(
+        clause_id, mutant.killed_by if mutant else None, examine(rows, info), profile, run
+    )
     before = PlanSize.of(plan, len(rows))
     tried = 0
 
@@ -168,7 +170,9 @@ def _chosen(
     if clause_id is not None:
         clause = get(clause_id.upper())
         if clause.id not in refuted:
-            raise UsageError(f"{clause.id} is not refuted by {run}; refuted: {', '.join(refuted) or 'none'}")
+            raise UsageError(
+                f"{clause.id} is not refuted by {run}; refuted: {', '.join(refuted) or 'none'}"
+            )
         return clause
     claimed = [name for name in refuted if profile.claim(name).status == "claimed"]
     if not claimed:

@@ -39,7 +39,9 @@ def wrong_queues(clause_id: str, choose: Callable[[str, int], int | str]) -> tup
         found = choose(row["key"], row["queues"])
         if found != row["queue"]:
             got = f"gets queue {found}" if isinstance(found, int) else f"gets none ({found})"
-            wrong.append(f"{row['why']}: key {row['key']!r} {got} of {row['queues']} instead of queue {row['queue']}")
+            wrong.append(
+                f"{row['why']}: key {row['key']!r} {got} of {row['queues']} instead of queue {row['queue']}"
+            )
     return len(rows), wrong
 
 
@@ -81,7 +83,9 @@ def _strategy(name: str, settings: Mapping[str, Any], known: Mapping[str, Strate
         case "MACHINE_ROOM":
             return by_machine_room(settings["rooms"])
         case "NEARBY":
-            return nearby(strategy(settings["inner"], known), lambda queue: _room(queue.broker), _room)
+            return nearby(
+                strategy(settings["inner"], known), lambda queue: _room(queue.broker), _room
+            )
         case _:
             return strategy(name, known)
 

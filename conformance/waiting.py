@@ -17,7 +17,9 @@ def now_s() -> float:
     return time.monotonic()
 
 
-def wait_until(condition: Callable[[], bool], deadline_s: float = 3.0, poll_s: float = POLL_S) -> bool:
+def wait_until(
+    condition: Callable[[], bool], deadline_s: float = 3.0, poll_s: float = POLL_S
+) -> bool:
     """Ask again and again until the condition holds; False when the deadline passed first."""
     deadline = time.monotonic() + deadline_s
     while not condition():

@@ -14,16 +14,35 @@ from inorder.shadows import EXIT_SHADOWED, find_shadows, sentence
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("inorder", "inorder: does it keep the order it promises? (with --pyargs conformance.suite)")
-    group.addoption("--inorder-target", metavar="NAME[:ARG]", help="the system to judge, as `inorder list targets`")
-    group.addoption("--inorder-profile", metavar="NAME", help="what it promises, as `inorder list profiles`")
-    group.addoption("--inorder-seed", metavar="N", type=int, help="an integer; drawn and printed when left out")
-    group.addoption("--inorder-examples", metavar="N", type=int, help="how many generated runs; more take longer")
-    group.addoption("--inorder-out", metavar="DIR", help="where the run is kept (default: runs/TARGET-SEED)")
+    group = parser.getgroup(
+        "inorder", "inorder: does it keep the order it promises? (with --pyargs conformance.suite)"
+    )
+    group.addoption(
+        "--inorder-target",
+        metavar="NAME[:ARG]",
+        help="the system to judge, as `inorder list targets`",
+    )
+    group.addoption(
+        "--inorder-profile", metavar="NAME", help="what it promises, as `inorder list profiles`"
+    )
+    group.addoption(
+        "--inorder-seed", metavar="N", type=int, help="an integer; drawn and printed when left out"
+    )
+    group.addoption(
+        "--inorder-examples",
+        metavar="N",
+        type=int,
+        help="how many generated runs; more take longer",
+    )
+    group.addoption(
+        "--inorder-out", metavar="DIR", help="where the run is kept (default: runs/TARGET-SEED)"
+    )
 
 
 def _wanted(config: pytest.Config) -> bool:
-    return bool(config.getoption("--inorder-target")) or any("conformance.suite" in arg for arg in config.args)
+    return bool(config.getoption("--inorder-target")) or any(
+        "conformance.suite" in arg for arg in config.args
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

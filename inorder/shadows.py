@@ -30,7 +30,9 @@ class Shadow:
 def _place(name: str) -> Path | None:
     """The folder (or file) that `import name` would take, or has taken."""
     loaded = sys.modules.get(name)
-    spec = getattr(loaded, "__spec__", None) if loaded is not None else importlib.util.find_spec(name)
+    spec = (
+        getattr(loaded, "__spec__", None) if loaded is not None else importlib.util.find_spec(name)
+    )
     if spec is None:
         file = getattr(loaded, "__file__", None)
         return Path(file).resolve() if file else None
@@ -55,7 +57,9 @@ def find_shadows(home: Path = HOME) -> tuple[Shadow, ...]:
 def sentence(shadows: tuple[Shadow, ...]) -> str:
     """What is wrong and how to mend it, in one sentence."""
     parts = [
-        f"{shadow.name} is found in {shadow.found}" if shadow.found else f"{shadow.name} is not found at all"
+        f"{shadow.name} is found in {shadow.found}"
+        if shadow.found
+        else f"{shadow.name} is not found at all"
         for shadow in shadows
     ]
     return (

@@ -24,45 +24,126 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
 @click.command(name="serve")
-@click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server; 0: any free one.")
-@click.option("--name-servers", default=1, show_default=True, type=click.IntRange(1, 16), help="On ports in a row.")
-@click.option("--broker-port", default=10911, show_default=True, help="Port of the broker; 0: any free one.")
+@click.option(
+    "--namesrv-port",
+    default=9876,
+    show_default=True,
+    help="Port of the name server; 0: any free one.",
+)
+@click.option(
+    "--name-servers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 16),
+    help="On ports in a row.",
+)
+@click.option(
+    "--broker-port", default=10911, show_default=True, help="Port of the broker; 0: any free one."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--advertise", metavar="HOST:PORT", help="The broker's address in routes, if not its own.")
+@click.option(
+    "--advertise", metavar="HOST:PORT", help="The broker's address in routes, if not its own."
+)
 @click.option("--broker-name", default="b0", show_default=True)
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Create this topic; may be repeated.")
-@click.option("--queues", default=4, show_default=True, type=click.IntRange(1, 1024), help="Queues of a topic.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="Create this topic; may be repeated."
+)
+@click.option(
+    "--queues",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1, 1024),
+    help="Queues of a topic.",
+)
 @click.option("--dialect", default="5.x", show_default=True, type=click.Choice(["5.x", "4.9"]))
 @click.option("--broker-lease-ms", default=60_000, show_default=True, type=click.IntRange(1))
 @click.option("--channel-expiry-ms", default=120_000, show_default=True, type=click.IntRange(1))
 @click.option("--persist-ms", default=5_000, show_default=True, type=click.IntRange(1))
-@click.option("--delay-levels", default=DELAY_LEVELS, help="One duration for each level, as '1s 5s'.")
 @click.option(
-    "--transaction-timeout-ms", default=6_000, show_default=True, type=click.IntRange(1), help="Then it is asked."
-)
-@click.option("--transaction-check-interval-ms", default=30_000, show_default=True, type=click.IntRange(1))
-@click.option("--transaction-check-max", default=15, show_default=True, type=click.IntRange(1), help="Then it is gone.")
-@click.option(
-    "--store", "store_dir", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep messages there."
+    "--delay-levels", default=DELAY_LEVELS, help="One duration for each level, as '1s 5s'."
 )
 @click.option(
-    "--flush", default="async", show_default=True, type=click.Choice(["sync", "async"]), help="Answer a send when?"
+    "--transaction-timeout-ms",
+    default=6_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Then it is asked.",
 )
-@click.option("--flush-ms", default=500, show_default=True, type=click.IntRange(1), help="With async: how often.")
-@click.option("--keep-hours", default=72.0, show_default=True, type=click.FloatRange(0), help="0: for ever.")
-@click.option("--delete-when", default="04", show_default=True, metavar="HH;HH", help="Hours (UTC); '': all of them.")
-@click.option("--clean-ms", default=10_000, show_default=True, type=click.IntRange(1), help="How often it is looked.")
+@click.option(
+    "--transaction-check-interval-ms", default=30_000, show_default=True, type=click.IntRange(1)
+)
+@click.option(
+    "--transaction-check-max",
+    default=15,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Then it is gone.",
+)
+@click.option(
+    "--store",
+    "store_dir",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep messages there.",
+)
+@click.option(
+    "--flush",
+    default="async",
+    show_default=True,
+    type=click.Choice(["sync", "async"]),
+    help="Answer a send when?",
+)
+@click.option(
+    "--flush-ms",
+    default=500,
+    show_default=True,
+    type=click.IntRange(1),
+    help="With async: how often.",
+)
+@click.option(
+    "--keep-hours", default=72.0, show_default=True, type=click.FloatRange(0), help="0: for ever."
+)
+@click.option(
+    "--delete-when",
+    default="04",
+    show_default=True,
+    metavar="HH;HH",
+    help="Hours (UTC); '': all of them.",
+)
+@click.option(
+    "--clean-ms",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How often it is looked.",
+)
 @click.option(
     "--disk-limits",
     default="75 85 90",
     show_default=True,
     help="Per cent of the disk above which what is too old goes at any hour, the oldest goes, sends are refused.",
 )
-@click.option("--segment-bytes", default=SEGMENT_BYTES, type=click.IntRange(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
-@click.option("--cut-damage", is_flag=True, help="Start on a damaged store; what lies behind the damage is lost.")
-@click.option("--order-topics", is_flag=True, help="Routes tell the fixed queue lists that `updateOrderConf` has set.")
-@click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
-@click.option("--with-parent", is_flag=True, help="End when the process that started this one is gone.")
+@click.option(
+    "--segment-bytes",
+    default=SEGMENT_BYTES,
+    type=click.IntRange(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+)
+@click.option(
+    "--cut-damage",
+    is_flag=True,
+    help="Start on a damaged store; what lies behind the damage is lost.",
+)
+@click.option(
+    "--order-topics",
+    is_flag=True,
+    help="Routes tell the fixed queue lists that `updateOrderConf` has set.",
+)
+@click.option(
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+@click.option(
+    "--with-parent", is_flag=True, help="End when the process that started this one is gone."
+)
 def serve(
     namesrv_port: int,
     name_servers: int,
@@ -105,7 +186,9 @@ def serve(
     if advertise is not None:
         split_address(advertise)
     elif host in WILDCARDS:
-        raise UsageError(f"Clients can't connect to {host}; say with --advertise HOST:PORT where they find the broker.")
+        raise UsageError(
+            f"Clients can't connect to {host}; say with --advertise HOST:PORT where they find the broker."
+        )
     limits = _limits(disk_limits)
     config = BrokerConfig(
         dialect=dialect,
@@ -138,7 +221,9 @@ def serve(
         topics=topics,
         queues=queues,
         store_dir=store_dir,
-        store_options=StoreOptions(FlushMode(flush), flush_ms, segment_bytes, cut_damage=cut_damage),
+        store_options=StoreOptions(
+            FlushMode(flush), flush_ms, segment_bytes, cut_damage=cut_damage
+        ),
     )
     asyncio.run(_serve(cluster, form, with_parent=with_parent))
 
@@ -146,15 +231,23 @@ def serve(
 def _hours(text: str) -> tuple[int, ...]:
     words = text.replace(";", " ").split()
     if not all(word.isdecimal() and int(word) < 24 for word in words):
-        raise UsageError(f"--delete-when {text!r} names no hours; write some of 0 to 23 with ; between them, as 04;16.")
+        raise UsageError(
+            f"--delete-when {text!r} names no hours; write some of 0 to 23 with ; between them, as 04;16."
+        )
     return tuple(int(word) for word in words)
 
 
 def _limits(text: str) -> list[float]:
     words = text.replace("%", " ").split()
     numbers = [int(word) for word in words if word.isdecimal()]
-    if len(words) != 3 or len(numbers) != 3 or not 0 < numbers[0] <= numbers[1] <= numbers[2] <= 100:
-        raise UsageError(f"--disk-limits {text!r} are not three rising percentages; write them as '75 85 90'.")
+    if (
+        len(words) != 3
+        or len(numbers) != 3
+        or not 0 < numbers[0] <= numbers[1] <= numbers[2] <= 100
+    ):
+        raise UsageError(
+            f"--disk-limits {text!r} are not three rising percentages; write them as '75 85 90'."
+        )
     return [number / 100 for number in numbers]
 
 
@@ -183,7 +276,15 @@ async def _serve(cluster: LocalCluster, form: str, *, with_parent: bool) -> None
 def _say_ready(cluster: LocalCluster, form: str) -> None:
     if form == "json":
         all_of_them = list(cluster.addresses)
-        click.echo(json.dumps({"namesrv": cluster.namesrv, "name_servers": all_of_them, "brokers": cluster.brokers}))
+        click.echo(
+            json.dumps(
+                {
+                    "namesrv": cluster.namesrv,
+                    "name_servers": all_of_them,
+                    "brokers": cluster.brokers,
+                }
+            )
+        )
         return
     for address in cluster.addresses:
         click.echo(f"name server {address}")

@@ -39,11 +39,25 @@ def page() -> str:
         [
             FIRST_WORDS,
             *_section("A lane at one client", _life(), "reference_impl/core/consumer/lane_life.py"),
-            *_section("What a listener's result means", _results(), "reference_impl/core/consumer/results.py"),
-            *_section("Where a lane begins", _start(), "reference_impl/core/consumer/start_offset.py"),
-            *_section("The broker's lock table", _locks(), "reference_impl/core/broker/lock_table.py"),
-            *_section("Which request is answered by what", _requests(), "reference_impl/core/broker/broker.py"),
-            *_section("Where 4.9 and 5.x differ", _dialects(), "reference_impl/core/broker/dialect.py"),
+            *_section(
+                "What a listener's result means",
+                _results(),
+                "reference_impl/core/consumer/results.py",
+            ),
+            *_section(
+                "Where a lane begins", _start(), "reference_impl/core/consumer/start_offset.py"
+            ),
+            *_section(
+                "The broker's lock table", _locks(), "reference_impl/core/broker/lock_table.py"
+            ),
+            *_section(
+                "Which request is answered by what",
+                _requests(),
+                "reference_impl/core/broker/broker.py",
+            ),
+            *_section(
+                "Where 4.9 and 5.x differ", _dialects(), "reference_impl/core/broker/dialect.py"
+            ),
         ]
     )
 
@@ -64,16 +78,33 @@ def _row(cells: Sequence[str]) -> str:
 def _life() -> list[str]:
     states = [f"    {phase.name.lower()} : {phase.value}" for phase in Phase]
     arrows = [f"    {before.name.lower()} --> {after.name.lower()}" for before, after in LIFE]
-    diagram = ["```mermaid", "stateDiagram-v2", "    [*] --> elsewhere", *states, *arrows, "```", ""]
+    diagram = [
+        "```mermaid",
+        "stateDiagram-v2",
+        "    [*] --> elsewhere",
+        *states,
+        *arrows,
+        "```",
+        "",
+    ]
     steps = (
-        (before.name.lower(), after.name.lower(), step.why, " or ".join(f"`{function}`" for function in step.functions))
+        (
+            before.name.lower(),
+            after.name.lower(),
+            step.why,
+            " or ".join(f"`{function}`" for function in step.functions),
+        )
         for (before, after), step in LIFE.items()
     )
     return [*diagram, *table(("from", "to", "when", "done by"), steps)]
 
 
 def _results() -> list[str]:
-    said = {"none": "nothing", "batch": "the batch", "taken": "all that was taken and not committed"}
+    said = {
+        "none": "nothing",
+        "batch": "the batch",
+        "taken": "all that was taken and not committed",
+    }
     rows = (
         (
             outcome.value,
@@ -116,7 +147,10 @@ def _locks() -> list[str]:
     ]
     states = [f"    {name} : {situation.value}" for situation, name in owners.items()]
     diagram = ["```mermaid", "stateDiagram-v2", *states, *arrows]
-    diagram += ["    mine --> mine_expired : the limit passes", "    theirs --> theirs_expired : the limit passes"]
+    diagram += [
+        "    mine --> mine_expired : the limit passes",
+        "    theirs --> theirs_expired : the limit passes",
+    ]
     return [*diagram, "```", "", *table(("as the asker sees it", "lock", "unlock"), rows)]
 
 
@@ -134,7 +168,11 @@ def _dialects() -> list[str]:
     meaning = _meanings(Dialect.__doc__ or "")
     names = [each.name for each in fields(Dialect) if each.name != "name"]
     rows = (
-        (f"`{name}`", *(_said(getattr(each, name)) for each in DIALECTS.values()), meaning.get(name, ""))
+        (
+            f"`{name}`",
+            *(_said(getattr(each, name)) for each in DIALECTS.values()),
+            meaning.get(name, ""),
+        )
         for name in names
     )
     return table(("rule", *DIALECTS, "meaning"), rows)

@@ -31,7 +31,9 @@ OF_CONSUMERS = frozenset(
 OF_CLIENTS = OF_PRODUCERS | OF_CONSUMERS | {Kind.JOIN, Kind.LEAVE}
 """What clients of ours say. Not an operator's resets: of most of them a client is told nothing."""
 
-OF_PROBERS = frozenset({Kind.JOIN, Kind.LOCK, Kind.UNLOCK, Kind.FETCH_OFFSET, Kind.COMMIT, Kind.RESET})
+OF_PROBERS = frozenset(
+    {Kind.JOIN, Kind.LOCK, Kind.UNLOCK, Kind.FETCH_OFFSET, Kind.COMMIT, Kind.RESET}
+)
 """What the raw clients of a plan are asked to do."""
 
 OF_BROKERS = frozenset({Kind.APPEND, Kind.PERSIST, Kind.TRIM})

@@ -41,7 +41,11 @@ class Work:
             return
         if self.running is not None:
             for offset, op in self.calls[self.running].items():
-                if self.latest.get(offset) == self.running and offset not in self.letters and not asks_again(op):
+                if (
+                    self.latest.get(offset) == self.running
+                    and offset not in self.letters
+                    and not asks_again(op)
+                ):
                     del self.latest[offset]
             wanted = set(self.latest.values())
             self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
@@ -59,7 +63,9 @@ class Work:
             return False
         if last == self.cut and len(self.calls[last]) < self.size:
             return None
-        others = [other for other in self.calls[last] if other != offset and other not in self.letters]
+        others = [
+            other for other in self.calls[last] if other != offset and other not in self.letters
+        ]
         return any(self.latest.get(other) in (last, number) for other in others)
 
     def deliver(self, op: Op) -> None:
@@ -118,7 +124,9 @@ class BatchLane(Machine):
                 self.given_up(work, op)
 
     def ends(self, op: Op) -> None:
-        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        work = (
+            self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        )
         if work is None or op.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
             return
         work.manual |= op.manual

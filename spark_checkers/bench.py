@@ -122,13 +122,28 @@ def history_of(folder: Path, events: int, seed: int) -> History:
 
 @click.command()
 @click.option("--events", default=10_000_000, show_default=True, type=click.IntRange(10_000))
-@click.option("--slice", "small", default=200_000, show_default=True, help="Events for the Python engine; 0: none.")
-@click.option("--history", type=click.Path(path_type=Path), help="Measure this one instead of a generated one.")
+@click.option(
+    "--slice",
+    "small",
+    default=200_000,
+    show_default=True,
+    help="Events for the Python engine; 0: none.",
+)
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    help="Measure this one instead of a generated one.",
+)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--times", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--master", metavar="URL")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Of Spark's driver.")
-@click.option("--by-seq", "shuffled", is_flag=True, help="Measure the same history in the order of seq as well.")
+@click.option(
+    "--by-seq",
+    "shuffled",
+    is_flag=True,
+    help="Measure the same history in the order of seq as well.",
+)
 def main(
     events: int,
     small: int,
@@ -143,7 +158,11 @@ def main(
     profile = profiles.load("reference")
     with tempfile.TemporaryDirectory(prefix="inorder-bench-") as scratch:
         click.echo(f"seed {seed}", err=True)
-        big = open_history(history) if history is not None else history_of(Path(scratch) / "big", events, seed)
+        big = (
+            open_history(history)
+            if history is not None
+            else history_of(Path(scratch) / "big", events, seed)
+        )
         rows = sum(row_groups(big.parquet)[1])
         session = open_session(master, memory=memory)
         options = {"session": session}
@@ -153,23 +172,41 @@ def main(
         plain = measure("plain scan of the same columns", rows, times, lambda: scan(session, big))
         figures = [plain]
         layout = "by queue" if is_by_queue(big.parquet) else "by seq"
-        figures.append(measure(f"inorder check ({layout})", rows, times, lambda: engine.judge(big, profile, options)))
+        figures.append(
+            measure(
+                f"inorder check ({layout})",
+                rows,
+                times,
+                lambda: engine.judge(big, profile, options),
+            )
+        )
         if shuffled and is_by_queue(big.parquet):
             by_seq = Path(scratch) / "seq"
             write_runinfo(by_seq, big.info)
             sort_on_spark(session, big.parquet, by_seq, rows, by=("run", "seq_begin"), order=BY_SEQ)
             other = open_history(by_seq)
-            figures.append(measure("inorder check (by seq)", rows, 1, lambda: engine.judge(other, profile, options)))
+            figures.append(
+                measure(
+                    "inorder check (by seq)", rows, 1, lambda: engine.judge(other, profile, options)
+                )
+            )
         if small:
             little = history_of(Path(scratch) / "little", small, seed)
             little_rows = sum(row_groups(little.parquet)[1])
             figures.append(
-                measure("the Python engine", little_rows, 1, lambda: python_engine.judge(little, profile, {}))
+                measure(
+                    "the Python engine",
+                    little_rows,
+                    1,
+                    lambda: python_engine.judge(little, profile, {}),
+                )
             )
     click.echo(f"{'':<34} {'events':>11} {'time':>10} {'events/s':>14} {'peak':>11} {'× scan':>7}")
     for figure in figures:
         click.echo(figure.line(plain))
-    click.echo(f"verdict: {verdict.verdict}; peak memory is this process, Java and the Python workers together")
+    click.echo(
+        f"verdict: {verdict.verdict}; peak memory is this process, Java and the Python workers together"
+    )
 
 
 if __name__ == "__main__":

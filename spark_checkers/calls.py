@@ -53,7 +53,11 @@ class CallLane(Machine):
         """What is owed for certain, by offset: not what may have been given up unseen."""
         limit = self.config.max_reconsume_times
         return sorted(
-            (op for op in calls.owed.values() if op.offset in calls.failed or limit < 0 or NONE < op.reconsume < limit),
+            (
+                op
+                for op in calls.owed.values()
+                if op.offset in calls.failed or limit < 0 or NONE < op.reconsume < limit
+            ),
             key=lambda op: op.offset,
         )
 
@@ -62,13 +66,17 @@ class CallLane(Machine):
         calls.owed = {offset: op for offset, op in calls.owed.items() if offset >= below}
 
     def takes(self, stretch: Stretch) -> bool:
-        calls = self.calls.setdefault(stretch.first.incarnation, Calls(self.context.info.closed_world))
+        calls = self.calls.setdefault(
+            stretch.first.incarnation, Calls(self.context.info.closed_world)
+        )
         if calls.owed or calls.failed:
             return False
         calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
         calls.call = stretch.last.op
         calls.rows = [stretch.last]
-        calls.stored = {offset for offset in calls.stored if not stretch.first.offset <= offset < stretch.stop}
+        calls.stored = {
+            offset for offset in calls.stored if not stretch.first.offset <= offset < stretch.stop
+        }
         return True
 
     def begins(self, op: Op) -> None:
@@ -79,7 +87,9 @@ class CallLane(Machine):
         elif op.kind is Kind.ADD:
             self.calls[op.incarnation] = Calls(whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
-            self._deliver(self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world)), op)
+            self._deliver(
+                self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world)), op
+            )
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
             calls = self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world))
             if op.outcome is not Outcome.OK and op.offset not in calls.stored:
@@ -100,11 +110,15 @@ class CallLane(Machine):
         calls.stored.discard(op.offset)
 
     def ends(self, op: Op) -> None:
-        calls = self.calls.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        calls = (
+            self.calls.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        )
         if calls is None:
             return
         if op.kind is Kind.DELIVER:
-            if op.outcome is Outcome.ROLLBACK:  # what may have been given up is replayed after another pause
+            if (
+                op.outcome is Outcome.ROLLBACK
+            ):  # what may have been given up is replayed after another pause
                 certain = self.due(calls)
                 calls.owed = {each.offset: each for each in certain}
             if op.outcome in self.BACK:

@@ -29,17 +29,37 @@ def _format_option(command: Any) -> Any:
 
 
 def _defects() -> str:
-    return f"Defects: {', '.join(DEFECTS)}. Lookalikes, which break nothing: {', '.join(LOOKALIKES)}."
+    return (
+        f"Defects: {', '.join(DEFECTS)}. Lookalikes, which break nothing: {', '.join(LOOKALIKES)}."
+    )
 
 
 @click.command(name="generate", epilog=_defects())
-@click.option("--events", type=click.IntRange(100), required=True, metavar="N", help="About so many rows.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="An empty or new folder.")
-@click.option("--seed", type=click.IntRange(0, LARGEST_SEED), metavar="N", help="An integer; drawn when left out.")
 @click.option(
-    "--queues", type=click.IntRange(1, 100_000), metavar="N", help="How many queues; by the events if left out."
+    "--events", type=click.IntRange(100), required=True, metavar="N", help="About so many rows."
 )
-@click.option("--defect", metavar="NAME", help="Plant this defect, or lookalike, in the middle queue.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="An empty or new folder.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    metavar="N",
+    help="An integer; drawn when left out.",
+)
+@click.option(
+    "--queues",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="How many queues; by the events if left out.",
+)
+@click.option(
+    "--defect", metavar="NAME", help="Plant this defect, or lookalike, in the middle queue."
+)
 @click.option(
     "--edge",
     type=click.Choice(EDGES),
@@ -49,7 +69,13 @@ def _defects() -> str:
 )
 @_format_option
 def generate(
-    events: int, out: Path, seed: int | None, queues: int | None, defect: str | None, edge: str, form: str
+    events: int,
+    out: Path,
+    seed: int | None,
+    queues: int | None,
+    defect: str | None,
+    edge: str,
+    form: str,
 ) -> int:
     """Write a valid history of any size, or one with a defect.
 
@@ -65,7 +91,12 @@ def generate(
     with _bar(console) as bar:
         task = bar.add_task("events", total=events)
         written = generator.generate(
-            out, events, seed, queues=queues, change=planting, progress=lambda rows: bar.update(task, completed=rows)
+            out,
+            events,
+            seed,
+            queues=queues,
+            change=planting,
+            progress=lambda rows: bar.update(task, completed=rows),
         )
     data = {
         "schema": "inorder/generated/v1",
@@ -83,7 +114,9 @@ def generate(
         click.echo(json.dumps(data, indent=2))
     else:
         planted = "" if defect is None else f", with the defect {defect}" + _breaks(defect)
-        click.echo(f"{written.events} events of {written.queues} queues in {written.files} files{planted}: {out}")
+        click.echo(
+            f"{written.events} events of {written.queues} queues in {written.files} files{planted}: {out}"
+        )
     return 0
 
 
@@ -110,8 +143,16 @@ def _bar(console: Console) -> Progress:
 
 @click.command(name="compact")
 @click.argument("history", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="An empty or new folder.")
-@click.option("--master", metavar="URL", help="Spark's master, for a history too big to be sorted in memory.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="An empty or new folder.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark's master, for a history too big to be sorted in memory."
+)
 @_format_option
 def compact(history: Path, out: Path, master: str | None, form: str) -> int:
     """Rewrite the folder HISTORY in the order of its queues: it is then judged without a shuffle."""
@@ -123,7 +164,16 @@ def compact(history: Path, out: Path, master: str | None, form: str) -> int:
     click.echo(f"rewriting {history} by queue", err=True)
     written = layout.compact(opened, out, master=master)
     rows = sum(row_groups(written.parquet)[1])
-    data = {"schema": "inorder/compacted/v1", "out": str(out), "run": written.info.run, "events": rows}
+    data = {
+        "schema": "inorder/compacted/v1",
+        "out": str(out),
+        "run": written.info.run,
+        "events": rows,
+    }
     data["files"] = len(written.parquet)
-    click.echo(json.dumps(data, indent=2) if form == "json" else f"{rows} events in {data['files']} files: {out}")
+    click.echo(
+        json.dumps(data, indent=2)
+        if form == "json"
+        else f"{rows} events in {data['files']} files: {out}"
+    )
     return 0

@@ -71,7 +71,9 @@ class Counting(Machine):
 
     def exhausted(self, op: Op) -> bool:
         """Was the message delivered for the last time allowed, in vain?"""
-        return 0 <= self.config.max_reconsume_times <= op.reconsume and op.outcome in LISTENER_SUSPENDS
+        return (
+            0 <= self.config.max_reconsume_times <= op.reconsume and op.outcome in LISTENER_SUSPENDS
+        )
 
     def complete(self, call: Try) -> bool:
         """Is the call there as a whole: not the first one of an open world's history, or full?"""
@@ -82,7 +84,11 @@ class Counting(Machine):
             return True
         counter = self._counter(stretch.first.incarnation)
         again = any(stretch.first.offset <= offset < stretch.stop for offset in counter.tries)
-        if again or not self.whole or (counter.latest is not None and counter.latest.number == stretch.first.op):
+        if (
+            again
+            or not self.whole
+            or (counter.latest is not None and counter.latest.number == stretch.first.op)
+        ):
             return False
         if stretch.calls > 1:
             counter.begin(stretch.first.op)
@@ -122,5 +128,10 @@ class Counting(Machine):
         counter.highest = max(counter.highest, op.offset)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and op.outcome is Outcome.ROLLBACK and op.manual and op.incarnation in self.counters:
+        if (
+            op.kind is Kind.DELIVER
+            and op.outcome is Outcome.ROLLBACK
+            and op.manual
+            and op.incarnation in self.counters
+        ):
             self.counters[op.incarnation].rolled_back = True

@@ -36,7 +36,15 @@ from spark_checkers.keyed import (
     whole_keys,
     with_source,
 )
-from spark_checkers.ordered import PART_ROWS, Group, Part, is_by_queue, part_tables, parts, row_groups
+from spark_checkers.ordered import (
+    PART_ROWS,
+    Group,
+    Part,
+    is_by_queue,
+    part_tables,
+    parts,
+    row_groups,
+)
 from spark_checkers.rows import Findings, Rows, Runs, keep
 from spark_checkers.session import open_session, parallelism
 from spark_checkers.sieve import Sieve
@@ -76,7 +84,9 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     options = options or {}
     for path in history.parquet:
         check_parquet(path)
-    session = options.get("session") or open_session(options.get("master"), memory=options.get("memory") or "4g")
+    session = options.get("session") or open_session(
+        options.get("master"), memory=options.get("memory") or "4g"
+    )
     chosen = select(options["clauses"]) if options.get("clauses") else None
     examination = examine(history, session, chosen)
     return conclude(
@@ -98,10 +108,14 @@ def examine(history: History, session: Any, clauses: Sequence[Clause] | None = N
     """
     missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
     if missing:
-        raise SpecError(f"no Spark twin for {', '.join(sorted(missing))}: judge with --engine python")
+        raise SpecError(
+            f"no Spark twin for {', '.join(sorted(missing))}: judge with --engine python"
+        )
     scratch = Path(tempfile.mkdtemp(prefix="inorder-spark-"))
     try:
-        return _Examiner(history, session, scratch).examine(all_clauses() if clauses is None else clauses)
+        return _Examiner(history, session, scratch).examine(
+            all_clauses() if clauses is None else clauses
+        )
     except Exception as error:
         raise _told(error) from error
     finally:
@@ -180,7 +194,9 @@ class QueuePass:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        return frozenset({*sieve.KINDS, *(kind for twin in self.twins for kind in twin.clause.kinds)})
+        return frozenset(
+            {*sieve.KINDS, *(kind for twin in self.twins for kind in twin.clause.kinds)}
+        )
 
     def work(self, name: str, tables: Iterable[pa.Table]) -> PassReport:
         report = PassReport()
@@ -201,7 +217,9 @@ class QueuePass:
         queued = wanted.column("queue_id").is_valid()
         for has_queue in (True, False):
             part = (
-                wanted.filter(queued if has_queue else pc.invert(queued)) if self._mixed(wanted, has_queue) else wanted
+                wanted.filter(queued if has_queue else pc.invert(queued))
+                if self._mixed(wanted, has_queue)
+                else wanted
             )
             if not part.num_rows:
                 continue
@@ -221,7 +239,9 @@ class QueuePass:
     def _mixed(table: pa.Table, has_queue: bool) -> bool:
         return bool(table.column("queue_id").null_count) or not has_queue
 
-    def _keep(self, clause: str, table: pa.Table, report: PassReport, kept: dict[str, Any], name: str) -> None:
+    def _keep(
+        self, clause: str, table: pa.Table, report: PassReport, kept: dict[str, Any], name: str
+    ) -> None:
         table = as_kept(table)
         if clause not in kept:
             folder = Path(self.scratch) / clause
@@ -232,7 +252,9 @@ class QueuePass:
 
 
 _KEPT_NAMES = tuple(dict.fromkeys([*ALWAYS, *sieve.COLUMNS]))
-KEPT = pa.schema([(name, pa.string() if facts.is_text(name) else pa.int64()) for name in _KEPT_NAMES])
+KEPT = pa.schema(
+    [(name, pa.string() if facts.is_text(name) else pa.int64()) for name in _KEPT_NAMES]
+)
 """What is kept of a row for the clauses of other keys."""
 
 
@@ -269,7 +291,9 @@ class _Examiner:
 
     def _queues(self, seen: Facts) -> None:
         known = Sieve(_given_up(seen.few), seen.cross_keys)
-        work = QueuePass(twins_of(Key.QUEUE, self.history.info), seen.runs, known, str(self.scratch / "kept"))
+        work = QueuePass(
+            twins_of(Key.QUEUE, self.history.info), seen.runs, known, str(self.scratch / "kept")
+        )
         if is_by_queue(self.paths):
             done = self._by_files(work)
         elif sum(row_groups(self.paths)[1]) <= SHARED_ROWS:
@@ -330,12 +354,16 @@ class _Examiner:
             kept = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
             if twin.id == "SND-2" and kept:
                 kept += self._sends(kept)
-            rows = sum(table.num_rows for table in extra) + sum(pq.read_metadata(path).num_rows for path in kept)
+            rows = sum(table.num_rows for table in extra) + sum(
+                pq.read_metadata(path).num_rows for path in kept
+            )
             if not rows:
                 continue
             total = self.sums.setdefault(twin.id, Sum())
             if rows <= FEW_ROWS:
-                table = pa.concat_tables([*extra, *(pq.read_table(path, schema=KEPT) for path in kept)])
+                table = pa.concat_tables(
+                    [*extra, *(pq.read_table(path, schema=KEPT) for path in kept)]
+                )
                 for findings in judge_in_memory(table, (twin,), seen.runs):
                     total.take(findings)
             else:
@@ -344,27 +372,39 @@ class _Examiner:
     def _apart(self, seen: Facts) -> None:
         """Clauses of other keys that no sieve serves: one shuffle for each kind of key, of the rows they look at."""
         for key in Key:
-            twins = tuple(twin for twin in twins_of(key, self.history.info) if twin.id not in _SIFTED)
+            twins = tuple(
+                twin for twin in twins_of(key, self.history.info) if twin.id not in _SIFTED
+            )
             if key is Key.QUEUE or not twins:
                 continue
             if sum(row_groups(self.paths)[1]) <= FEW_ROWS:
                 for findings in judge_in_memory(self._whole(), twins, seen.runs):
                     self.sums.setdefault(findings.clause, Sum()).take(findings)
             else:
-                self._collect(by_key(self.session.read.parquet(*(str(path) for path in self.paths)), twins, seen.runs))
+                self._collect(
+                    by_key(
+                        self.session.read.parquet(*(str(path) for path in self.paths)),
+                        twins,
+                        seen.runs,
+                    )
+                )
 
     def _whole(self) -> pa.Table:
         """A small history, in memory."""
         return pa.concat_tables([pq.read_table(path, columns=list(NAMES)) for path in self.paths])
 
-    def _on_spark(self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs) -> None:
+    def _on_spark(
+        self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs
+    ) -> None:
         folder = self.scratch / "many" / twin.id
         folder.mkdir(parents=True, exist_ok=True)
         files = [*kept]
         for number, table in enumerate(extra):
             files.append(folder / f"{number}.parquet")
             pq.write_table(table, files[-1])
-        self._collect(by_key(self.session.read.parquet(*(str(path) for path in files)), (twin,), runs))
+        self._collect(
+            by_key(self.session.read.parquet(*(str(path) for path in files)), (twin,), runs)
+        )
 
     def _collect(self, found: Any) -> None:
         """Add a DataFrame of `FINDINGS` to the sums."""
@@ -379,7 +419,12 @@ class _Examiner:
         """The sends of the messages in question, by a scan of all sends."""
         columns = ["run", "message_id", "origin_id"]
         wanted = np.unique(
-            np.concatenate([sieve.message_hashes(with_source(pq.read_table(path, columns=columns))) for path in kept])
+            np.concatenate(
+                [
+                    sieve.message_hashes(with_source(pq.read_table(path, columns=columns)))
+                    for path in kept
+                ]
+            )
         )
         groups, sizes = row_groups(self.paths)
         cut = parts(sizes, self.tasks)
@@ -427,15 +472,23 @@ def _reports(job: Any) -> list[PassReport]:
 
 
 def _report(report: PassReport) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)], pa.binary())], names=["report"])
+    return pa.RecordBatch.from_arrays(
+        [pa.array([pickle.dumps(report)], pa.binary())], names=["report"]
+    )
 
 
 def _judge_parts(
-    numbers: Iterator[pa.RecordBatch], *, groups: Sequence[Group], cut: Sequence[Part], work: QueuePass
+    numbers: Iterator[pa.RecordBatch],
+    *,
+    groups: Sequence[Group],
+    cut: Sequence[Part],
+    work: QueuePass,
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield _report(work.work(f"part-{number}", part_tables(groups, cut[number], work.columns)))
+            yield _report(
+                work.work(f"part-{number}", part_tables(groups, cut[number], work.columns))
+            )
 
 
 def _judge_share(
@@ -443,10 +496,14 @@ def _judge_share(
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield _report(work.work(f"share-{number}", _share_tables(groups, number, shares, work.columns)))
+            yield _report(
+                work.work(f"share-{number}", _share_tables(groups, number, shares, work.columns))
+            )
 
 
-def _share_tables(groups: Sequence[Group], number: int, shares: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _share_tables(
+    groups: Sequence[Group], number: int, shares: int, columns: Sequence[str]
+) -> Iterator[pa.Table]:
     """The whole keys of one share of the queues."""
     found: list[pa.Table] = []
     for path, group in groups:
@@ -461,12 +518,18 @@ def _share_tables(groups: Sequence[Group], number: int, shares: int, columns: Se
 def by_key_order(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """The rows by queue and seq_begin."""
     table = table.unify_dictionaries().combine_chunks()
-    order = np.lexsort((table.column("seq_begin").to_numpy(), *reversed(codes_of(table, KEY_COLUMNS[Key.QUEUE]))))
+    order = np.lexsort(
+        (table.column("seq_begin").to_numpy(), *reversed(codes_of(table, KEY_COLUMNS[Key.QUEUE])))
+    )
     for start in range(0, len(order), BATCH_ROWS):
-        yield from table.take(pa.array(order[start : start + BATCH_ROWS])).combine_chunks().to_batches()
+        yield from (
+            table.take(pa.array(order[start : start + BATCH_ROWS])).combine_chunks().to_batches()
+        )
 
 
-def _judge_shuffled(batches: Iterator[pa.RecordBatch], *, work: QueuePass) -> Iterator[pa.RecordBatch]:
+def _judge_shuffled(
+    batches: Iterator[pa.RecordBatch], *, work: QueuePass
+) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -475,7 +538,12 @@ def _judge_shuffled(batches: Iterator[pa.RecordBatch], *, work: QueuePass) -> It
 
 
 def _gather_sends(
-    numbers: Iterator[pa.RecordBatch], *, groups: Sequence[Group], cut: Sequence[Part], wanted: Any, folder: str
+    numbers: Iterator[pa.RecordBatch],
+    *,
+    groups: Sequence[Group],
+    cut: Sequence[Part],
+    wanted: Any,
+    folder: str,
 ) -> Iterator[pa.RecordBatch]:
     columns = [name for name in _KEPT_NAMES if name != SOURCE]
     for batch in numbers:
@@ -483,11 +551,17 @@ def _gather_sends(
             with pq.ParquetWriter(Path(folder) / f"sends-{number}.parquet", KEPT) as writer:
                 for path, group in groups[cut[number].start : cut[number].stop]:
                     reader = pq.ParquetFile(path)
-                    narrow = reader.read_row_group(group, columns=["kind", "run", "message_id", "origin_id"])
-                    sends = np.asarray(pc.equal(narrow.column("kind").cast(pa.string()), Kind.SEND.value))
+                    narrow = reader.read_row_group(
+                        group, columns=["kind", "run", "message_id", "origin_id"]
+                    )
+                    sends = np.asarray(
+                        pc.equal(narrow.column("kind").cast(pa.string()), Kind.SEND.value)
+                    )
                     sends &= np.isin(sieve.message_hashes(with_source(narrow)), wanted)
                     if sends.any():
-                        whole = reader.read_row_group(group, columns=columns).filter(pa.array(sends))
+                        whole = reader.read_row_group(group, columns=columns).filter(
+                            pa.array(sends)
+                        )
                         writer.write_table(as_kept(whole))
             yield _report(PassReport())
 
@@ -501,7 +575,9 @@ def fetch(paths: Sequence[Path], run: str, seqs: Sequence[int]) -> tuple[Row, ..
         low, high = facts.seq_range(path, group)
         if high < wanted[0] or low > wanted[-1]:
             continue
-        here = np.isin(reader.read_row_group(group, columns=["seq_begin"]).column(0).to_numpy(), wanted)
+        here = np.isin(
+            reader.read_row_group(group, columns=["seq_begin"]).column(0).to_numpy(), wanted
+        )
         if here.any():
             table = reader.read_row_group(group, columns=list(NAMES)).filter(pa.array(here))
             found.append(keep(table, "run", {run}))

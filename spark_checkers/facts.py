@@ -23,7 +23,16 @@ import pyarrow.parquet as pq
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.ordered import Group, Part, parts, row_groups
-from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES, RunContext, Runs, coded, keep
+from spark_checkers.rows import (
+    CONTEXT_KINDS,
+    KINDS,
+    LEVELS,
+    OUTCOMES,
+    RunContext,
+    Runs,
+    coded,
+    keep,
+)
 from specs.clauses.base import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES
@@ -75,14 +84,22 @@ class Report:
     rows: int = 0
     sends: int = 0
     deliveries: int = 0
-    few: list[pa.Table] = field(default_factory=list)  # whole rows: context, faults, dead letters and their reads
+    few: list[pa.Table] = field(
+        default_factory=list
+    )  # whole rows: context, faults, dead letters and their reads
     sent: list[Hashes] = field(default_factory=list)  # of (run, message, attempt)
     key_place: list[Hashes] = field(default_factory=list)  # pairs: (key of a group, queue)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
-    epochs: dict[tuple[str, str, int], int] = field(default_factory=dict)  # run, broker, epoch: the first seq
-    seen: set[tuple[str, str | None, str]] = field(default_factory=set)  # run, group and kind of a row that there is
-    looks: dict[tuple[str, tuple[Any, ...]], int] = field(default_factory=dict)  # run, topic or queue: the last seq
+    epochs: dict[tuple[str, str, int], int] = field(
+        default_factory=dict
+    )  # run, broker, epoch: the first seq
+    seen: set[tuple[str, str | None, str]] = field(
+        default_factory=set
+    )  # run, group and kind of a row that there is
+    looks: dict[tuple[str, tuple[Any, ...]], int] = field(
+        default_factory=dict
+    )  # run, topic or queue: the last seq
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,9 @@ def look(session: Any, paths: Sequence[Path], info: RunInfo, at_least: int) -> F
     work = partial(_look, groups=groups, cut=cut, windows=windows)
     tasks = len(cut) + len(windows)
     table = session.range(0, tasks, 1, tasks).mapInArrow(work, REPORTS).toArrow() if tasks else None
-    reports = [pickle.loads(data) for data in table.column(0).to_pylist()] if table is not None else []
+    reports = (
+        [pickle.loads(data) for data in table.column(0).to_pylist()] if table is not None else []
+    )
     return _sum_up(reports, paths, info)
 
 
@@ -151,7 +170,9 @@ def _look(
                 report = _look_at_part(groups[cut[number].start : cut[number].stop])
             else:
                 report = _look_at_window(groups, *windows[number - len(cut)])
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)], pa.binary())], names=["report"])
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([pickle.dumps(report)], pa.binary())], names=["report"]
+            )
 
 
 # ---------------------------------------------------------------- parts
@@ -167,8 +188,12 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
         _all_known(table, words)
         kinds = [Kind(word) for word in words]
         counts = np.bincount(codes[codes >= 0], minlength=len(words))
-        report.sends += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.SEND)
-        report.deliveries += sum(int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER)
+        report.sends += sum(
+            int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.SEND
+        )
+        report.deliveries += sum(
+            int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER
+        )
         few = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT, Kind.DEAD_LETTER})
         reads = _among(codes, kinds, {Kind.READ})
         few |= reads & _dead_letter_topic(table)
@@ -192,7 +217,9 @@ def _look_at_epochs(report: Report, table: pa.Table) -> None:
         {name: _plain_text(table.column(name)) for name in ("run", "broker", "group", "kind")}
         | {name: table.column(name) for name in ("broker_epoch", "seq_begin")}
     )
-    named = plain.filter(pc.and_(plain.column("broker_epoch").is_valid(), plain.column("broker").is_valid()))
+    named = plain.filter(
+        pc.and_(plain.column("broker_epoch").is_valid(), plain.column("broker").is_valid())
+    )
     firsts = named.group_by(["run", "broker", "broker_epoch"]).aggregate([("seq_begin", "min")])
     for row in firsts.to_pylist():
         key = (row["run"], row["broker"], row["broker_epoch"])
@@ -210,7 +237,9 @@ def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> N
     markers = table.filter(pa.array(reads & asked))
     markers = markers.filter(
         pc.and_(
-            pc.and_(markers.column("queue_offset").is_null(), markers.column("message_id").is_null()),
+            pc.and_(
+                markers.column("queue_offset").is_null(), markers.column("message_id").is_null()
+            ),
             pc.equal(_plain_text(markers.column("outcome")), Outcome.OK.value),
         )
     )
@@ -219,7 +248,12 @@ def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> N
 
 def _take_last(report: Report, table: pa.Table, where: Sequence[str]) -> None:
     names = ("run", *where)
-    plain = pa.table({name: _plain_text(table.column(name)) if is_text(name) else table.column(name) for name in names})
+    plain = pa.table(
+        {
+            name: _plain_text(table.column(name)) if is_text(name) else table.column(name)
+            for name in names
+        }
+    )
     plain = plain.append_column("seq_begin", table.column("seq_begin"))
     for row in plain.group_by(list(names)).aggregate([("seq_begin", "max")]).to_pylist():
         key = (row["run"], tuple(row[name] for name in where))
@@ -274,7 +308,9 @@ def _sent_hashes(sends: pa.Table) -> Hashes:
 def _look_at_keys(report: Report, delivers: pa.Table) -> None:
     keyed = delivers.filter(
         pc.and_(
-            pc.and_(delivers.column("key_seq").is_valid(), delivers.column("sharding_key").is_valid()),
+            pc.and_(
+                delivers.column("key_seq").is_valid(), delivers.column("sharding_key").is_valid()
+            ),
             delivers.column("group").is_valid(),
         )
     )
@@ -303,7 +339,9 @@ def queue_hashes(rows: pa.Table) -> Hashes:
     """A hash per row of (run, topic, broker, queue_id)."""
     names = ("run", "topic", "broker")
     queue_id = np.asarray(rows.column("queue_id").fill_null(-1).combine_chunks(), np.int64)
-    return hashing.together(*(hashing.of_texts(rows.column(name)) for name in names), hashing.of_numbers(queue_id))
+    return hashing.together(
+        *(hashing.of_texts(rows.column(name)) for name in names), hashing.of_numbers(queue_id)
+    )
 
 
 # ---------------------------------------------------------------- windows
@@ -316,7 +354,9 @@ def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
         low, high = seq_range(path, number)
         if high < start or low >= stop:
             continue
-        table = pq.ParquetFile(path).read_row_group(number, columns=list(_WINDOWED), use_threads=False)
+        table = pq.ParquetFile(path).read_row_group(
+            number, columns=list(_WINDOWED), use_threads=False
+        )
         if low < start or high >= stop:
             seq = table.column("seq_begin")
             table = table.filter(pc.and_(pc.greater_equal(seq, start), pc.less(seq, stop)))
@@ -338,15 +378,25 @@ def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
     ended = table.column("ended_us").fill_null(np.iinfo(np.int64).max).to_numpy()[order]
     for index in _first_few((run[1:] == run[:-1]) & (seq[1:] == seq[:-1])):
         here = int(seq[index + 1])
-        report.reasons.append((runs[run[index + 1]], here, 0, f"seq {here} does not follow seq {here}"))
+        report.reasons.append(
+            (runs[run[index + 1]], here, 0, f"seq {here} does not follow seq {here}")
+        )
     for index in _first_few(ended < started):
-        report.reasons.append((runs[run[index]], int(seq[index]), 1, f"seq {seq[index]} ends before it begins"))
+        report.reasons.append(
+            (runs[run[index]], int(seq[index]), 1, f"seq {seq[index]} ends before it begins")
+        )
     _look_at_clocks(report, run, runs, clock, clocks, seq, started)
     return report
 
 
 def _look_at_clocks(
-    report: Report, run: Any, runs: Sequence[str], clock: Any, clocks: Sequence[str], seq: Any, started: Any
+    report: Report,
+    run: Any,
+    runs: Sequence[str],
+    clock: Any,
+    clocks: Sequence[str],
+    seq: Any,
+    started: Any,
 ) -> None:
     by_clock = np.lexsort((np.arange(len(seq)), clock, run))
     run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
@@ -361,7 +411,14 @@ def _look_at_clocks(
     for first, last in zip(edges.tolist(), ends.tolist(), strict=True):
         name = clocks[clock[first]] if clock[first] >= 0 else None
         report.clocks.append(
-            (runs[run[first]], name, int(seq[first]), int(started[first]), int(seq[last]), int(started[last]))
+            (
+                runs[run[first]],
+                name,
+                int(seq[first]),
+                int(started[first]),
+                int(seq[last]),
+                int(started[last]),
+            )
         )
 
 
@@ -386,9 +443,14 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
     tables = [table for report in reports for table in report.few]
     few = pa.concat_tables(tables) if tables else pa.table({name: [] for name in NAMES})
     context = sorted(
-        (row for row in _rows(few, {*CONTEXT_KINDS, Kind.FAULT})), key=lambda row: (row.run, row.seq_begin)
+        (row for row in _rows(few, {*CONTEXT_KINDS, Kind.FAULT})),
+        key=lambda row: (row.run, row.seq_begin),
     )
-    facts.faults.extend((row.detail or "fault", row.outcome is Outcome.OK) for row in context if row.kind is Kind.FAULT)
+    facts.faults.extend(
+        (row.detail or "fault", row.outcome is Outcome.OK)
+        for row in context
+        if row.kind is Kind.FAULT
+    )
     subscriptions: dict[str, str] = {}
     for row in context:
         joined = row.kind is Kind.JOIN and row.view is not None
@@ -482,7 +544,9 @@ def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]
     """Does a clock run backwards from one window to the next?"""
     reasons: list[Reason] = []
     last: dict[tuple[str, str | None], int] = {}
-    for run, clock, first_seq, first_us, _last_seq, last_us in sorted(clocks, key=lambda each: (each[0], each[2])):
+    for run, clock, first_seq, first_us, _last_seq, last_us in sorted(
+        clocks, key=lambda each: (each[0], each[2])
+    ):
         if first_us < last.get((run, clock), first_us):
             reasons.append((run, first_seq, 2, f"clock {clock} runs backwards at seq {first_seq}"))
         last[(run, clock)] = last_us
@@ -494,7 +558,9 @@ def _first_seqs(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) ->
     first: dict[str, int] = {}
     for run, _clock, seq, *_rest in clocks:
         first[run] = min(seq, first.get(run, seq))
-    return [(run, seq, 0, f"seq {seq} does not follow seq 0") for run, seq in first.items() if seq <= 0]
+    return [
+        (run, seq, 0, f"seq {seq} does not follow seq 0") for run, seq in first.items() if seq <= 0
+    ]
 
 
 def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason]:
@@ -511,7 +577,9 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
         columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
         table = pq.ParquetFile(path).read_row_group(number, columns=columns)
         codes, words = coded(table.column("kind"))
-        sends = _named(table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND}))))
+        sends = _named(
+            table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND})))
+        )
         if sends.num_rows:
             found = sends.filter(pa.array(np.isin(_sent_hashes(sends), suspects)))
             seen += zip(
@@ -525,7 +593,9 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
     known: set[tuple[str, str, int | None]] = set()
     for run, seq, message, attempt in sorted(seen, key=lambda each: each[:2]):
         if (run, message, attempt) in known:
-            reasons.append((run, seq, 3, f"message id {message} was sent twice as the same attempt"))
+            reasons.append(
+                (run, seq, 3, f"message id {message} was sent twice as the same attempt")
+            )
         known.add((run, message, attempt))
     return reasons[:MOST_REASONS]
 

@@ -117,7 +117,9 @@ class Sheet:
         }
         arrays = []
         for column in arrow_schema():
-            parts = [family.columns.get(column.name, self.common.get(column.name)) for family in families]
+            parts = [
+                family.columns.get(column.name, self.common.get(column.name)) for family in families
+            ]
             if column.name == "run":
                 arrays.append(_text_array([run] * len(parts), sizes, order))
             elif column.name == "clock":
@@ -155,7 +157,11 @@ def _distinct_moments(begin: Ints, end: Ints, instant: npt.NDArray[np.bool_]) ->
 
 def _number_array(values: Ints) -> pa.Array:
     missing = values == NONE
-    return pa.array(values, pa.int64(), mask=missing) if missing.any() else pa.array(values, pa.int64())
+    return (
+        pa.array(values, pa.int64(), mask=missing)
+        if missing.any()
+        else pa.array(values, pa.int64())
+    )
 
 
 def _text_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.Array:
@@ -167,12 +173,16 @@ def _text_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.A
         if isinstance(part, str):
             codes[at : at + size] = words.setdefault(str(part), len(words))
         elif part is not None:
-            local = np.asarray([words.setdefault(word, len(words)) for word in part[1]] + [-1], np.int32)
+            local = np.asarray(
+                [words.setdefault(word, len(words)) for word in part[1]] + [-1], np.int32
+            )
             codes[at : at + size] = local[part[0]]
         at += size
     codes = codes[order]
     missing = codes < 0
-    indices = pa.array(codes, pa.int32(), mask=missing) if missing.any() else pa.array(codes, pa.int32())
+    indices = (
+        pa.array(codes, pa.int32(), mask=missing) if missing.any() else pa.array(codes, pa.int32())
+    )
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
 
 
@@ -201,7 +211,9 @@ def message_ids(prefix: str, numbers: Ints) -> pa.Array:
         rest //= 10
     offsets = np.arange(0, (len(numbers) + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(
-        pa.string(), len(numbers), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text.tobytes())]
+        pa.string(),
+        len(numbers),
+        [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text.tobytes())],
     )
 
 
@@ -234,7 +246,9 @@ def _spread(rng: np.random.Generator, mean_us: float, size: int, least_us: int =
     return (rng.exponential(mean_us, size) + least_us).astype(np.int64)
 
 
-def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pace: float) -> Messages:
+def _produce(
+    sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pace: float
+) -> Messages:
     """Sends, one after another: nearly all acknowledged, some refused, some unanswered (stored or not)."""
     tries = wanted + max(2, wanted // 500)
     gap, took = _spread(rng, 1200 * pace, tries, 100), _spread(rng, 300, tries, 50)
@@ -253,7 +267,10 @@ def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pa
     words = [f"k{queue}-{number}" for number in range(KEYS)]
     offsets = np.where(stored & ~unknown, np.cumsum(stored) - 1, NONE)
     outcome = np.where(refused, 1, np.where(unknown, 2, 0))
-    shops = (np.arange(tries, dtype=np.int64) % 3 == 2).astype(np.int64), [f"shop-{queue}", f"till-{queue}"]
+    shops = (
+        (np.arange(tries, dtype=np.int64) % 3 == 2).astype(np.int64),
+        [f"shop-{queue}", f"till-{queue}"],
+    )
     sheet.add(
         Kind.SEND,
         begin,
@@ -271,7 +288,9 @@ def _produce(sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pa
         code=np.where(refused, 14, np.where(unknown, NONE, 0)),
     )
     kept = np.flatnonzero(stored)
-    return Messages(ids.take(pa.array(kept)), end[kept] + 200, key[kept], words, key_seq[kept], body[kept])
+    return Messages(
+        ids.take(pa.array(kept)), end[kept] + 200, key[kept], words, key_seq[kept], body[kept]
+    )
 
 
 @dataclass
@@ -332,7 +351,9 @@ class _Lane:
             share = int(size / turns * self.rng.uniform(0.6, 1.4)) + 1
             last = begun + share >= size
             stop = size if last else begun + share
-            begun = self._incarnation(turn, max(self.stored, 0), stop, dies=not last and self.rng.random() < 0.25)
+            begun = self._incarnation(
+                turn, max(self.stored, 0), stop, dies=not last and self.rng.random() < 0.25
+            )
             turn += 1
         for client in sorted(self.joined):
             self.incidents.append(Incident(self.now + 1, Kind.LEAVE, client, self.group))
@@ -347,7 +368,11 @@ class _Lane:
     def _lock(self, client: str, begin: Any, outcome: Outcome = Outcome.OK) -> None:
         begins = np.atleast_1d(ints(begin))
         self.add(
-            Kind.LOCK, begins, begins + _spread(self.rng, 400, len(begins), 200), outcome=outcome, **self.by(client)
+            Kind.LOCK,
+            begins,
+            begins + _spread(self.rng, 400, len(begins), 200),
+            outcome=outcome,
+            **self.by(client),
         )
 
     def _incarnation(self, turn: int, start: int, stop: int, *, dies: bool) -> int:
@@ -358,10 +383,23 @@ class _Lane:
         looked = self.now + 5 * MS
         if self.stored < 0:
             self.add(
-                Kind.FETCH_OFFSET, looked, looked + 900, outcome=Outcome.REFUSED, value=-1, code=22, **self.by(client)
+                Kind.FETCH_OFFSET,
+                looked,
+                looked + 900,
+                outcome=Outcome.REFUSED,
+                value=-1,
+                code=22,
+                **self.by(client),
             )
         else:
-            self.add(Kind.FETCH_OFFSET, looked, looked + 900, value=self.stored, code=0, **self.by(client))
+            self.add(
+                Kind.FETCH_OFFSET,
+                looked,
+                looked + 900,
+                value=self.stored,
+                code=0,
+                **self.by(client),
+            )
         added = looked + 2 * MS
         me = {**self.by(client), "incarnation": f"{client}#{turn}"}
         self.add(Kind.ADD, added, value=start, **me)
@@ -382,7 +420,9 @@ class _Lane:
         pulled, pulled_value = self._pulls(pulls, calls, cut, me, start)
         self._lock(client, np.arange(self.now + 20 * SECOND, end, 20 * SECOND))
         self._strangers(turn, self.now + 100 * MS, end - 100 * MS)
-        self.last_lock = max(self.last_lock, self.now + (end - self.now) // (20 * SECOND) * 20 * SECOND)
+        self.last_lock = max(
+            self.last_lock, self.now + (end - self.now) // (20 * SECOND) * 20 * SECOND
+        )
         known = [int(values[-1])] if len(values) else []
         self.stored = max([self.stored, *known, pulled_value])
         if cut < NEVER:
@@ -392,7 +432,9 @@ class _Lane:
         over = max(end, pulled) + 100
         self.add(Kind.COMMIT, over, over + 40, outcome=Outcome.SENT, value=done, **me)
         self.add(Kind.DROP, over + 60, **me)
-        self.add(Kind.COMMIT, over + 70, over + 75, outcome=Outcome.SENT, value=done, **me)  # told once more
+        self.add(
+            Kind.COMMIT, over + 70, over + 75, outcome=Outcome.SENT, value=done, **me
+        )  # told once more
         self.add(Kind.UNLOCK, over + 90, over + 90 + 500, **me)
         self.stored = max(self.stored, done)
         self.now = over + 2 * MS + int(rng.integers(10, 400)) * MS
@@ -408,7 +450,9 @@ class _Lane:
         self._join(other)
         tries = np.arange(self.now, self.last_lock + lease - 100 * MS, 20 * SECOND)
         self._lock(other, tries, Outcome.REFUSED)
-        self.now = max(self.now, self.last_lock + lease + 5 * MS) + int(self.rng.integers(1, 20)) * SECOND
+        self.now = (
+            max(self.now, self.last_lock + lease + 5 * MS) + int(self.rng.integers(1, 20)) * SECOND
+        )
 
     def _strangers(self, turn: int, begin: int, end: int) -> None:
         """Another client asks and is refused; a third one unlocks what is not its own, and asks in vain."""
@@ -433,20 +477,30 @@ class _Lane:
         found: list[tuple[int, int, int, int]] = []
         while start < stop:
             end = max(begin, int(there[start])) + 15
-            value = min(int(np.searchsorted(there, end - 10, side="right")), start + CONFIG.pull_batch)
+            value = min(
+                int(np.searchsorted(there, end - 10, side="right")), start + CONFIG.pull_batch
+            )
             found.append((start, begin, end, value))
             start, begin = value, end + rest
-        return _Pulls(*(ints(column) for column in zip(*found, strict=True))) if found else _Pulls(*[ints([])] * 4)
+        return (
+            _Pulls(*(ints(column) for column in zip(*found, strict=True)))
+            if found
+            else _Pulls(*[ints([])] * 4)
+        )
 
     def _calls(self, start: int, stop: int, begin: int, pulls: _Pulls) -> _Calls:
         offsets = np.arange(start, stop, dtype=np.int64)
-        ready = np.maximum(pulls.end[np.searchsorted(pulls.value, offsets, side="right")] + 25, begin)
+        ready = np.maximum(
+            pulls.end[np.searchsorted(pulls.value, offsets, side="right")] + 25, begin
+        )
         return (self._manual_calls if self.manual else self._auto_calls)(offsets, ready)
 
     def _auto_calls(self, offsets: Ints, ready: Ints) -> _Calls:
         rng, limit = self.rng, CONFIG.max_reconsume_times
         luck = rng.random(len(offsets))
-        fails = np.where(luck < 0.003, 1, np.where(luck < 0.004, 2, np.where(luck < 0.005, limit + 1, 0)))
+        fails = np.where(
+            luck < 0.003, 1, np.where(luck < 0.004, 2, np.where(luck < 0.005, limit + 1, 0))
+        )
         times = np.minimum(fails, limit) + 1
         offset = np.repeat(offsets, times)
         first = np.repeat(np.cumsum(times) - times, times)
@@ -455,7 +509,9 @@ class _Lane:
         given_up = suspends & (count == limit)
         how = rng.integers(0, 3, len(offset))
         outcome = np.where(suspends, 2 + how, np.where(rng.random(len(offset)) < 0.01, 1, 0))
-        asked = np.where(rng.random(len(offset)) < 0.5, CONFIG.suspend_ms, rng.integers(10, 300, len(offset)))
+        asked = np.where(
+            rng.random(len(offset)) < 0.5, CONFIG.suspend_ms, rng.integers(10, 300, len(offset))
+        )
         suspend = np.where(suspends & ~given_up, asked, NONE)
         return self._timed(offset, count, outcome, suspend, given_up, np.repeat(ready, times))
 
@@ -476,9 +532,13 @@ class _Lane:
         rollback = last & np.repeat(replayed, sizes)
         outcome = np.where(rollback, 5, np.where(last, 1, 0))
         suspend = np.where(rollback, CONFIG.suspend_ms, NONE)
-        return self._timed(offset, np.zeros(len(offset), np.int64), outcome, suspend, rollback & False, ready)
+        return self._timed(
+            offset, np.zeros(len(offset), np.int64), outcome, suspend, rollback & False, ready
+        )
 
-    def _timed(self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, ready: Ints) -> _Calls:
+    def _timed(
+        self, offset: Ints, count: Ints, outcome: Ints, suspend: Ints, given_up: Any, ready: Ints
+    ) -> _Calls:
         """Give calls their times: one after another, not before the message was pulled or the lane may go on."""
         rng, size = self.rng, len(offset)
         took = _spread(rng, 900 * self.pace, size, 40)
@@ -538,16 +598,24 @@ class _Lane:
         self.dead.message_id.extend(columns["message_id"].to_pylist())
         self.dead.stored.extend((end - 50).tolist())
         self.dead.body.extend(self.messages.body[calls.offset[lost]].tolist())
-        self.dead.key.extend(self.messages.key_words[key] for key in self.messages.key[calls.offset[lost]].tolist())
+        self.dead.key.extend(
+            self.messages.key_words[key] for key in self.messages.key[calls.offset[lost]].tolist()
+        )
 
-    def _pulls(self, pulls: _Pulls, calls: _Calls, cut: int, me: Mapping[str, Any], start: int) -> tuple[int, int]:
+    def _pulls(
+        self, pulls: _Pulls, calls: _Calls, cut: int, me: Mapping[str, Any], start: int
+    ) -> tuple[int, int]:
         """Every eighth pull carries a commit; returns (end, value) of the last one."""
         kept = pulls.end < cut - 100
         begin, end = pulls.begin[kept], pulls.end[kept]
-        self.add(Kind.PULL, begin, end, queue_offset=pulls.offset[kept], value=pulls.value[kept], **me)
+        self.add(
+            Kind.PULL, begin, end, queue_offset=pulls.offset[kept], value=pulls.value[kept], **me
+        )
         carried = np.flatnonzero(np.arange(len(begin)) % 8 == 1)
         values = calls.finished_before(begin[carried], start)
-        self.add(Kind.COMMIT, begin[carried] + 2, begin[carried] + 12, value=values, view="pull", **me)
+        self.add(
+            Kind.COMMIT, begin[carried] + 2, begin[carried] + 12, value=values, view="pull", **me
+        )
         return (int(end[carried][-1]), int(values[-1])) if len(carried) else (0, -1)
 
 
@@ -634,7 +702,9 @@ def run_info(seed: int, events: int) -> RunInfo:
     )
 
 
-def again(seed: int, events: int, queues: int | None = None, defect: str | None = None, edge: str = "none") -> str:
+def again(
+    seed: int, events: int, queues: int | None = None, defect: str | None = None, edge: str = "none"
+) -> str:
     """The command that writes the same history again: every option that changes a row or where it lies."""
     words = ["inorder", "generate", "--events", str(events), "--seed", str(seed)]
     words += [] if queues is None else ["--queues", str(queues)]
@@ -650,7 +720,11 @@ def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], siz
     at = begin + 100 + np.arange(size, dtype=np.int64) * 3
     end = begin + 200 + size * 3
     sheet.add(
-        Kind.READ, begin, end, value=size, **{**common, **({"group": columns["group"]} if "group" in columns else {})}
+        Kind.READ,
+        begin,
+        end,
+        value=size,
+        **{**common, **({"group": columns["group"]} if "group" in columns else {})},
     )
     if size:
         sheet.add(Kind.READ, at, wall_us=stored + BEGIN_US + WALL_US, **columns, **common)
@@ -696,12 +770,30 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
     for number in range(count):
         broker = f"b{number // per_broker}"
         rng = np.random.default_rng([seed, number])
-        sheet = Sheet(common={"topic": TOPIC, "broker": broker, "broker_epoch": 1, "queue_id": number % per_broker})
+        sheet = Sheet(
+            common={
+                "topic": TOPIC,
+                "broker": broker,
+                "broker_epoch": 1,
+                "queue_id": number % per_broker,
+            }
+        )
         groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
         wanted, pace = _messages_of(left / (count - number), len(groups))
         messages = _produce(sheet, rng, number, wanted, pace)
         ends = [
-            _Lane(group, group == MANUAL_GROUP, number, broker, sheet, rng, messages, incidents, dead, pace).play()
+            _Lane(
+                group,
+                group == MANUAL_GROUP,
+                number,
+                broker,
+                sheet,
+                rng,
+                messages,
+                incidents,
+                dead,
+                pace,
+            ).play()
             for group in groups
         ]
         done = _drain(
@@ -729,17 +821,32 @@ def _dead_letter_queues(
     now = over + 2 * CONFIG.dead_letter_bound_ms * MS
     for index in range(min(BROKERS, count)):
         broker = f"b{index}"
-        mine = np.flatnonzero(np.asarray(dead.broker, object) == broker) if dead.broker else np.zeros(0, np.int64)
+        mine = (
+            np.flatnonzero(np.asarray(dead.broker, object) == broker)
+            if dead.broker
+            else np.zeros(0, np.int64)
+        )
         mine = mine[np.argsort(stored[mine], kind="stable")]
         topic = dead_letter_topic(AUTO_GROUP)
-        sheet = Sheet(common={"topic": topic, "broker": broker, "broker_epoch": 1, "queue_id": 0, "group": AUTO_GROUP})
+        sheet = Sheet(
+            common={
+                "topic": topic,
+                "broker": broker,
+                "broker_epoch": 1,
+                "queue_id": 0,
+                "group": AUTO_GROUP,
+            }
+        )
         columns = {
             "group": AUTO_GROUP,
             "queue_offset": np.arange(len(mine), dtype=np.int64),
             "message_id": message_ids(f"{broker}D", np.arange(len(mine), dtype=np.int64)),
             "origin_id": pa.array([dead.message_id[place] for place in mine], pa.string()),
             "body_hash": body[mine],
-            "sharding_key": (np.arange(len(mine), dtype=np.int64), [dead.key[place] for place in mine]),
+            "sharding_key": (
+                np.arange(len(mine), dtype=np.int64),
+                [dead.key[place] for place in mine],
+            ),
             "view": TOPIC,
         }
         _drain(sheet, now, stored[mine], columns, len(mine))
@@ -758,7 +865,10 @@ def _incidents(sheet: Sheet, incidents: Sequence[Incident]) -> None:
             ints([each.at for each in some]),
             client_id=(codes, clients),
             process=(codes, clients),
-            group=(ints([int(each.group == MANUAL_GROUP) for each in some]), [AUTO_GROUP, MANUAL_GROUP]),
+            group=(
+                ints([int(each.group == MANUAL_GROUP) for each in some]),
+                [AUTO_GROUP, MANUAL_GROUP],
+            ),
             view="orders *" if kind is Kind.JOIN else None,
         )
 
@@ -782,12 +892,16 @@ class Planting:
             return each.table, Cuts()
         rows = list(rows_of_table(each.table))
         try:
-            planted = plant(self.mutant, rows, self._info, seed=self._info.seed, first=self.edge == "key")
+            planted = plant(
+                self.mutant, rows, self._info, seed=self._info.seed, first=self.edge == "key"
+            )
         except UsageError:
             return each.table, Cuts()  # the next queue may have a place
         self.about = planted.about
         table = rows_to_table(planted.rows)
-        cut = next(index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1])
+        cut = next(
+            index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1]
+        )
         if self.edge == "file":
             return table, Cuts(files=(cut,))
         return table, Cuts(groups=(cut,)) if self.edge == "group" else Cuts()
@@ -801,11 +915,15 @@ class Planting:
         return each.number >= self._queue and each.number % MANUAL_EVERY != 1
 
 
-def plan_defect(name: str, events: int, seed: int, queues: int | None = None, edge: str = "none") -> Planting:
+def plan_defect(
+    name: str, events: int, seed: int, queues: int | None = None, edge: str = "none"
+) -> Planting:
     """Where a named defect (or lookalike) goes. Raises UsageError for an unknown one."""
     mutant = named(name)
     if not mutant.generated:
-        raise UsageError(f"no generated history has a place for the defect {name}; recorded ones have")
+        raise UsageError(
+            f"no generated history has a place for the defect {name}; recorded ones have"
+        )
     if edge not in EDGES:
         raise UsageError(f"there is no edge {edge}; known are {', '.join(EDGES)}")
     count = how_many_queues(events) if queues is None else queues

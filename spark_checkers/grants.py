@@ -48,7 +48,9 @@ class Unlocks:
 
     def _latest(self, unlocks: _OnTheWay) -> int:
         machine = self.machine
-        return machine.context.may_arrive_until(machine.sending(unlocks.first), unlocks.until, machine.now)
+        return machine.context.may_arrive_until(
+            machine.sending(unlocks.first), unlocks.until, machine.now
+        )
 
     def may_undo(self, lock: Op) -> bool:
         waiting = self.waiting.get(lock.client)
@@ -93,7 +95,9 @@ class Grants:
             return False
         # Of two that overlap either may be the first: then nothing may have ended the other one either.
         together = not ended_before(grant, lock)
-        return not (together and (self.machine.broker_died_since(lock) or self.unlocks.may_undo(lock)))
+        return not (
+            together and (self.machine.broker_died_since(lock) or self.unlocks.may_undo(lock))
+        )
 
     def lock_ends(self, lock: Op) -> None:
         if lock.client == NO_TEXT or lock.outcome is not Outcome.OK:
@@ -159,7 +163,9 @@ class LastGrant:
 
     def granted(self, op: Op) -> None:
         before = [*self.others] if self.grant is None else [*self.others, self.grant]
-        self.others = [each for each in before if each.place != op.place and self._reaches(each, op.started)]
+        self.others = [
+            each for each in before if each.place != op.place and self._reaches(each, op.started)
+        ]
         self.grant, self.unlock, self.sent = op, None, None
 
     def _until(self, op: Op) -> int:
@@ -167,13 +173,17 @@ class LastGrant:
         if op.outcome is Outcome.OK and op.ended < NEVER:
             return op.ended
         until = max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
-        return self.machine.context.may_arrive_until(self.machine.sending(op), until, self.machine.now)
+        return self.machine.context.may_arrive_until(
+            self.machine.sending(op), until, self.machine.now
+        )
 
     def _reaches(self, op: Op, since: int) -> bool:
         """May the broker have acted on the request at this moment, or later?"""
         return self._until(op) + self.clocks_us >= since
 
-    def _nobody_else(self, asker: Op, since: int, owner: int = NO_TEXT, owner_since: int = 0) -> bool:
+    def _nobody_else(
+        self, asker: Op, since: int, owner: int = NO_TEXT, owner_since: int = 0
+    ) -> bool:
         """Nobody but the asker may hold the lane by a grant since then; of the owner: since a time of its own."""
         return not any(
             self._reaches(each, owner_since if each.client == owner else since)
@@ -192,7 +202,9 @@ class LastGrant:
         own = grant.client == op.client
         self.released = None if own else self._arrived(op)
         ended = grant.ended if grant.ended < NEVER else 0
-        if not (own or self.released is not None or op.started - ended - self.clocks_us >= self.limit_us):
+        if not (
+            own or self.released is not None or op.started - ended - self.clocks_us >= self.limit_us
+        ):
             return ""
         owner_since = grant.started if self.released is None else self.released.started
         if not self._nobody_else(op, grant.started, grant.client, owner_since):
@@ -209,7 +221,11 @@ class LastGrant:
         until = max(sent.started, sent.ended if sent.ended < NEVER else 0) + self.bound_us
         if op.started - self.clocks_us <= until or machine.client_died_since(sent.client, sent):
             return None
-        return None if machine.context.is_disturbed(machine.sending(sent), until, machine.now) else sent
+        return (
+            None
+            if machine.context.is_disturbed(machine.sending(sent), until, machine.now)
+            else sent
+        )
 
     def empty_since(self, op: Op) -> tuple[str, int]:
         """What shows that nobody can hold the lane against the asker, though no grant of this epoch is known.
@@ -217,7 +233,11 @@ class LastGrant:
         (`crash` or `join`, its seq), or (`op`, the place of a row of the lane); ("", NONE) where nothing shows it.
         """
         machine, context, grant = self.machine, self.machine.context, self.grant
-        if not context.info.closed_world or op.client == NO_TEXT or context.frames_twice <= machine.now:
+        if (
+            not context.info.closed_world
+            or op.client == NO_TEXT
+            or context.frames_twice <= machine.now
+        ):
             return "", NONE
         if grant is not None and not machine.broker_died_since(grant):
             return "", NONE
@@ -233,7 +253,10 @@ class LastGrant:
         if not self._nobody_else(op, 0):
             return "", NONE
         first = self.first
-        if first is not None and op.started - first.started - self.clocks_us >= self.limit_us + self.bound_us:
+        if (
+            first is not None
+            and op.started - first.started - self.clocks_us >= self.limit_us + self.bound_us
+        ):
             return "op", first.place
         joined = context.member_since(machine.lane.group, machine.lane.name(op.client), machine.now)
         return ("", NONE) if joined is None else ("join", joined)

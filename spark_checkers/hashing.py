@@ -30,9 +30,13 @@ def of_texts(column: Any) -> Hashes:
         words = np.append(of_texts(column.dictionary), NO_TEXT_HASH)
         spelt: Hashes = words[np.asarray(column.indices.fill_null(-1))]
         return spelt
-    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset).astype(np.int64)
+    offsets = np.frombuffer(
+        column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset
+    ).astype(np.int64)
     data = column.buffers()[2]
-    hashes = _of_bytes(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets)
+    hashes = _of_bytes(
+        np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets
+    )
     if column.null_count:
         hashes[np.asarray(column.is_null())] = NO_TEXT_HASH
     return hashes

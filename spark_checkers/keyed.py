@@ -55,7 +55,9 @@ def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
     names = list(needed(twins))
     if any(_needs_source(twin) for twin in twins):
         origin = F.when(F.col("origin_id") != "", F.col("origin_id"))
-        wanted = wanted.withColumn(SOURCE, F.coalesce(origin, F.col("message_id"), F.col("origin_id")))
+        wanted = wanted.withColumn(
+            SOURCE, F.coalesce(origin, F.col("message_id"), F.col("origin_id"))
+        )
         names.append(SOURCE)
     for name in _MUST_HAVE[key]:
         wanted = wanted.where(F.col(name).isNotNull())
@@ -64,7 +66,9 @@ def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
         wanted.select(*names)
         .repartition(*columns)
         .sortWithinPartitions(*columns, "seq_begin")
-        .mapInArrow(partial(_judge_batches, columns=columns, twins=tuple(twins), runs=runs), FINDINGS)
+        .mapInArrow(
+            partial(_judge_batches, columns=columns, twins=tuple(twins), runs=runs), FINDINGS
+        )
     )
 
 
@@ -90,7 +94,9 @@ def with_source(table: pa.Table) -> pa.Table:
     return table.append_column(SOURCE, pc.coalesce(named, message, origin))
 
 
-def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: int = CHUNK_ROWS) -> Iterator[Findings]:
+def judge_in_memory(
+    table: pa.Table, twins: Sequence[Twin], runs: Runs, least: int = CHUNK_ROWS
+) -> Iterator[Findings]:
     """The findings of all twins on an Arrow table of history rows, in this process and without Spark.
 
     For slices and tests: the same kernels, keys, cuts and order as on Spark. Rows may come in any order.
@@ -102,8 +108,12 @@ def judge_in_memory(table: pa.Table, twins: Sequence[Twin], runs: Runs, least: i
         rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
         for name in _MUST_HAVE[key]:
             rows = rows.filter(rows.column(name).is_valid())
-        order = np.lexsort((rows.column("seq_begin").to_numpy(), *reversed(codes_of(rows, KEY_COLUMNS[key]))))
-        batches = rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=max(1, least // 4))
+        order = np.lexsort(
+            (rows.column("seq_begin").to_numpy(), *reversed(codes_of(rows, KEY_COLUMNS[key])))
+        )
+        batches = (
+            rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=max(1, least // 4))
+        )
         for part in whole_keys(batches, KEY_COLUMNS[key], least):
             yield from judge_table(part, chosen, runs)
 
@@ -112,7 +122,9 @@ def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:
     """The columns as numbers: equal values have equal numbers."""
     none = np.iinfo(np.int64).min
     return [
-        coded(table.column(name))[0] if name != "queue_id" else table.column(name).fill_null(none).to_numpy()
+        coded(table.column(name))[0]
+        if name != "queue_id"
+        else table.column(name).fill_null(none).to_numpy()
         for name in columns
     ]
 
@@ -144,7 +156,9 @@ def whole_keys(
 def _codes(batch: pa.RecordBatch, name: str) -> Any:
     column = batch.column(batch.schema.get_field_index(name))
     if pa.types.is_integer(column.type):
-        return (column.fill_null(np.iinfo(np.int64).min) if column.null_count else column).to_numpy()
+        return (
+            column.fill_null(np.iinfo(np.int64).min) if column.null_count else column
+        ).to_numpy()
     return coded(column)[0]
 
 
@@ -160,7 +174,9 @@ def last_key_start(batch: pa.RecordBatch, columns: Sequence[str]) -> int:
 
 
 def key_at(batch: pa.RecordBatch, index: int, columns: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(batch.column(batch.schema.get_field_index(name))[index].as_py() for name in columns)
+    return tuple(
+        batch.column(batch.schema.get_field_index(name))[index].as_py() for name in columns
+    )
 
 
 def same_key(before: pa.RecordBatch, after: pa.RecordBatch, columns: Sequence[str]) -> bool:

@@ -173,7 +173,12 @@ class Digest:
         manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
         done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)
         times = rows.number("reconsume_times")
-        plain = done & (rows.offset >= 0) & (rows.client != NO_TEXT) & (rows.text("incarnation") != NO_TEXT)
+        plain = (
+            done
+            & (rows.offset >= 0)
+            & (rows.client != NO_TEXT)
+            & (rows.text("incarnation") != NO_TEXT)
+        )
         self._manual = manual
         uncounted: Mask = plain & ((times == 0) | (times == NONE))
         return uncounted
@@ -259,7 +264,9 @@ class Digest:
             rows.number("op_id")[where].tolist(),
             [KINDS[kind] for kind in rows.kind[where].tolist()],
             rows.client[where].tolist(),
-            np.where(rows.text("incarnation")[where] == NO_TEXT, NO_TEXT, rows.incarnation[where]).tolist(),
+            np.where(
+                rows.text("incarnation")[where] == NO_TEXT, NO_TEXT, rows.incarnation[where]
+            ).tolist(),
             rows.offset[where].tolist(),
             rows.number("reconsume_times")[where].tolist(),
             [OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()],
@@ -281,7 +288,9 @@ class Digest:
         start, stop = stretch.events
         return zip(self.phase[start:stop].tolist(), self.ops(self.row[start:stop]), strict=True)
 
-    def lanes(self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True) -> Iterator[LaneItems]:
+    def lanes(
+        self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True
+    ) -> Iterator[LaneItems]:
         """Every lane with its items of these kinds (a stretch counts as DELIVER).
 
         asides: kinds whose begins are listed apart, for they cut no stretch. grouped: leave out rows of no group.
@@ -312,7 +321,9 @@ class Digest:
                 continue
             found = LaneItems(self, place, items)
             if len(aside):
-                low, high = np.searchsorted(rows.lane[aside], [rows.lane[place], rows.lane[place] + 1])
+                low, high = np.searchsorted(
+                    rows.lane[aside], [rows.lane[place], rows.lane[place] + 1]
+                )
                 found.asides = self.ops(aside[low:high])
             yield found
 
@@ -373,7 +384,9 @@ class Machine:
         """The lane's rows are over."""
 
     def found(self, *ops: Op | None, certain: bool = True, name: str | None = None) -> None:
-        self.findings.violation([op.place for op in ops if op is not None], certain=certain, name=name)
+        self.findings.violation(
+            [op.place for op in ops if op is not None], certain=certain, name=name
+        )
 
     def broker_died_since(self, op: Op) -> bool:
         """Did the lane's broker die after the operation began, by a crash or by a later epoch?"""
@@ -387,7 +400,11 @@ class Machine:
         """May messages of the lane be given up without a word? Only where no recorder says that it tells, from the
         first row on."""
         info = self.context.info
-        return info.begins_late or info.records is None or Kind.DEAD_LETTER not in (recorded(info) or ())
+        return (
+            info.begins_late
+            or info.records is None
+            or Kind.DEAD_LETTER not in (recorded(info) or ())
+        )
 
     def may_be_given_up(self, op: Op) -> bool:
         """May the message of this call, which is over, be finished by having been given up, as far as the call goes?"""
@@ -406,7 +423,9 @@ class Machine:
 
     def is_of_an_old_life(self, client: int, op: Op) -> bool:
         """Did the process that did this die, or leave and begin anew in the lane's group, since?"""
-        return self.context.is_of_an_old_life(self.lane.name(client), self.lane.group, op.begin, self.now)
+        return self.context.is_of_an_old_life(
+            self.lane.name(client), self.lane.group, op.begin, self.now
+        )
 
     def sending(self, op: Op) -> Sending:
         """The request on its way to the lane's broker."""
@@ -470,7 +489,10 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
                 inside += 1
             state.inside = asides[aside:inside]
             if until < NEVER or not takes(item):
-                events = [(op.end if phase == END else op.begin, phase, op) for phase, op in lane.digest.expand(item)]
+                events = [
+                    (op.end if phase == END else op.begin, phase, op)
+                    for phase, op in lane.digest.expand(item)
+                ]
                 events += [(op.begin, BEGIN, op) for op in state.inside]
                 for at, phase, op in sorted(events, key=lambda event: event[:2]):
                     if at >= until:

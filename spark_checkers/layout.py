@@ -31,7 +31,9 @@ IN_MEMORY_ROWS = 3_000_000
 ORDER = (*KEY_COLUMNS[Key.QUEUE], "seq_begin")
 
 
-def compact(history: History, folder: Path, *, master: str | None = None, in_memory: int = IN_MEMORY_ROWS) -> History:
+def compact(
+    history: History, folder: Path, *, master: str | None = None, in_memory: int = IN_MEMORY_ROWS
+) -> History:
     """Write the history to another folder (which may exist, empty) by queue, and open it.
 
     Raises UsageError where the folder holds something, or where Spark is needed and there is no Java.
@@ -49,13 +51,17 @@ def compact(history: History, folder: Path, *, master: str | None = None, in_mem
     if cut.is_file():
         shutil.copy(cut, folder / "history" / "cut.txt")
     elif history.why_cut:
-        (folder / "history" / "cut.txt").write_text("\n".join(history.why_cut) + "\n", encoding="utf-8")
+        (folder / "history" / "cut.txt").write_text(
+            "\n".join(history.why_cut) + "\n", encoding="utf-8"
+        )
     return open_history(folder)
 
 
 def _sort_here(history: History, folder: Path) -> None:
     if history.parquet:
-        table = pa.concat_tables([pq.read_table(path, columns=list(NAMES)) for path in history.parquet])
+        table = pa.concat_tables(
+            [pq.read_table(path, columns=list(NAMES)) for path in history.parquet]
+        )
     else:
         table = rows_to_table(history.loaded)
     keys = pa.table({name: _plain(table.column(name)) for name in ORDER})
@@ -83,7 +89,13 @@ def as_history(table: pa.Table) -> pa.Table:
 
 
 def sort_on_spark(
-    session: Any, paths: Sequence[Path], folder: Path, rows: int, *, by: Sequence[str] = ORDER, order: bytes = BY_QUEUE
+    session: Any,
+    paths: Sequence[Path],
+    folder: Path,
+    rows: int,
+    *,
+    by: Sequence[str] = ORDER,
+    order: bytes = BY_QUEUE,
 ) -> None:
     """Write the rows of Parquet files in another order: one shuffle by range; the tasks write the files."""
     from pyspark.sql import functions as F
@@ -92,16 +104,22 @@ def sort_on_spark(
     keys = [F.col(name).asc_nulls_first() for name in by]
     session.read.parquet(*(str(path) for path in paths)).select(*NAMES).repartitionByRange(
         files, *keys
-    ).sortWithinPartitions(*keys).mapInArrow(partial(_write, folder=str(folder), order=order), "files int").toArrow()
+    ).sortWithinPartitions(*keys).mapInArrow(
+        partial(_write, folder=str(folder), order=order), "files int"
+    ).toArrow()
 
 
-def _write(batches: Iterator[pa.RecordBatch], *, folder: str, order: bytes) -> Iterator[pa.RecordBatch]:
+def _write(
+    batches: Iterator[pa.RecordBatch], *, folder: str, order: bytes
+) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     number = context.partitionId() if context is not None else 0
     # Parts come in the order of the keys, and files are read in the order of their names.
-    writer = HistoryWriter(Path(folder), order, first_file=number * 1000, rows_per_file=2 * ROWS_PER_FILE)
+    writer = HistoryWriter(
+        Path(folder), order, first_file=number * 1000, rows_per_file=2 * ROWS_PER_FILE
+    )
     for batch in batches:
         writer.write(as_history(pa.Table.from_batches([batch])))
     writer.close()

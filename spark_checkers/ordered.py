@@ -43,7 +43,9 @@ class Part:
 
 def is_by_queue(paths: Sequence[Path]) -> bool:
     """Do all files say that they lie by queue?"""
-    return bool(paths) and all((pq.read_schema(path).metadata or {}).get(ORDER_KEY) == BY_QUEUE for path in paths)
+    return bool(paths) and all(
+        (pq.read_schema(path).metadata or {}).get(ORDER_KEY) == BY_QUEUE for path in paths
+    )
 
 
 def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
@@ -78,7 +80,9 @@ def part_tables(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> 
     return whole_keys(_part_batches(groups, part, columns), ORDER)
 
 
-def _part_batches(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _part_batches(
+    groups: Sequence[Group], part: Part, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """The part's batches: without the rest of an earlier key, and with the rest of its last one."""
     last = _last_row_before(groups, part.start)
     checked = _Order(last)
@@ -86,7 +90,9 @@ def _part_batches(groups: Sequence[Group], part: Part, columns: Sequence[str]) -
     for index in range(part.start, len(groups)):
         path, number = groups[index]
         reader = pq.ParquetFile(path)
-        for batch in reader.iter_batches(BATCH_ROWS, row_groups=[number], columns=list(columns), use_threads=False):
+        for batch in reader.iter_batches(
+            BATCH_ROWS, row_groups=[number], columns=list(columns), use_threads=False
+        ):
             if not batch.num_rows:
                 continue
             if skipping is not None:
@@ -112,7 +118,9 @@ def _last_row_before(groups: Sequence[Group], start: int) -> pa.RecordBatch | No
     if start == 0:
         return None
     path, number = groups[start - 1]
-    table = pq.ParquetFile(path).read_row_group(number, columns=[*ORDER, "seq_begin"], use_threads=False)
+    table = pq.ParquetFile(path).read_row_group(
+        number, columns=[*ORDER, "seq_begin"], use_threads=False
+    )
     return table.slice(table.num_rows - 1).combine_chunks().to_batches()[0]
 
 
@@ -134,7 +142,10 @@ def _length_of(batch: pa.RecordBatch, key: tuple[Any, ...]) -> int:
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple((value is not None, value.encode() if isinstance(value, str) else value or 0) for value in key)
+    return tuple(
+        (value is not None, value.encode() if isinstance(value, str) else value or 0)
+        for value in key
+    )
 
 
 class _Order:
@@ -155,14 +166,20 @@ class _Order:
         within[starts[1:] - 1] = False
         keys = [key_at(batch, int(start), ORDER) for start in starts]
         if self._key is not None:
-            in_order = int(seq[0]) >= self._seq if keys[0] == self._key else _sortable(self._key) < _sortable(keys[0])
+            in_order = (
+                int(seq[0]) >= self._seq
+                if keys[0] == self._key
+                else _sortable(self._key) < _sortable(keys[0])
+            )
         else:
             in_order = True
         sortable = [_sortable(key) for key in keys]
         in_order = in_order and bool((seq[1:] >= seq[:-1])[within].all())
         in_order = in_order and all(a < b for a, b in itertools.pairwise(sortable))
         if not in_order:
-            raise HistoryError(f"{path} says that its rows lie by queue and they do not: run `inorder compact`")
+            raise HistoryError(
+                f"{path} says that its rows lie by queue and they do not: run `inorder compact`"
+            )
         self._key, self._seq = keys[-1], int(seq[-1])
         return batch
 

@@ -24,7 +24,14 @@ from spark_checkers.segments import Ints
 from specs.clauses.base import Intervals
 from specs.vocabulary import Kind, Outcome
 
-PROGRESS_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.RESET)
+PROGRESS_KINDS = (
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.ADD,
+    Kind.DROP,
+    Kind.FETCH_OFFSET,
+    Kind.RESET,
+)
 _ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 
 
@@ -55,7 +62,9 @@ class Sends:
     def _range(self, queue: int, start: int, stop: int) -> slice:
         low, high = np.searchsorted(self._queue, [queue, queue + 1])
         part = self._offset[low:high]
-        return slice(int(low + np.searchsorted(part, start)), int(low + np.searchsorted(part, stop)))
+        return slice(
+            int(low + np.searchsorted(part, start)), int(low + np.searchsorted(part, stop))
+        )
 
     def first_known(self, queue: int, start: int, stop: int, now: int) -> int | None:
         """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with."""
@@ -67,7 +76,11 @@ class Sends:
         """(position, seq of the end) of the latest such SEND of an offset."""
         part = self._range(queue, offset, offset + 1)
         known = np.flatnonzero(self._end[part] < now)
-        return (int(self.where[part][known[-1]]), int(self._end[part][known[-1]])) if len(known) else None
+        return (
+            (int(self.where[part][known[-1]]), int(self._end[part][known[-1]]))
+            if len(known)
+            else None
+        )
 
 
 class Incarnation:
@@ -97,7 +110,9 @@ class Incarnation:
         self.manual = False
         self.moved = -1  # a commit of a correction said that it goes on there
         self.taken = Intervals()
-        self.unsure: set[int] = set()  # used up their retries in manual mode: who knows whether they are taken
+        self.unsure: set[int] = (
+            set()
+        )  # used up their retries in manual mode: who knows whether they are taken
         self.dropped: Op | None = None
         self.void = False
         self.proof: Any = None
@@ -140,11 +155,15 @@ class Progress(Machine):
         self.incarnations: dict[int, Incarnation] = {}
         self.was_reset = False
         self.untold = self.untold_letters()
-        self.unknown: set[int] = set()  # of the unfinished: what may have been given up without a word
+        self.unknown: set[int] = (
+            set()
+        )  # of the unfinished: what may have been given up without a word
         self.claims: list[Claim] = []
         self.shared = False  # does another group read the queue?
         self.seen_at = NEVER
-        self.log: list[tuple[int | Stretch, int, int]] = []  # what was finished when, for the other groups
+        self.log: list[
+            tuple[int | Stretch, int, int]
+        ] = []  # what was finished when, for the other groups
 
     def incarnation(self, code: int) -> Incarnation:
         found = self.incarnations.get(code)
@@ -226,7 +245,10 @@ class Progress(Machine):
             return
         self.unknown.discard(op.offset)
         before = self.unfinished.get(op.offset, ())
-        self.unfinished[op.offset] = [*(each for each in before if each.incarnation != op.incarnation), op]
+        self.unfinished[op.offset] = [
+            *(each for each in before if each.incarnation != op.incarnation),
+            op,
+        ]
 
     def _reset(self) -> None:
         self.was_reset = True
@@ -268,7 +290,9 @@ class Progress(Machine):
             if op.manual:
                 mine.unsure.add(op.offset)
             else:  # if it was given up, all that was taken was committed with it
-                covered = [each for start, stop in mine.taken.ranges() for each in range(start, stop)]
+                covered = [
+                    each for start, stop in mine.taken.ranges() for each in range(start, stop)
+                ]
                 self._doubt([*covered, *mine.unsure])
                 mine.unsure.clear()
         if acknowledges(op):
@@ -360,7 +384,11 @@ class Progress(Machine):
     def drop_of(self, op: Op) -> list[int]:
         """The drop that keeps an acknowledging delivery from finishing its message: part of the evidence."""
         found = self.incarnations.get(op.incarnation)
-        return [found.dropped.place] if found is not None and found.dropped is not None and acknowledges(op) else []
+        return (
+            [found.dropped.place]
+            if found is not None and found.dropped is not None and acknowledges(op)
+            else []
+        )
 
     def claim(self, choices: list[tuple[list[int], int | None]]) -> None:
         """A violation, shown by the first choice that holds."""
@@ -370,7 +398,9 @@ class Progress(Machine):
 
 def settle(lanes: list[Progress]) -> None:
     """Turn the claims of one queue's groups into findings, now that all of them have been gone through."""
-    in_turn = sorted((lane for lane in lanes if lane.seen_at < NEVER), key=lambda lane: lane.seen_at)
+    in_turn = sorted(
+        (lane for lane in lanes if lane.seen_at < NEVER), key=lambda lane: lane.seen_at
+    )
     for lane in lanes:
         for claim in lane.claims:
             for evidence, offset in claim.choices:
@@ -387,19 +417,27 @@ def _forgotten(in_turn: list[Progress], lane: Progress, offset: int, sent_at: in
     """Had all groups seen so far finished the message before this group was seen?"""
     for number, following in enumerate(in_turn):
         then = following.seen_at
-        if number and sent_at < then and all(each.finished_at(offset) < then for each in in_turn[:number]):
+        if (
+            number
+            and sent_at < then
+            and all(each.finished_at(offset) < then for each in in_turn[:number])
+        ):
             return True
         if following is lane:
             break
     return False
 
 
-def queue_kernel(machine: type[Progress], kinds: Iterable[Kind]) -> Callable[[Rows, Findings], None]:
+def queue_kernel(
+    machine: type[Progress], kinds: Iterable[Kind]
+) -> Callable[[Rows, Findings], None]:
     """The kernel of a clause that is a machine per lane and asks about the sends of the whole queue."""
     wanted = frozenset(kinds)
 
     def kernel(rows: Rows, findings: Findings) -> None:
-        of_queue = groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place]))
+        of_queue = groupby(
+            rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
+        )
         for _queue, lanes in of_queue:
             states = [machine(lane, findings) for lane in lanes]
             for state in states:

@@ -15,7 +15,16 @@ from spark_checkers.segments import Ints
 from spark_checkers.stored import broker_died
 from specs.vocabulary import Kind, Outcome
 
-COLUMNS = ("op_id", "message_id", "queue_offset", "outcome", "value", "detail", "started_us", "ended_us")
+COLUMNS = (
+    "op_id",
+    "message_id",
+    "queue_offset",
+    "outcome",
+    "value",
+    "detail",
+    "started_us",
+    "ended_us",
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,10 @@ class Queue:
         if rows.name_of("detail", marker) == "settled":
             return True
         broker = rows.name_of("broker", sent)
-        if context.broker_paused_since(broker, due_us, now) or context.crowded.get(broker, NEVER) <= now:
+        if (
+            context.broker_paused_since(broker, due_us, now)
+            or context.crowded.get(broker, NEVER) <= now
+        ):
             return False
         if not broker_died(rows, sent, now):
             return True
@@ -100,4 +112,7 @@ def queues_with(rows: Rows, sends: Ints, kinds: Iterable[Kind]) -> Iterator[tupl
     """
     of_clause = rows.are(*kinds)
     for queue in np.unique(rows.queue[sends]).tolist():
-        yield Queue(rows, np.flatnonzero(of_clause & (rows.queue == queue))), sends[rows.queue[sends] == queue]
+        yield (
+            Queue(rows, np.flatnonzero(of_clause & (rows.queue == queue))),
+            sends[rows.queue[sends] == queue],
+        )

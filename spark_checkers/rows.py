@@ -70,31 +70,67 @@ class RunContext:
 
     info: RunInfo
     broker_died: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq of each crash
-    client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(default_factory=dict)  # CRASH, LEAVE or JOIN
-    work: Mapping[str, Sequence[tuple[int, str | None, Row]]] = field(default_factory=dict)  # LEAVE, JOIN, ADD: group
-    paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
+    client_state: Mapping[str, Sequence[tuple[int, Kind]]] = field(
+        default_factory=dict
+    )  # CRASH, LEAVE or JOIN
+    work: Mapping[str, Sequence[tuple[int, str | None, Row]]] = field(
+        default_factory=dict
+    )  # LEAVE, JOIN, ADD: group
+    paused: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # until when, in µs
     clock_stepped: int = NEVER  # seq of the first step of a wall clock
     frames_twice: int = NEVER  # seq of the first fault of a link that made two frames of one
-    broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # until when, in µs
-    broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # when, in µs
-    lanes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # seq at which a client first added each lane
-    joined: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)  # by group: which client
-    resets: Mapping[Any, int] = field(default_factory=dict)  # by lane: seq of the first time somebody moved its offset
-    unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # each crash: safe until, in µs
-    trims: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept from then on
-    epochs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # which epoch from then on
-    seen: Mapping[str | None, frozenset[Kind]] | None = None  # by group, the kinds that there are; None: not asked for
+    broker_paused: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # until when, in µs
+    broker_deaths: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # when, in µs
+    lanes: Mapping[str, Sequence[int]] = field(
+        default_factory=dict
+    )  # seq at which a client first added each lane
+    joined: Mapping[str, Sequence[tuple[int, str]]] = field(
+        default_factory=dict
+    )  # by group: which client
+    resets: Mapping[Any, int] = field(
+        default_factory=dict
+    )  # by lane: seq of the first time somebody moved its offset
+    unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # each crash: safe until, in µs
+    trims: Mapping[Queue, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # what is kept from then on
+    epochs: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # which epoch from then on
+    seen: Mapping[str | None, frozenset[Kind]] | None = (
+        None  # by group, the kinds that there are; None: not asked for
+    )
     marks: Sequence[Mark] = ()  # when things happened that bear on every key, ascending
-    removals: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # by topic: when in µs, each
+    removals: Mapping[str, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # by topic: when in µs, each
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
-    marks_at: Mapping[int, Sequence[Mark]] = field(default_factory=dict)  # the same as `marks`, by the row's seq
+    marks_at: Mapping[int, Sequence[Mark]] = field(
+        default_factory=dict
+    )  # the same as `marks`, by the row's seq
     adds: Adds = field(default_factory=dict)  # by group and topic: the first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
-    disturbed: Sequence[tuple[int, int]] = ()  # by seq, until when (in µs) something had disturbed the group life
-    removed_us: Mapping[Queue, Sequence[tuple[int, int]]] = field(default_factory=dict)  # what is kept, when said (µs)
-    crowded: Mapping[str, int] = field(default_factory=dict)  # of a broker: seq of the first fault that filled its disk
+    disturbed: Sequence[
+        tuple[int, int]
+    ] = ()  # by seq, until when (in µs) something had disturbed the group life
+    removed_us: Mapping[Queue, Sequence[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # what is kept, when said (µs)
+    crowded: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of a broker: seq of the first fault that filled its disk
     faults: Sequence[Row] = ()
-    looks: Looks = field(default_factory=dict)  # seq of the last look at a queue (a reading) or a topic (a call)
+    looks: Looks = field(
+        default_factory=dict
+    )  # seq of the last look at a queue (a reading) or a topic (a call)
 
     @classmethod
     def of(
@@ -141,7 +177,9 @@ class RunContext:
                 hold_ups.take(row)
             if row.kind in _DISTURBS:
                 calm_us = NEVER if row.ended_us is None else row.ended_us
-                disturbed.append((row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0)))
+                disturbed.append(
+                    (row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0))
+                )
             if row.kind is Kind.FAULT:
                 faults.append(row)
             if info.clock_bound_us and row.kind in OF_THE_RUN:
@@ -159,7 +197,9 @@ class RunContext:
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:
                 state.setdefault(row.client_id, []).append((row.seq_begin, row.kind))
                 if row.kind is Kind.CRASH:
-                    died_us[row.seq_begin] = row.started_us if row.ended_us is None else row.ended_us
+                    died_us[row.seq_begin] = (
+                        row.started_us if row.ended_us is None else row.ended_us
+                    )
                 if row.kind is Kind.JOIN and row.group:
                     joined.setdefault(row.group, []).append((row.seq_begin, row.client_id))
             elif row.kind is Kind.PAUSE and row.broker and row.client_id in (None, row.broker):
@@ -173,7 +213,9 @@ class RunContext:
                 stepped = min(stepped, row.seq_begin)
             elif row.kind is Kind.FAULT and (row.detail or "").split(" ")[0] == _FRAMES_TWICE:
                 twice = min(twice, row.seq_begin)
-            elif row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL):
+            elif (
+                row.kind is Kind.FAULT and row.broker and (row.detail or "").startswith(_DISK_FULL)
+            ):
                 crowded.setdefault(row.broker, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
@@ -189,7 +231,9 @@ class RunContext:
         named = {broker: _rising(told) for broker, told in (epochs or {}).items()}
         if info.config.flush == "async":
             for broker, told in named.items():
-                untold = _epoch_deaths(died.get(broker, ()), told)  # nobody says when, so nothing before was safe
+                untold = _epoch_deaths(
+                    died.get(broker, ()), told
+                )  # nobody says when, so nothing before was safe
                 unflushed.setdefault(broker, []).extend((seq, -NEVER) for seq in untold)
         return cls(
             info=info,
@@ -229,7 +273,11 @@ class RunContext:
         """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
         bound_us, clocks_us = self._bounds_us
         return arrives_until(
-            sending, until_us, self.hold_ups.since(sending.since_us - clocks_us, now), bound_us, clocks_us
+            sending,
+            until_us,
+            self.hold_ups.since(sending.since_us - clocks_us, now),
+            bound_us,
+            clocks_us,
         )
 
     def is_disturbed(self, sending: Sending, until_us: int, now: int) -> bool:
@@ -264,7 +312,14 @@ class RunContext:
 
     def member_since(self, group: str, client: str, now: int) -> int | None:
         """The seq of the JOIN since which the client is a member of the group; None where it is none."""
-        joined = next((seq for seq, who in reversed(self.joined.get(group, ())) if seq <= now and who == client), None)
+        joined = next(
+            (
+                seq
+                for seq, who in reversed(self.joined.get(group, ()))
+                if seq <= now and who == client
+            ),
+            None,
+        )
         if joined is None or self.client_died_between(client, joined, now):
             return None
         gone = any(
@@ -280,9 +335,15 @@ class RunContext:
     def removed_early(self, sent_us: int, queue: Queue, offset: int, now: int) -> bool:
         """Was the message, sent at that time, removed on purpose before it was as old as it has to be kept?"""
         config = self.info.config
-        if not config.keep_ms or self.clock_stepped <= now or self.crowded.get(queue.broker, NEVER) <= now:
+        if (
+            not config.keep_ms
+            or self.clock_stepped <= now
+            or self.crowded.get(queue.broker, NEVER) <= now
+        ):
             return False
-        when = next((at_us for kept, at_us in self.removed_us.get(queue, ()) if offset < kept), NEVER)
+        when = next(
+            (at_us for kept, at_us in self.removed_us.get(queue, ()) if offset < kept), NEVER
+        )
         return when - sent_us + self.info.clock_bound_us < config.keep_ms * MS
 
     def fault_between(self, since_us: int, until_us: int, now: int, party: tuple[str, str]) -> bool:
@@ -301,7 +362,11 @@ class RunContext:
 
     def removed_of(self, topic: str, broker: str, now: int) -> bool:
         """Did the broker remove anything of the topic on purpose?"""
-        told = (trims for queue, trims in self.trims.items() if queue.topic == topic and queue.broker == broker)
+        told = (
+            trims
+            for queue, trims in self.trims.items()
+            if queue.topic == topic and queue.broker == broker
+        )
         return any(seq <= now for trims in told for seq, _ in trims)
 
     def trimmed_between(self, topic: str, after: int, until: int) -> bool:
@@ -368,7 +433,9 @@ class RunContext:
                 continue
             if row.kind is Kind.LEAVE and where in (group, None):
                 return row
-            if row.kind is not Kind.LEAVE and (where == group or (where is None and row.kind is Kind.JOIN)):
+            if row.kind is not Kind.LEAVE and (
+                where == group or (where is None and row.kind is Kind.JOIN)
+            ):
                 return None
         return None
 
@@ -557,7 +624,9 @@ class Rows:
     @cached_property
     def queue(self) -> Ints:
         """Number of the row's queue (run, topic, broker, queue_id). No queue_id is a queue_id of its own."""
-        return self._numbered(self.run, self.text("topic"), self.text("broker"), self.number("queue_id"))
+        return self._numbered(
+            self.run, self.text("topic"), self.text("broker"), self.number("queue_id")
+        )
 
     @cached_property
     def lane(self) -> Ints:
@@ -572,7 +641,9 @@ class Rows:
         """
         named = self.text("incarnation") != NO_TEXT
         client = np.where(named, self.client, NO_TEXT)
-        return self._numbered(self.lane, self.text("incarnation"), client, np.where(named, self._life, 0))
+        return self._numbered(
+            self.lane, self.text("incarnation"), client, np.where(named, self._life, 0)
+        )
 
     @cached_property
     def _life(self) -> Ints:
@@ -582,7 +653,9 @@ class Rows:
             for client, states in self._context(run).client_state.items():
                 crashes = np.asarray([seq for seq, kind in states if kind is Kind.CRASH], np.int64)
                 if len(crashes):
-                    mine = np.flatnonzero((self.run == number) & (self.client == self.code("client_id", client)))
+                    mine = np.flatnonzero(
+                        (self.run == number) & (self.client == self.code("client_id", client))
+                    )
                     life[mine] = np.searchsorted(crashes, self.begin[mine], side="left")
         return life
 
@@ -605,11 +678,18 @@ class Rows:
         one after them, and until the incarnation begins anew.
         """
         found = self.corrected.copy()
-        if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(self.table.column_names):
+        if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(
+            self.table.column_names
+        ):
             return found
         code, value = self.number("code"), self.value
         ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
-        told = self.are(Kind.PULL) & ((code == OFFSET_MOVED) | ahead) & (value != NONE) & (self.end < NEVER)
+        told = (
+            self.are(Kind.PULL)
+            & ((code == OFFSET_MOVED) | ahead)
+            & (value != NONE)
+            & (self.end < NEVER)
+        )
         if not told.any():
             return found
         named = self.text("incarnation") != NO_TEXT
@@ -645,7 +725,11 @@ class Rows:
     def told_ahead(self) -> Mapping[int, Ints]:
         """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
         code = self.number("code")
-        told = self.are(Kind.PULL) & (np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED)) & (self.end < NEVER)
+        told = (
+            self.are(Kind.PULL)
+            & (np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED))
+            & (self.end < NEVER)
+        )
         where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
         lanes = self.lane[where]
         return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}
@@ -684,12 +768,20 @@ class Rows:
     def closed_world(self, where: Ints) -> Mask:
         """Does the row's run hold every producer and consumer?"""
         per_run = [self._context(run).info.closed_world for run in self.words("run")]
-        return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
+        return (
+            np.asarray(per_run, np.bool_)[self.run[where]]
+            if per_run
+            else np.zeros(len(where), np.bool_)
+        )
 
     def frames_twice(self, where: Ints) -> Mask:
         """Did something on the way make two frames of one, in the row's run?"""
         per_run = [self._context(run).frames_twice != NEVER for run in self.words("run")]
-        return np.asarray(per_run, np.bool_)[self.run[where]] if per_run else np.zeros(len(where), np.bool_)
+        return (
+            np.asarray(per_run, np.bool_)[self.run[where]]
+            if per_run
+            else np.zeros(len(where), np.bool_)
+        )
 
     def clock_stepped(self, where: Ints) -> Ints:
         """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
@@ -705,7 +797,9 @@ class Rows:
         """The configuration of one row's run."""
         return self.context_of(position).info.config
 
-    def was_disturbed(self, position: int, until_us: int, now: int, kind: Kind | None = None) -> bool:
+    def was_disturbed(
+        self, position: int, until_us: int, now: int, kind: Kind | None = None
+    ) -> bool:
         """Did anything that had begun by `now` stand in the way of the row's request, or of its answer, until then?
 
         kind: of a request that its sender makes besides, from the same moment on.
@@ -726,7 +820,11 @@ class Rows:
 def coded(column: Any) -> tuple[Ints, list[str]]:
     """A text column as (codes, texts by code)."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        column = (
+            column.unify_dictionaries()
+            if pa.types.is_dictionary(column.type)
+            else column.dictionary_encode()
+        )
         if column.num_chunks == 0:
             return np.zeros(0, np.int64), []
         column = column.combine_chunks()
@@ -735,7 +833,9 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
     elif not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     indices = column.indices
-    codes = (indices.fill_null(NO_TEXT) if indices.null_count else indices).to_numpy(zero_copy_only=False)
+    codes = (indices.fill_null(NO_TEXT) if indices.null_count else indices).to_numpy(
+        zero_copy_only=False
+    )
     return codes.astype(np.int64), column.dictionary.to_pylist()
 
 
@@ -757,9 +857,14 @@ class Findings:
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
         self._judged: Mask | None = None
         self._unended: Ints | None = None
-        if any(rows.runs.get(run, _PLAIN).seen is not None for run in (rows.words("run") if rows.size else ())):
+        if any(
+            rows.runs.get(run, _PLAIN).seen is not None
+            for run in (rows.words("run") if rows.size else ())
+        ):
             by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
-            self._judged = np.asarray([self._has_needs(place, by_group) for place in range(rows.size)], np.bool_)
+            self._judged = np.asarray(
+                [self._has_needs(place, by_group) for place in range(rows.size)], np.bool_
+            )
 
     def _has_needs(self, place: int, by_group: bool) -> bool:
         seen = self.rows.context_of(place).seen
@@ -788,14 +893,23 @@ class Findings:
         if self._judged is None or self._judged[place]:
             self._at_stake[self.rows.run[place]] += times
 
-    def violated(self, *evidence: Ints, certain: Mask | None = None, name: str | None = None) -> None:
+    def violated(
+        self, *evidence: Ints, certain: Mask | None = None, name: str | None = None
+    ) -> None:
         """One violation per index of these equally long arrays of positions. NOWHERE: no such evidence."""
         for index in range(len(evidence[0])):
             where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
-            self.violation(where, certain=True if certain is None else bool(certain[index]), name=name)
+            self.violation(
+                where, certain=True if certain is None else bool(certain[index]), name=name
+            )
 
     def violation(
-        self, where: Iterable[int], *, certain: bool = True, also: Iterable[int] = (), name: str | None = None
+        self,
+        where: Iterable[int],
+        *,
+        certain: bool = True,
+        also: Iterable[int] = (),
+        name: str | None = None,
     ) -> None:
         """One violation, shown by the rows at these positions. also: seq_begin of rows of the context.
 
@@ -807,7 +921,13 @@ class Findings:
             return
         certain = certain and self._stands(places)
         self._found.append(
-            (int(self.rows.run[places[0]]), seqs, tuple(places), certain, name or self._clause.findings[0])
+            (
+                int(self.rows.run[places[0]]),
+                seqs,
+                tuple(places),
+                certain,
+                name or self._clause.findings[0],
+            )
         )
 
     def _stands_on_needs(self, places: Sequence[int]) -> bool:
@@ -819,11 +939,16 @@ class Findings:
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""
         rows = self.rows
-        broker, epoch, calls = rows.text("broker"), rows.number("broker_epoch"), rows.are(Kind.DELIVER)
+        broker, epoch, calls = (
+            rows.text("broker"),
+            rows.number("broker_epoch"),
+            rows.are(Kind.DELIVER),
+        )
         return self._clause.stands_in(
             rows.context_of(places[0]).info,
             epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT),
-            ended=all(rows.end[place] != NEVER for place in places if calls[place]) and self._knows_all(places),
+            ended=all(rows.end[place] != NEVER for place in places if calls[place])
+            and self._knows_all(places),
         )
 
     def _knows_all(self, places: Sequence[int]) -> bool:
@@ -839,7 +964,9 @@ class Findings:
         last = max(int(rows.begin[place]) for place in places)
         before = self._unended[rows.begin[self._unended] < last]
         mine = {(int(key[place]), int(rows.client[place])) for place in places}
-        return not any((int(key[place]), int(rows.client[place])) in mine for place in before.tolist())
+        return not any(
+            (int(key[place]), int(rows.client[place])) in mine for place in before.tolist()
+        )
 
     def _is_quiet(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
         """Do no clocks other than their own lie too close to the evidence? seqs: its rows of the context as well."""
@@ -853,7 +980,9 @@ class Findings:
         if self._clause.key in (Key.LANE, Key.QUEUE):
             key = rows.lane if self._clause.key is Key.LANE else rows.queue
             wanted = rows.are(*self._clause.kinds) & np.isin(key, key[list(places)])
-            near.append(sorted(self._marks(np.flatnonzero(wanted).tolist()), key=lambda mark: mark[0]))
+            near.append(
+                sorted(self._marks(np.flatnonzero(wanted).tolist()), key=lambda mark: mark[0])
+            )
         return all(is_quiet(evidence, others, bound_us) for others in near)
 
     def _marks(self, places: Sequence[int]) -> list[Mark]:
@@ -861,13 +990,18 @@ class Findings:
         clocks, words = rows.text("clock"), [*rows.words("clock"), None]
         began = [(int(rows.started[place]), words[clocks[place]]) for place in places]
         return began + [
-            (int(rows.ended[place]), words[clocks[place]]) for place in places if rows.ended[place] != NEVER
+            (int(rows.ended[place]), words[clocks[place]])
+            for place in places
+            if rows.ended[place] != NEVER
         ]
 
     @property
     def opportunities(self) -> dict[str, int]:
         return {
-            run: int(n) for run, n in zip(self.rows.words("run") if self.rows.size else [], self._at_stake, strict=True)
+            run: int(n)
+            for run, n in zip(
+                self.rows.words("run") if self.rows.size else [], self._at_stake, strict=True
+            )
         }
 
     @property

@@ -106,7 +106,9 @@ class Segments:
         self._begins = np.ones(self.size, np.bool_)
         self._begins[1:] = sorted_segment[1:] != sorted_segment[:-1]
         where = np.arange(self.size, dtype=np.int64)
-        self._start = np.maximum.accumulate(np.where(self._begins, where, 0)) if self.size else where
+        self._start = (
+            np.maximum.accumulate(np.where(self._begins, where, 0)) if self.size else where
+        )
 
     def _back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         result = np.empty_like(values)
@@ -130,7 +132,9 @@ class Segments:
         marked = np.where(mask[self._order], where, NOWHERE)
         if not self.size:
             return where
-        last = np.maximum.accumulate(np.maximum(marked, self._start - 1))  # never from an earlier segment
+        last = np.maximum.accumulate(
+            np.maximum(marked, self._start - 1)
+        )  # never from an earlier segment
         before = np.empty(self.size, np.int64)
         before[0] = NOWHERE
         before[1:] = last[:-1]
@@ -158,7 +162,9 @@ class Segments:
         before = np.empty(self.size, np.int64)
         before[0] = NOWHERE
         before[1:] = holder[:-1]
-        return self._back(np.where(before >= self._start, self._order[np.maximum(before, 0)], NOWHERE))
+        return self._back(
+            np.where(before >= self._start, self._order[np.maximum(before, 0)], NOWHERE)
+        )
 
 
 class Timeline:
@@ -206,7 +212,9 @@ class Timeline:
             return np.full(len(segment), NOWHERE, np.int64)
         until, _start = self._place(segment, time)
         next_start = np.searchsorted(self._keys, (segment + 1) * self._width, side="left")
-        return np.where(until < next_start, self._order[np.minimum(until, self._events - 1)], NOWHERE)
+        return np.where(
+            until < next_start, self._order[np.minimum(until, self._events - 1)], NOWHERE
+        )
 
     def count_before(self, segment: Ints, time: Ints) -> Ints:
         """How many events of the segment have a time strictly before."""

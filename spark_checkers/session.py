@@ -29,7 +29,9 @@ def java() -> Path | None:
     return Path(found) if found else None
 
 
-def open_session(master: str | None = None, *, memory: str = DEFAULT_MEMORY, scratch: Path | None = None) -> Any:
+def open_session(
+    master: str | None = None, *, memory: str = DEFAULT_MEMORY, scratch: Path | None = None
+) -> Any:
     """The process's Spark session (`pyspark.sql.SparkSession`); made at the first call.
 
     master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode.
@@ -51,7 +53,9 @@ def open_session(master: str | None = None, *, memory: str = DEFAULT_MEMORY, scr
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
-    except Exception as error:  # py4j and PySpark raise a dozen kinds here; each means that Spark did not start
+    except (
+        Exception
+    ) as error:  # py4j and PySpark raise a dozen kinds here; each means that Spark did not start
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if "master" in reason.lower() and "URL" in reason:
             raise UsageError(f"Spark can't use the master {master}: {reason}") from error

@@ -171,7 +171,9 @@ def settled_kernel(
         found = readings(rows)
         if not found and not unread:
             return
-        for queue, lanes in groupby(rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])):
+        for queue, lanes in groupby(
+            rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
+        ):
             for lane in lanes:
                 if (queue not in found and not unread) or is_copy_topic(lane.topic):
                     continue

@@ -37,7 +37,10 @@ def by_group(rows: Rows) -> Iterator[list[Share]]:
     views, details = rows.words("view"), rows.words("detail")
     found: dict[tuple[int, int], list[Share]] = {}
     for place in rows.of(Kind.ASSIGN).tolist():
-        if NO_TEXT in (client[place], view[place], detail[place]) or BETWEEN not in views[view[place]]:
+        if (
+            NO_TEXT in (client[place], view[place], detail[place])
+            or BETWEEN not in views[view[place]]
+        ):
             continue
         taken = tuple(details[detail[place]].split())
         share = Share(place, int(topic[place]), int(client[place]), views[view[place]], taken)

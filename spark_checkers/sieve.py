@@ -29,7 +29,17 @@ from specs.vocabulary import CommitMode, Kind
 
 COLUMNS = tuple(
     dict.fromkeys(
-        [*OP_COLUMNS, "message_id", "origin_id", "attempt", "delay_level", "wall_us", "sharding_key", "key_seq", SOURCE]
+        [
+            *OP_COLUMNS,
+            "message_id",
+            "origin_id",
+            "attempt",
+            "delay_level",
+            "wall_us",
+            "sharding_key",
+            "key_seq",
+            SOURCE,
+        ]
     )
 )
 """What the sieve, and the clauses that its rows are for, use."""
@@ -65,7 +75,9 @@ class Sieve:
             "DLQ-1": np.flatnonzero(calls),
             "DLQ-2": self._manual(rows),
         }
-        return {clause: rows.table.take(pa.array(where)) for clause, where in kept.items() if len(where)}
+        return {
+            clause: rows.table.take(pa.array(where)) for clause, where in kept.items() if len(where)
+        }
 
     def _invented(self, rows: Rows, decided: Findings) -> Any:
         """A message that lies where its send was acknowledged was sent, and that place is known."""
@@ -76,7 +88,9 @@ class Sieve:
         matched &= rows.offset[seen] != NONE
         sent, other = sends[place[matched]], seen[matched]
         source = rows.table.column(SOURCE)
-        same = pc.fill_null(pc.equal(source.take(pa.array(sent)), source.take(pa.array(other))), False)
+        same = pc.fill_null(
+            pc.equal(source.take(pa.array(sent)), source.take(pa.array(other))), False
+        )
         known = np.asarray(same) & (rows.begin[sent] < snd_2.seen_at(rows, other))
         decided.at_stake(other[known])
         left = np.ones(len(seen), np.bool_)
@@ -107,4 +121,6 @@ class Sieve:
 
 def message_hashes(table: pa.Table) -> Hashes:
     """A hash per row of (run, source id)."""
-    return hashing.together(hashing.of_texts(table.column("run")), hashing.of_texts(table.column(SOURCE)))
+    return hashing.together(
+        hashing.of_texts(table.column("run")), hashing.of_texts(table.column(SOURCE))
+    )

@@ -14,7 +14,16 @@ from specs.vocabulary import Kind, Outcome
 STORED_WEAKLY = (10, 11, 12)
 NOT_CERTAIN = (0, 1, *STORED_WEAKLY)
 COMMIT, ROLLBACK = 8, 12
-COLUMNS = ("op_id", "message_id", "queue_offset", "outcome", "code", "delay_level", "detail", "value")
+COLUMNS = (
+    "op_id",
+    "message_id",
+    "queue_offset",
+    "outcome",
+    "code",
+    "delay_level",
+    "detail",
+    "value",
+)
 """What the questions here use."""
 
 _UNITS_US = {"s": 1_000 * MS, "m": 60_000 * MS, "h": 3_600_000 * MS, "d": 86_400_000 * MS}
@@ -42,7 +51,9 @@ def delayed(rows: Rows) -> Mask:
 
 def copies(rows: Rows) -> Mask:
     """Rows of topics that hold copies."""
-    return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[rows.text("topic")]
+    return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[
+        rows.text("topic")
+    ]
 
 
 def levels_us(table: str) -> list[int]:
@@ -99,4 +110,6 @@ def broker_died(rows: Rows, place: int, until: int, broker: str | None = None) -
     name = own if broker is None else broker
     epoch = int(rows.number("broker_epoch")[place]) if name == own else NONE
     has_one = rows.text("broker")[place] != NO_TEXT or broker is not None
-    return has_one and rows.context_of(place).broker_died_since(name, int(rows.begin[place]), epoch, until)
+    return has_one and rows.context_of(place).broker_died_since(
+        name, int(rows.begin[place]), epoch, until
+    )

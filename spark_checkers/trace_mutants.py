@@ -23,7 +23,15 @@ from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Level, O
 
 MS = 1000
 ROOM = 8
-_MESSAGE = ("queue_offset", "message_id", "origin_id", "sharding_key", "key_seq", "body_hash", "tags")
+_MESSAGE = (
+    "queue_offset",
+    "message_id",
+    "origin_id",
+    "sharding_key",
+    "key_seq",
+    "body_hash",
+    "tags",
+)
 """The columns that say which message a delivery is about."""
 _OWNER = ("client_id", "process", "incarnation")
 """The columns that say whose delivery it is."""
@@ -34,7 +42,10 @@ ANOTHER = "another-stranger"
 def spread(rows: Iterable[Row], room: int = ROOM) -> list[Row]:
     """The same history with room for `room` - 1 seq numbers after each."""
     return [
-        row._replace(seq_begin=row.seq_begin * room, seq_end=None if row.seq_end is None else row.seq_end * room)
+        row._replace(
+            seq_begin=row.seq_begin * room,
+            seq_end=None if row.seq_end is None else row.seq_end * room,
+        )
         for row in rows
     ]
 
@@ -62,7 +73,12 @@ class Trace:
         """The requests of each lane of an original topic."""
         found: dict[Lane, list[Row]] = {}
         for row in self.rows:
-            if row.level in REQUEST_LEVELS and row.group and row.queue_id is not None and not is_copy_topic(row.topic):
+            if (
+                row.level in REQUEST_LEVELS
+                and row.group
+                and row.queue_id is not None
+                and not is_copy_topic(row.topic)
+            ):
                 found.setdefault(row.lane, []).append(row)
         return found
 
@@ -104,24 +120,37 @@ class Trace:
 
     def locks(self, lane: Lane) -> list[Row]:
         """The lane's granted locks, as a pair of lists would be too much: by their ends."""
-        found = [row for row in self.lanes[lane] if row.kind is Kind.LOCK and row.outcome is Outcome.OK]
-        return sorted((row for row in found if row.seq_end is not None), key=lambda row: row.seq_end or 0)
+        found = [
+            row for row in self.lanes[lane] if row.kind is Kind.LOCK and row.outcome is Outcome.OK
+        ]
+        return sorted(
+            (row for row in found if row.seq_end is not None), key=lambda row: row.seq_end or 0
+        )
 
     # ---- changes
 
-    def changed(self, changes: Mapping[int, Mapping[str, Any]], about: Iterable[int] | None = None) -> Planted:
-        rows = [row._replace(**changes[row.seq_begin]) if row.seq_begin in changes else row for row in self.rows]
+    def changed(
+        self, changes: Mapping[int, Mapping[str, Any]], about: Iterable[int] | None = None
+    ) -> Planted:
+        rows = [
+            row._replace(**changes[row.seq_begin]) if row.seq_begin in changes else row
+            for row in self.rows
+        ]
         return Planted(rows, tuple(sorted(changes if about is None else about)))
 
     def without(self, gone: Iterable[int], about: Iterable[int]) -> Planted:
         left = set(gone)
-        return Planted([row for row in self.rows if row.seq_begin not in left], tuple(sorted(about)))
+        return Planted(
+            [row for row in self.rows if row.seq_begin not in left], tuple(sorted(about))
+        )
 
     def with_more(self, new: Sequence[Row], about: Iterable[int] = ()) -> Planted:
         rows = sorted([*self.rows, *new], key=lambda row: row.seq_begin)
         return Planted(rows, tuple(sorted({*about, *(row.seq_begin for row in new)})))
 
-    def another(self, like: Row, after: Row, step: int, *, at_end: bool = True, **columns: Any) -> Row:
+    def another(
+        self, like: Row, after: Row, step: int, *, at_end: bool = True, **columns: Any
+    ) -> Row:
         """A row like another one, right after the end (or the begin) of a row; step: its turn among such rows."""
         anchor = after.seq_end if at_end and after.seq_end is not None else after.seq_begin
         time = after.ended_us if at_end and after.ended_us is not None else after.started_us
@@ -173,7 +202,9 @@ class Mutant:
     tagged: bool = False
 
 
-def plant(mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False) -> Planted:
+def plant(
+    mutant: Mutant, rows: Sequence[Row], info: RunInfo, *, seed: int = 0, first: bool = False
+) -> Planted:
     """Make the change somewhere (first: at the first place where it can be made).
 
     rows: by seq_begin, with room between their seq numbers (see `spread`). Raises UsageError where the history has
@@ -201,7 +232,11 @@ def _neighbours(trace: Trace) -> Iterator[tuple[Row, Row]]:
             if row.kind is Kind.COMMIT:
                 before = None
             elif row.kind is Kind.DELIVER and row.queue_offset is not None:
-                plain = row.outcome is Outcome.SUCCESS and not row.reconsume_times and row.queue_offset > highest
+                plain = (
+                    row.outcome is Outcome.SUCCESS
+                    and not row.reconsume_times
+                    and row.queue_offset > highest
+                )
                 sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.queue_offset))
                 there = before is not None and (sent is None or sent.seq_begin < before.seq_begin)
                 if plain and there and before is not None and before.op_id != row.op_id:
@@ -229,25 +264,45 @@ def swap_deliveries(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def swap_key(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for first, second in _neighbours(trace):
         same = first.sharding_key is not None and first.sharding_key == second.sharding_key
-        if same and first.key_seq is not None and second.key_seq is not None and first.key_seq < second.key_seq:
+        if (
+            same
+            and first.key_seq is not None
+            and second.key_seq is not None
+            and first.key_seq < second.key_seq
+        ):
             yield lambda a=first, b=second: _swapped(trace, a, b)  # type: ignore[misc]
 
 
 def overtake_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         for index, row in enumerate(calls):
-            if row.outcome not in LISTENER_SUSPENDS or row.seq_end is None or row.queue_offset is None:
+            if (
+                row.outcome not in LISTENER_SUSPENDS
+                or row.seq_end is None
+                or row.queue_offset is None
+            ):
                 continue
             again = calls[index + 1] if index + 1 < len(calls) else None
-            if again is None or again.queue_offset != row.queue_offset or again.started_us <= (row.ended_us or 0):
+            if (
+                again is None
+                or again.queue_offset != row.queue_offset
+                or again.started_us <= (row.ended_us or 0)
+            ):
                 continue
-            later = next((c for c in calls[index + 1 :] if (c.queue_offset or 0) > (row.queue_offset or 0)), None)
+            later = next(
+                (c for c in calls[index + 1 :] if (c.queue_offset or 0) > (row.queue_offset or 0)),
+                None,
+            )
             if later is not None and not later.reconsume_times:
                 yield lambda r=row, c=later: _overtaken(trace, r, c)  # type: ignore[misc]
 
 
 def _overtaken(trace: Trace, suspended: Row, later: Row) -> Planted:
-    columns: dict[str, Any] = {"outcome": Outcome.SUCCESS, "suspend_ms": None, "reconsume_times": later.reconsume_times}
+    columns: dict[str, Any] = {
+        "outcome": Outcome.SUCCESS,
+        "suspend_ms": None,
+        "reconsume_times": later.reconsume_times,
+    }
     early = trace.another(later, suspended, 1, **columns)
     return trace.with_more([early], [suspended.seq_begin])
 
@@ -259,13 +314,25 @@ def skip_at_handover(trace: Trace) -> Iterator[Callable[[], Planted]]:
         lane = trace.lanes[add.lane]
         looked = [r for r in lane if r.kind is Kind.FETCH_OFFSET and r.seq_begin < add.seq_begin]
         known = looked and looked[-1].outcome is Outcome.OK and looked[-1].value == add.value
-        if not calls or not known or looked[-1].client_id != add.client_id or calls[0].queue_offset != add.value:
+        if (
+            not calls
+            or not known
+            or looked[-1].client_id != add.client_id
+            or calls[0].queue_offset != add.value
+        ):
             continue
         if (add.topic, add.broker, add.queue_id, add.value) not in trace.sent:
             continue
-        if any(r.kind is Kind.DELIVER and r.queue_offset == add.value and r.seq_begin < add.seq_begin for r in lane):
+        if any(
+            r.kind is Kind.DELIVER and r.queue_offset == add.value and r.seq_begin < add.seq_begin
+            for r in lane
+        ):
             continue
-        gone = {r.seq_begin for r in rows if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.queue_offset == add.value}
+        gone = {
+            r.seq_begin
+            for r in rows
+            if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.queue_offset == add.value
+        }
         next_call = next((row for row in calls if row.seq_begin not in gone), None)
         if next_call is not None:
             about = (looked[-1].seq_begin, next_call.seq_begin)
@@ -278,7 +345,11 @@ def delivered_below_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
         calls = [row for row in rows if row.kind is Kind.DELIVER]
         said = [row for row in rows if row.kind is Kind.FETCH_OFFSET or row.detail == "corrected"]
         if calls and add.value and all(row.value == add.value for row in said):
-            below = {"queue_offset": add.value - 1, "message_id": f"{calls[0].message_id}-below", "key_seq": None}
+            below = {
+                "queue_offset": add.value - 1,
+                "message_id": f"{calls[0].message_id}-below",
+                "key_seq": None,
+            }
             about = (add.seq_begin, calls[0].seq_begin)
             yield lambda c={calls[0].seq_begin: below}, a=about: trace.changed(c, a)  # type: ignore[misc]
 
@@ -286,7 +357,11 @@ def delivered_below_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def finished_comes_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         for before, row in itertools.pairwise(calls):
-            done = before.outcome is Outcome.SUCCESS and before.seq_end is not None and not is_manual(before)
+            done = (
+                before.outcome is Outcome.SUCCESS
+                and before.seq_end is not None
+                and not is_manual(before)
+            )
             if done and (before.seq_end or 0) < row.seq_begin and before.op_id != row.op_id:
                 again = trace.another(before, before, 1, attempt=2)
                 yield lambda a=again, b=before: trace.with_more([a], [b.seq_begin])  # type: ignore[misc]
@@ -309,7 +384,11 @@ def hole_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
     died = {row.broker for row in trace.of(Kind.CRASH)}
     for rows in found.values():
         marker, *reads = rows
-        if marker.queue_offset is None and marker.outcome is Outcome.OK and marker.broker not in died:
+        if (
+            marker.queue_offset is None
+            and marker.outcome is Outcome.OK
+            and marker.broker not in died
+        ):
             for below, gone, above in zip(reads, reads[1:], reads[2:], strict=False):
                 about = (below.seq_begin, above.seq_begin)
                 yield lambda g=gone.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
@@ -320,7 +399,12 @@ def sends_swapped(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for row in trace.sent.values():
         before = last.get(row.queue)
         usual = not row.delay_level and not is_copy_topic(row.topic)
-        if usual and before is not None and before.seq_end is not None and before.seq_end < row.seq_begin:
+        if (
+            usual
+            and before is not None
+            and before.seq_end is not None
+            and before.seq_end < row.seq_begin
+        ):
             change = {
                 before.seq_begin: {"queue_offset": row.queue_offset},
                 row.seq_begin: {"queue_offset": before.queue_offset},
@@ -369,7 +453,9 @@ def queues_changed(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 "queue_offset": 0,
                 "message_id": f"{send.message_id}-moved",
             }
-            yield lambda s=send, m=more: trace.with_more([trace.another(s, s, 1, **m)], [s.seq_begin])  # type: ignore[misc]
+            yield lambda s=send, m=more: trace.with_more(
+                [trace.another(s, s, 1, **m)], [s.seq_begin]
+            )  # type: ignore[misc]
 
 
 def handover_without_report(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -381,13 +467,23 @@ def handover_without_report(trace: Trace) -> Iterator[Callable[[], Planted]]:
             continue
         calls = [row for row in rows if row.kind is Kind.DELIVER and row.seq_begin < drop.seq_begin]
         done = [row for row in calls if row.outcome is Outcome.SUCCESS and not is_manual(row)]
-        unlock = next((r for r in lane if r.kind is Kind.UNLOCK and r.seq_begin > drop.seq_begin), None)
-        add = next((row for row in lane if row.kind is Kind.ADD and row.seq_begin > drop.seq_begin), None)
+        unlock = next(
+            (r for r in lane if r.kind is Kind.UNLOCK and r.seq_begin > drop.seq_begin), None
+        )
+        add = next(
+            (row for row in lane if row.kind is Kind.ADD and row.seq_begin > drop.seq_begin), None
+        )
         if len(done) < 2 or unlock is None or unlock.client_id != drop.client_id or add is None:
             continue
-        theirs = [row for row in lane if row.incarnation == add.incarnation and row.seq_begin > add.seq_begin]
+        theirs = [
+            row
+            for row in lane
+            if row.incarnation == add.incarnation and row.seq_begin > add.seq_begin
+        ]
         first = next((row for row in theirs if row.kind is Kind.DELIVER), None)
-        early = (done[0].queue_offset or 0) < (calls[-1].queue_offset or 0) and done[0].seq_begin != calls[-1].seq_begin
+        early = (done[0].queue_offset or 0) < (calls[-1].queue_offset or 0) and done[
+            0
+        ].seq_begin != calls[-1].seq_begin
         if first is None or not early or unlock.seq_begin > add.seq_begin:
             continue
         commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
@@ -403,7 +499,9 @@ def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
         calls = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
         drops = [row for row in rows if row.kind is Kind.DROP]
         if calls and drops:
-            yield lambda c=calls[-1], d=drops[-1]: trace.with_more([trace.another(c, d, 1)], [d.seq_begin])  # type: ignore[misc]
+            yield lambda c=calls[-1], d=drops[-1]: trace.with_more(
+                [trace.another(c, d, 1)], [d.seq_begin]
+            )  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------- leases
@@ -415,7 +513,10 @@ def _held(trace: Trace) -> Iterator[Row]:
         locks = trace.locks(lane)
         for index, lock in enumerate(locks[:-1]):
             after = locks[index + 1]
-            if after.client_id == lock.client_id and after.started_us > (lock.ended_us or 0) + 10 * MS:
+            if (
+                after.client_id == lock.client_id
+                and after.started_us > (lock.ended_us or 0) + 10 * MS
+            ):
                 undone = any(
                     row.kind is Kind.UNLOCK
                     and row.client_id == lock.client_id
@@ -429,7 +530,9 @@ def _held(trace: Trace) -> Iterator[Row]:
 
 def second_owner(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for lock in _held(trace):
-        yield lambda a=lock: trace.with_more([_lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin])  # type: ignore[misc]
+        yield lambda a=lock: trace.with_more(
+            [_lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin]
+        )  # type: ignore[misc]
 
 
 def _lock(trace: Trace, lock: Row, step: int, client: str, outcome: Outcome) -> Row:
@@ -451,12 +554,23 @@ def two_processors(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         if not calls:
             continue
-        locks = [lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id]
+        locks = [
+            lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id
+        ]
         for row in calls:
-            if row.outcome is not Outcome.SUCCESS or row.seq_end is None or row.reconsume_times or is_manual(row):
+            if (
+                row.outcome is not Outcome.SUCCESS
+                or row.seq_end is None
+                or row.reconsume_times
+                or is_manual(row)
+            ):
                 continue
             before = [lock for lock in locks if (lock.seq_end or 0) < row.seq_begin]
-            if before and row.started_us - before[-1].started_us < lease // 2 and row.seq_end > row.seq_begin:
+            if (
+                before
+                and row.started_us - before[-1].started_us < lease // 2
+                and row.seq_end > row.seq_begin
+            ):
                 yield lambda r=row: _processed(trace, r)  # type: ignore[misc]
 
 
@@ -470,7 +584,9 @@ def stale_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         if not calls:
             continue
-        locks = [lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id]
+        locks = [
+            lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id
+        ]
         mine = [lock for lock in locks if lock.seq_begin > calls[0].seq_begin]
         before = [lock for lock in locks if lock.seq_begin < calls[0].seq_begin]
         for index, call in enumerate(calls):
@@ -488,7 +604,12 @@ def refused_free_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
         for index, row in enumerate(rows):
             if row.kind is Kind.LOCK and row.outcome is not Outcome.REFUSED:
                 last = row if row.outcome is Outcome.OK else None
-            if row.kind is not Kind.UNLOCK or last is None or last.client_id != row.client_id or row.seq_end is None:
+            if (
+                row.kind is not Kind.UNLOCK
+                or last is None
+                or last.client_id != row.client_id
+                or row.seq_end is None
+            ):
                 continue
             after = next((each for each in rows[index + 1 :] if each.kind is Kind.LOCK), None)
             alone = after is None or after.seq_begin > row.seq_end
@@ -500,7 +621,14 @@ def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
     # Only an answered unlock has certainly freed the lane for others; the owner itself is granted in any case.
     asker = STRANGER if unlock.outcome is Outcome.OK else lock.client_id
     refused = trace.another(
-        lock, unlock, 1, client_id=asker, process=asker, outcome=Outcome.REFUSED, lease_until_us=None, code=None
+        lock,
+        unlock,
+        1,
+        client_id=asker,
+        process=asker,
+        outcome=Outcome.REFUSED,
+        lease_until_us=None,
+        code=None,
     )
     return trace.with_more([refused], [lock.seq_begin, unlock.seq_begin])
 
@@ -525,7 +653,10 @@ def _elsewhere(trace: Trace, lock: Row, after: Row, client: str, outcome: Outcom
 def _later(trace: Trace, row: Row, after_us: int) -> Row | None:
     """The first row that begins so long after the end of another."""
     since = (row.ended_us or row.started_us) + after_us
-    return next((each for each in trace.rows if each.seq_begin > row.seq_begin and each.started_us > since), None)
+    return next(
+        (each for each in trace.rows if each.seq_begin > row.seq_begin and each.started_us > since),
+        None,
+    )
 
 
 def outlived_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -575,15 +706,28 @@ def renewals_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
     working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
-        late = next((row for row in rows if row.kind in working and row.started_us - add.started_us > bound), None)
+        late = next(
+            (
+                row
+                for row in rows
+                if row.kind in working and row.started_us - add.started_us > bound
+            ),
+            None,
+        )
         if late is not None:
-            asked = [row.seq_begin for row in rows if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin]
+            asked = [
+                row.seq_begin
+                for row in rows
+                if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin
+            ]
             about = (add.seq_begin, late.seq_begin)
             yield lambda g=asked, a=about: trace.without(g, a)  # type: ignore[misc]
 
 
 def unlock_during_a_call(trace: Trace) -> Iterator[Callable[[], Planted]]:
-    unsaid: dict[str, Any] = dict.fromkeys((*_MESSAGE, "reconsume_times", "commit_mode", "attempt", "suspend_ms"))
+    unsaid: dict[str, Any] = dict.fromkeys(
+        (*_MESSAGE, "reconsume_times", "commit_mode", "attempt", "suspend_ms")
+    )
     for calls in trace.calls:
         for row in calls:
             if row.seq_end is not None and row.outcome is Outcome.SUCCESS:
@@ -606,7 +750,10 @@ def _kept(trace: Trace, lock: Row, late: Row) -> Planted:
     granted = _elsewhere(trace, lock, lock, STRANGER, Outcome.OK)
     drop = _elsewhere(trace, lock, lock, STRANGER, Outcome.OK)
     drop = drop._replace(
-        kind=Kind.DROP, seq_begin=granted.seq_begin + 2, seq_end=granted.seq_begin + 2, incarnation=f"{STRANGER}#1"
+        kind=Kind.DROP,
+        seq_begin=granted.seq_begin + 2,
+        seq_end=granted.seq_begin + 2,
+        incarnation=f"{STRANGER}#1",
     )
     return trace.with_more([granted, drop, _elsewhere(trace, lock, late, ANOTHER, Outcome.REFUSED)])
 
@@ -620,7 +767,12 @@ def orphan_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def _orphaned(trace: Trace, lock: Row) -> Planted:
     """After everything else, a stranger is granted a lane and dies; the one to whom it is assigned never adds it."""
     config = trace.info.config
-    times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+    times = (
+        config.broker_lease_ms,
+        config.rebalance_ms,
+        config.delay_bound_ms,
+        config.schedule_slack_ms,
+    )
     last = max(trace.rows, key=lambda row: max(row.seq_begin, row.seq_end or 0))
     granted = _elsewhere(trace, lock, last, STRANGER, Outcome.OK)
     end = max(granted.started_us, *(max(row.started_us, row.ended_us or 0) for row in trace.rows))
@@ -630,7 +782,10 @@ def _orphaned(trace: Trace, lock: Row) -> Planted:
         (0, granted),
         (1, bare._replace(kind=Kind.CRASH, group=None, topic=None)),
         (2, bare._replace(kind=Kind.ASSIGN, client_id=ANOTHER, detail=share)),
-        (sum(times) * MS + 3, granted._replace(client_id=ANOTHER, queue_id=(lock.queue_id or 0) + 1)),
+        (
+            sum(times) * MS + 3,
+            granted._replace(client_id=ANOTHER, queue_id=(lock.queue_id or 0) + 1),
+        ),
     )
     return trace.with_more(
         [
@@ -655,7 +810,11 @@ def _redelivered(trace: Trace) -> Iterator[tuple[Row, Row]]:
         if any(row.outcome is Outcome.ROLLBACK for row in calls):
             continue
         for before, row in itertools.pairwise(calls):
-            if before.outcome in LISTENER_SUSPENDS and before.queue_offset == row.queue_offset and before.seq_end:
+            if (
+                before.outcome in LISTENER_SUSPENDS
+                and before.queue_offset == row.queue_offset
+                and before.seq_end
+            ):
                 yield before, row
 
 
@@ -690,7 +849,11 @@ def given_up_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
         for index in range(2, len(calls)):
             first, last, letter = calls[index - 2 : index + 1]
             same = first.queue_offset == last.queue_offset == letter.queue_offset
-            kinds = (first.kind, last.kind, letter.kind) == (Kind.DELIVER, Kind.DELIVER, Kind.DEAD_LETTER)
+            kinds = (first.kind, last.kind, letter.kind) == (
+                Kind.DELIVER,
+                Kind.DELIVER,
+                Kind.DEAD_LETTER,
+            )
             counted = first.reconsume_times == limit - 1 and last.reconsume_times == limit
             if same and kinds and counted and letter.outcome is Outcome.OK:
                 about = (first.seq_begin, letter.seq_begin)
@@ -703,8 +866,15 @@ def start_before_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
         if any(row.outcome is Outcome.ROLLBACK for row in calls):
             continue
         for before, suspended, again in zip(calls, calls[1:], calls[2:], strict=False):
-            gone = before.queue_offset is not None and before.queue_offset + 1 == suspended.queue_offset
-            fine = acknowledges(before) and suspended.outcome in LISTENER_SUSPENDS and suspended.seq_end is not None
+            gone = (
+                before.queue_offset is not None
+                and before.queue_offset + 1 == suspended.queue_offset
+            )
+            fine = (
+                acknowledges(before)
+                and suspended.outcome in LISTENER_SUSPENDS
+                and suspended.seq_end is not None
+            )
             if gone and fine and again.queue_offset == suspended.queue_offset:
                 yield lambda b=before, s=suspended: trace.with_more(  # type: ignore[misc]
                     [trace.another(b, s, 1)], [s.seq_begin]
@@ -715,7 +885,12 @@ def throw_taken_for_success(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """The first of two neighbours ends with a throw, and nothing follows from it."""
     for first, second in _neighbours(trace):
         if not is_manual(first):
-            change = {first.seq_begin: {"outcome": Outcome.THREW, "suspend_ms": trace.info.config.suspend_ms}}
+            change = {
+                first.seq_begin: {
+                    "outcome": Outcome.THREW,
+                    "suspend_ms": trace.info.config.suspend_ms,
+                }
+            }
             about = (first.seq_begin, second.seq_begin)
             yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
@@ -724,9 +899,16 @@ def rollback_counted(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         for index, row in enumerate(calls):
             again = calls[index + 1] if index + 1 < len(calls) else None
-            if row.outcome is not Outcome.ROLLBACK or not is_manual(row) or again is None or row.seq_end is None:
+            if (
+                row.outcome is not Outcome.ROLLBACK
+                or not is_manual(row)
+                or again is None
+                or row.seq_end is None
+            ):
                 continue
-            if again.reconsume_times is not None and (again.queue_offset or 0) <= (row.queue_offset or 0):
+            if again.reconsume_times is not None and (again.queue_offset or 0) <= (
+                row.queue_offset or 0
+            ):
                 change = {again.seq_begin: {"reconsume_times": again.reconsume_times + 1}}
                 about = (row.seq_begin, again.seq_begin)
                 yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
@@ -741,15 +923,21 @@ def counted_on(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for works in by_lane.values():
         for old, new in itertools.pairwise(sorted(works, key=lambda calls: calls[0].seq_begin)):
             last, first = old[-1], new[0]
-            ended = last.seq_end is not None and last.seq_end < first.seq_begin and acknowledges(last)
+            ended = (
+                last.seq_end is not None and last.seq_end < first.seq_begin and acknowledges(last)
+            )
             follows = last.queue_offset is not None and last.queue_offset + 1 == first.queue_offset
             if ended and follows and not is_manual(last) and first.reconsume_times == 0:
                 yield lambda b=last, a=first: _counted_on(trace, b, a)  # type: ignore[misc]
 
 
 def _counted_on(trace: Trace, last: Row, first: Row) -> Planted:
-    whose: dict[str, Any] = {name: getattr(last, name) for name in ("process", "client_id", "incarnation")}
-    tried = trace.another(first, last, 1, outcome=Outcome.SUSPEND, suspend_ms=trace.info.config.suspend_ms, **whose)
+    whose: dict[str, Any] = {
+        name: getattr(last, name) for name in ("process", "client_id", "incarnation")
+    }
+    tried = trace.another(
+        first, last, 1, outcome=Outcome.SUSPEND, suspend_ms=trace.info.config.suspend_ms, **whose
+    )
     planted = trace.changed({first.seq_begin: {"reconsume_times": 1}})
     return Trace(planted.rows, trace.info).with_more([tried], [first.seq_begin])
 
@@ -761,9 +949,18 @@ def _given_up(trace: Trace) -> Iterator[tuple[Row, Row, Row]]:
         if any(is_manual(row) for row in rows):
             continue
         for last, letter, after in zip(rows, rows[1:], rows[2:], strict=False):
-            kinds = (last.kind, letter.kind, after.kind) == (Kind.DELIVER, Kind.DEAD_LETTER, Kind.DELIVER)
+            kinds = (last.kind, letter.kind, after.kind) == (
+                Kind.DELIVER,
+                Kind.DEAD_LETTER,
+                Kind.DELIVER,
+            )
             same = last.queue_offset == letter.queue_offset and letter.outcome is Outcome.OK
-            if kinds and same and letter.attempt in (None, 1) and (after.queue_offset or 0) > (last.queue_offset or 0):
+            if (
+                kinds
+                and same
+                and letter.attempt in (None, 1)
+                and (after.queue_offset or 0) > (last.queue_offset or 0)
+            ):
                 yield last, letter, after
 
 
@@ -771,7 +968,11 @@ def given_up_comes_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
     if trace.info.config.batch != 1:
         return
     for last, letter, _after in _given_up(trace):
-        columns = {"outcome": Outcome.SUCCESS, "suspend_ms": None, "reconsume_times": (last.reconsume_times or 0) + 1}
+        columns = {
+            "outcome": Outcome.SUCCESS,
+            "suspend_ms": None,
+            "reconsume_times": (last.reconsume_times or 0) + 1,
+        }
         yield lambda r=last, a=letter, c=columns: trace.with_more(  # type: ignore[misc]
             [trace.another(r, a, 1, **c)], [a.seq_begin]
         )
@@ -798,7 +999,9 @@ def _grant(trace: Trace, like: Row, answered_us: int, until_us: int) -> Row | No
         return None
     undone = (row for row in lane if row.kind is Kind.UNLOCK or row.outcome is Outcome.REFUSED)
     return (
-        found[-1] if all(row.started_us > until_us or row.seq_begin < found[-1].seq_begin for row in undone) else None
+        found[-1]
+        if all(row.started_us > until_us or row.seq_begin < found[-1].seq_begin for row in undone)
+        else None
     )
 
 
@@ -814,14 +1017,25 @@ def suspended_for_ever(trace: Trace) -> Iterator[Callable[[], Planted]]:
         calls = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
         for row in calls:
             used_up = 0 <= config.max_reconsume_times <= (row.reconsume_times or 0)
-            if row.outcome not in LISTENER_SUSPENDS or row.suspend_ms is None or used_up or row.ended_us is None:
+            if (
+                row.outcome not in LISTENER_SUSPENDS
+                or row.suspend_ms is None
+                or used_up
+                or row.ended_us is None
+            ):
                 continue
             due_us = row.ended_us + row.suspend_ms * MS
             until_us = due_us + config.schedule_slack_ms * MS
             lock = _grant(trace, row, due_us - MS, until_us + MS)
-            later = [r for r in trace.locks(row.lane) if r.client_id == row.client_id and r.started_us > until_us]
+            later = [
+                r
+                for r in trace.locks(row.lane)
+                if r.client_id == row.client_id and r.started_us > until_us
+            ]
             if lock is not None and later and later[0].seq_begin < _until_drop(rows):
-                gone = [r.seq_begin for r in calls if row.seq_begin < r.seq_begin < later[0].seq_begin]
+                gone = [
+                    r.seq_begin for r in calls if row.seq_begin < r.seq_begin < later[0].seq_begin
+                ]
                 about = (row.seq_begin, later[0].seq_begin)
                 yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
 
@@ -832,7 +1046,11 @@ def held_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
     slack_us = config.schedule_slack_ms * MS
     for rows in trace.works:
         for before, after in itertools.pairwise(row for row in rows if row.kind is Kind.DELIVER):
-            went_well = before.outcome is Outcome.SUCCESS and before.ended_us is not None and not before.reconsume_times
+            went_well = (
+                before.outcome is Outcome.SUCCESS
+                and before.ended_us is not None
+                and not before.reconsume_times
+            )
             if not went_well or after.queue_offset != (before.queue_offset or 0) + 1:
                 continue
             other = _call_of_another_lane(trace, before)
@@ -841,9 +1059,20 @@ def held_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 continue
             until_us = max(before.ended_us or 0, other.started_us) + slack_us
             lock = _grant(trace, before, before.ended_us or 0, until_us)
-            late = next((row for row in trace.rows if row.ended_us is not None and row.started_us > until_us), None)
+            late = next(
+                (
+                    row
+                    for row in trace.rows
+                    if row.ended_us is not None and row.started_us > until_us
+                ),
+                None,
+            )
             if lock is not None and late is not None and late.seq_begin < _until_drop(rows):
-                gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin]
+                gone = [
+                    row.seq_begin
+                    for row in rows
+                    if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin
+                ]
                 yield lambda g=gone, o=other, a=after, e=late: _held_back(trace, g, o, a, e)  # type: ignore[misc]
 
 
@@ -853,7 +1082,9 @@ def _call_of_another_lane(trace: Trace, row: Row) -> Row | None:
         other
         for other in trace.of(Kind.DELIVER)
         if other.client_id == row.client_id and other.group == row.group and other.lane != row.lane
-        if other.seq_end is not None and other.seq_end < (row.seq_end or 0) and not other.reconsume_times
+        if other.seq_end is not None
+        and other.seq_end < (row.seq_end or 0)
+        and not other.reconsume_times
     ]
     return found[-1] if found and found[-1].started_us > row.started_us - MS * 500 else None
 
@@ -882,16 +1113,38 @@ def called_late(trace: Trace) -> Iterator[Callable[[], Planted]]:
     slack_us = trace.info.config.schedule_slack_ms * MS
     for rows in trace.works:
         for before, after in itertools.pairwise(row for row in rows if row.kind is Kind.DELIVER):
-            went_well = before.outcome is Outcome.SUCCESS and before.ended_us is not None and not before.reconsume_times
+            went_well = (
+                before.outcome is Outcome.SUCCESS
+                and before.ended_us is not None
+                and not before.reconsume_times
+            )
             if not went_well or after.queue_offset != (before.queue_offset or 0) + 1:
                 continue
             until_us = (before.ended_us or 0) + slack_us
             lock = _grant(trace, before, before.ended_us or 0, until_us)
-            late = next((row for row in trace.rows if row.ended_us is not None and row.started_us > until_us), None)
+            late = next(
+                (
+                    row
+                    for row in trace.rows
+                    if row.ended_us is not None and row.started_us > until_us
+                ),
+                None,
+            )
             fetched = _fetched(rows, before, after.queue_offset) is not None
-            if fetched and lock is not None and late is not None and late.seq_begin < _until_drop(rows):
-                gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin]
-                yield lambda g=gone, a=after, e=late: Trace(trace.without(g, ()).rows, trace.info).with_more(  # type: ignore[misc]
+            if (
+                fetched
+                and lock is not None
+                and late is not None
+                and late.seq_begin < _until_drop(rows)
+            ):
+                gone = [
+                    row.seq_begin
+                    for row in rows
+                    if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin
+                ]
+                yield lambda g=gone, a=after, e=late: Trace(
+                    trace.without(g, ()).rows, trace.info
+                ).with_more(  # type: ignore[misc]
                     [trace.another(a, e, 1)]
                 )
 
@@ -902,17 +1155,29 @@ def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for last, letter, _after in _given_up(trace):
         rows = works[letter.lane, letter.incarnation]
         until_us = (letter.ended_us or 0) + trace.info.config.schedule_slack_ms * MS
-        calls = [r for r in rows if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.seq_begin > letter.seq_begin]
+        calls = [
+            r
+            for r in rows
+            if r.kind in (Kind.DELIVER, Kind.DEAD_LETTER) and r.seq_begin > letter.seq_begin
+        ]
         late = next((r for r in calls if r.kind is Kind.DELIVER and r.started_us > until_us), None)
-        answered = [r for r in rows if r.kind is Kind.PULL and r.seq_end is not None and r.outcome is Outcome.OK]
-        pulls = [r for r in answered if r.value is not None and (r.seq_end or 0) < (letter.seq_end or 0)]
+        answered = [
+            r
+            for r in rows
+            if r.kind is Kind.PULL and r.seq_end is not None and r.outcome is Outcome.OK
+        ]
+        pulls = [
+            r for r in answered if r.value is not None and (r.seq_end or 0) < (letter.seq_end or 0)
+        ]
         lock = _grant(trace, letter, (letter.ended_us or 0) - MS, until_us)
         if late is None or not pulls or lock is None or not last.reconsume_times:
             continue
         change = {pulls[-1].seq_begin: {"value": (late.queue_offset or 0) + 1}}
         gone = [r.seq_begin for r in calls if r.seq_begin < late.seq_begin]
         about = (letter.seq_begin, late.seq_begin)
-        yield lambda c=change, g=gone, a=about: Trace(trace.changed(c).rows, trace.info).without(g, a)  # type: ignore[misc]
+        yield lambda c=change, g=gone, a=about: Trace(trace.changed(c).rows, trace.info).without(
+            g, a
+        )  # type: ignore[misc]
 
 
 def second_try_arrives(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -926,7 +1191,11 @@ def second_try_arrives(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
     """(marker, row) for every dead letter that was read, once, under a marker of its queue."""
     rows = [row for row in trace.of(Kind.READ) if (row.topic or "").startswith(DLQ_PREFIX)]
-    markers = [row for row in rows if row.queue_offset is None and row.source_id is None and row.outcome is Outcome.OK]
+    markers = [
+        row
+        for row in rows
+        if row.queue_offset is None and row.source_id is None and row.outcome is Outcome.OK
+    ]
     letters = list(trace.of(Kind.DEAD_LETTER))
     sent: dict[str | None, list[Row]] = {}
     for letter in letters:
@@ -939,8 +1208,14 @@ def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
     for source, its in reads.items():
         of = sent.get(source, [])
         # With the dead letters in sight: given up once, at the first try, in auto mode, long enough before.
-        fine = not letters or (len(of) == 1 and of[0].outcome is Outcome.OK and of[0].attempt in (None, 1))
-        over = [m for m in markers if m.queue == its[0].queue and m.seq_begin < its[0].seq_begin < (m.seq_end or 0)]
+        fine = not letters or (
+            len(of) == 1 and of[0].outcome is Outcome.OK and of[0].attempt in (None, 1)
+        )
+        over = [
+            m
+            for m in markers
+            if m.queue == its[0].queue and m.seq_begin < its[0].seq_begin < (m.seq_end or 0)
+        ]
         if len(its) == 1 and fine and over and its[0].outcome is Outcome.OK:
             found.append((over[0], its[0]))
     return found
@@ -958,7 +1233,11 @@ def dead_letter_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
         yield lambda r=row: trace.with_more(  # type: ignore[misc]
             [
                 trace.another(
-                    r, r, 1, queue_offset=1_000_000 + (r.queue_offset or 0), message_id=f"{r.message_id}-again"
+                    r,
+                    r,
+                    1,
+                    queue_offset=1_000_000 + (r.queue_offset or 0),
+                    message_id=f"{r.message_id}-again",
                 )
             ],
             [r.seq_begin],
@@ -984,7 +1263,16 @@ def dead_letters_reversed(trace: Trace) -> Iterator[Callable[[], Planted]]:
     queues: dict[Any, list[Row]] = {}
     for _marker, row in _dead_reads(trace):
         queues.setdefault(row.queue, []).append(row)
-    kept = ("message_id", "origin_id", "sharding_key", "body_hash", "tags", "reconsume_times", "wall_us", "view")
+    kept = (
+        "message_id",
+        "origin_id",
+        "sharding_key",
+        "body_hash",
+        "tags",
+        "reconsume_times",
+        "wall_us",
+        "view",
+    )
     for rows in queues.values():
         if len(rows) > 3:
             there = reversed([{name: getattr(row, name) for name in kept} for row in rows])
@@ -1002,7 +1290,11 @@ def copy_in_its_own_topic(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for _last, letter, _after in _given_up(trace):
         read = last.get(letter.queue)
         if read is not None and read.seq_begin > (letter.seq_end or 0):
-            columns = {"message_id": f"{letter.message_id}-copy", "origin_id": letter.message_id, "body_hash": None}
+            columns = {
+                "message_id": f"{letter.message_id}-copy",
+                "origin_id": letter.message_id,
+                "body_hash": None,
+            }
             place = {"queue_offset": (read.queue_offset or 0) + 1, "key_seq": None}
             yield lambda r=read, c={**columns, **place}: trace.with_more(  # type: ignore[misc]
                 [trace.another(r, r, 1, **c)], [r.seq_begin]
@@ -1028,9 +1320,15 @@ def slow_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 def commit_past_unfinished(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
-        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        commits = [
+            row
+            for row in rows
+            if row.kind is Kind.COMMIT and row.value is not None and row.detail is None
+        ]
         finished = {
-            row.queue_offset: row.seq_end or 0 for row in rows if row.kind is Kind.DELIVER and acknowledges(row)
+            row.queue_offset: row.seq_end or 0
+            for row in rows
+            if row.kind is Kind.DELIVER and acknowledges(row)
         }
         for index, row in enumerate(commits):
             sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.value))
@@ -1049,10 +1347,17 @@ def lost_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
     bound = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms + 1) * MS
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
-        done = next((row for row in rows if row.kind is Kind.DELIVER and acknowledges(row) and row.seq_end), None)
+        done = next(
+            (row for row in rows if row.kind is Kind.DELIVER and acknowledges(row) and row.seq_end),
+            None,
+        )
         work = [row for row in rows if row.kind in (Kind.DELIVER, Kind.PULL)]
         commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
-        late = [row for row in work if done is not None and row.started_us > (done.ended_us or 0) + bound]
+        late = [
+            row
+            for row in work
+            if done is not None and row.started_us > (done.ended_us or 0) + bound
+        ]
         if done is not None and late and commits:
             about = (add.seq_begin, done.seq_begin, late[0].seq_begin)
             yield lambda g=commits, a=about: trace.without(g, a)  # type: ignore[misc]
@@ -1061,8 +1366,16 @@ def lost_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def commit_rewinds(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
-        ends = {(row.queue_offset or 0) + 1 for row in rows if row.kind is Kind.DELIVER and acknowledges(row)}
-        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        ends = {
+            (row.queue_offset or 0) + 1
+            for row in rows
+            if row.kind is Kind.DELIVER and acknowledges(row)
+        }
+        commits = [
+            row
+            for row in rows
+            if row.kind is Kind.COMMIT and row.value is not None and row.detail is None
+        ]
         for before, row in itertools.pairwise(commits):
             lower = max((end for end in ends if end < (before.value or 0)), default=None)
             apart = before.seq_end is not None and before.seq_end < row.seq_begin
@@ -1079,12 +1392,22 @@ def late_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
         unlocks = [row for row in rows if row.kind is Kind.UNLOCK]
         commits = [row for row in rows if row.kind is Kind.COMMIT and row.incarnation is not None]
         for lock, other in itertools.pairwise(locks):
-            between = [u for u in unlocks if u.client_id == lock.client_id and u.seq_begin > (lock.seq_end or 0)]
+            between = [
+                u
+                for u in unlocks
+                if u.client_id == lock.client_id and u.seq_begin > (lock.seq_end or 0)
+            ]
             given_back = [u for u in between if u.seq_begin < (other.seq_end or 0)]
-            mine = [c for c in commits if c.client_id == lock.client_id and c.seq_begin < other.seq_begin]
+            mine = [
+                c
+                for c in commits
+                if c.client_id == lock.client_id and c.seq_begin < other.seq_begin
+            ]
             in_time = (other.ended_us or 0) <= lock.started_us + lease
             if lock.client_id != other.client_id and given_back and mine and in_time:
-                yield lambda c=mine[-1], o=other: trace.with_more([trace.another(c, o, 1)], [o.seq_begin])  # type: ignore[misc]
+                yield lambda c=mine[-1], o=other: trace.with_more(
+                    [trace.another(c, o, 1)], [o.seq_begin]
+                )  # type: ignore[misc]
 
 
 def _finished(rows: Sequence[Row]) -> list[Row]:
@@ -1108,14 +1431,22 @@ def _finished(rows: Sequence[Row]) -> list[Row]:
 
 def committed_in_manual_mode(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
-        commit = next((row for row in rows if row.kind is Kind.COMMIT and row.value is not None), None)
+        commit = next(
+            (row for row in rows if row.kind is Kind.COMMIT and row.value is not None), None
+        )
         for row in _finished(rows) if commit is not None else ():
             yield lambda r=row, c=commit: _committed_after(trace, r, c)  # type: ignore[misc]
 
 
 def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
     value = (row.queue_offset or 0) + 1
-    columns: dict[str, Any] = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None, "detail": None}
+    columns: dict[str, Any] = {
+        "value": value,
+        "outcome": Outcome.SENT,
+        "view": None,
+        "code": None,
+        "detail": None,
+    }
     commit = trace.another(like, row, 1, **columns)
     manual = Trace(trace.changed({row.seq_begin: {"commit_mode": "manual"}}).rows, trace.info)
     return manual.with_more([commit], [row.seq_begin])
@@ -1125,7 +1456,9 @@ def _dropped(trace: Trace) -> Iterator[tuple[Row, Row]]:
     """(the drop of an incarnation, the highest commit before it)."""
     for rows in trace.works:
         drop = next((row for row in rows if row.kind is Kind.DROP), None)
-        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value and row.detail is None]
+        commits = [
+            row for row in rows if row.kind is Kind.COMMIT and row.value and row.detail is None
+        ]
         before = [row for row in commits if drop is not None and row.seq_begin < drop.seq_begin]
         if drop is not None and before and rows[0].kind is Kind.ADD:
             yield drop, max(before, key=lambda row: (row.value or 0, row.seq_begin))
@@ -1152,10 +1485,18 @@ def released_without_a_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
         unlock = next((row for row in rows if row.kind is Kind.UNLOCK), None)
         finished = _finished(rows)
-        if unlock is None or not finished or any(row.detail for row in rows if row.kind is Kind.COMMIT):
+        if (
+            unlock is None
+            or not finished
+            or any(row.detail for row in rows if row.kind is Kind.COMMIT)
+        ):
             continue
         last = max(finished, key=lambda row: row.queue_offset or 0)
-        told = [row for row in rows if row.kind is Kind.COMMIT and (row.value or 0) > (last.queue_offset or 0)]
+        told = [
+            row
+            for row in rows
+            if row.kind is Kind.COMMIT and (row.value or 0) > (last.queue_offset or 0)
+        ]
         if told and all(row.seq_begin < unlock.seq_begin for row in told):
             gone, about = [row.seq_begin for row in told], (last.seq_begin, unlock.seq_begin)
             yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
@@ -1166,7 +1507,11 @@ def _acknowledged(trace: Trace) -> Iterator[Row]:
     for rows in trace.lanes.values():
         if any(row.kind is Kind.RESET for row in rows):
             continue
-        yield from (row for row in rows if row.kind is Kind.COMMIT and row.outcome is Outcome.OK and row.value)
+        yield from (
+            row
+            for row in rows
+            if row.kind is Kind.COMMIT and row.outcome is Outcome.OK and row.value
+        )
 
 
 def _looked_up(trace: Trace, commit: Row, after: Row, step: int, value: int) -> Row:
@@ -1178,7 +1523,10 @@ def _looked_up(trace: Trace, commit: Row, after: Row, step: int, value: int) -> 
 
 def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for commit in _acknowledged(trace):
-        nobodys = max(row.value or 0 for row in trace.lanes[commit.lane] if row.kind is Kind.COMMIT) + 1_000
+        nobodys = (
+            max(row.value or 0 for row in trace.lanes[commit.lane] if row.kind is Kind.COMMIT)
+            + 1_000
+        )
         yield lambda c=commit, v=nobodys: trace.with_more(  # type: ignore[misc]
             [_looked_up(trace, c, c, 1, v)], [c.seq_begin]
         )
@@ -1218,7 +1566,9 @@ def right_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
     told = commit.value or 0
-    add = _looked_up(trace, commit, commit, 2, told + beyond)._replace(kind=Kind.ADD, incarnation=f"{STRANGER}#1")
+    add = _looked_up(trace, commit, commit, 2, told + beyond)._replace(
+        kind=Kind.ADD, incarnation=f"{STRANGER}#1"
+    )
     return trace.with_more([_looked_up(trace, commit, commit, 1, told), add], [commit.seq_begin])
 
 
@@ -1238,7 +1588,11 @@ def _last_works(trace: Trace) -> Iterator[tuple[list[Row], list[int]]]:
 
 
 def _settled_queues(trace: Trace) -> set[Queue]:
-    return {row.queue for row in trace.of(Kind.READ) if row.queue_offset is None and row.detail == "settled"}
+    return {
+        row.queue
+        for row in trace.of(Kind.READ)
+        if row.queue_offset is None and row.detail == "settled"
+    }
 
 
 def never_delivered(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1257,7 +1611,14 @@ def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
     cap = (trace.info.config.continuous_ms + trace.info.config.schedule_slack_ms) * MS
     lease = trace.info.config.client_lease_ms * MS
     for rows in trace.works:
-        pull = next((row for row in rows if row.kind is Kind.PULL and (row.value or 0) > (row.queue_offset or 0)), None)
+        pull = next(
+            (
+                row
+                for row in rows
+                if row.kind is Kind.PULL and (row.value or 0) > (row.queue_offset or 0)
+            ),
+            None,
+        )
         gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER]
         if pull is None or pull.outcome is not Outcome.OK or pull.seq_end is None or not gone:
             continue
@@ -1276,7 +1637,9 @@ def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def woken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """A message is acknowledged where a pull waits, which is answered only long after."""
     slack_us = (trace.info.config.schedule_slack_ms + 1) * MS
-    sent = {row.queue: row for row in trace.sent.values() if row.detail is None and not row.delay_level}
+    sent = {
+        row.queue: row for row in trace.sent.values() if row.detail is None and not row.delay_level
+    }
     for pull in trace.of(Kind.PULL):
         like = sent.get(pull.queue)
         if like is None or pull.queue_offset is None or pull.seq_end is not None:
@@ -1292,7 +1655,9 @@ def _woken_late(trace: Trace, pull: Row, like: Row, came: Row, answered: Row) ->
     sent = trace.another(like, came, 1, at_end=False, queue_offset=pull.queue_offset, **new)
     found = {"outcome": Outcome.OK, "code": 0, "value": (pull.queue_offset or 0) + 1, "detail": "1"}
     end = {"seq_end": answered.seq_begin + 1, "ended_us": answered.started_us}
-    return Trace(trace.changed({pull.seq_begin: {**found, **end}}).rows, trace.info).with_more([sent], [pull.seq_begin])
+    return Trace(trace.changed({pull.seq_begin: {**found, **end}}).rows, trace.info).with_more(
+        [sent], [pull.seq_begin]
+    )
 
 
 def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1330,7 +1695,13 @@ def _reads(trace: Trace) -> Iterator[tuple[Row, Row]]:
     for place, rows in seen.items():
         send = trace.sent.get(place)
         usual = send is not None and send.code in (None, 0) and not send.delay_level
-        if send is not None and usual and len(rows) == 1 and rows[0].queue in marked and send.seq_end is not None:
+        if (
+            send is not None
+            and usual
+            and len(rows) == 1
+            and rows[0].queue in marked
+            and send.seq_end is not None
+        ):
             yield send, rows[0]
 
 
@@ -1349,7 +1720,9 @@ def removed_on_purpose(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """It says that the message is among what it removed; only that of a queue's first message leaves no hole."""
     lowest: dict[Queue, int] = {}
     for send, _ in _reads(trace):
-        lowest[send.queue] = min(send.queue_offset or 0, lowest.get(send.queue, send.queue_offset or 0))
+        lowest[send.queue] = min(
+            send.queue_offset or 0, lowest.get(send.queue, send.queue_offset or 0)
+        )
     for send, read in _reads(trace):
         if send.queue_offset == lowest[send.queue]:
             yield lambda s=send, r=read: _removed(trace, s, r, (s.queue_offset or 0) + 1)  # type: ignore[misc]
@@ -1358,8 +1731,16 @@ def removed_on_purpose(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def _removed(trace: Trace, send: Row, read: Row, kept_from: int | None) -> Planted:
     planted = trace.without([read.seq_begin], [send.seq_begin])
     bare: dict[str, Any] = dict.fromkeys(send._fields)
-    said = {name: getattr(send, name) for name in ("run", "topic", "broker", "queue_id", "broker_epoch")}
-    said |= {"kind": Kind.TRIM, "level": Level.STORE, "process": send.broker, "outcome": Outcome.OK, "value": kept_from}
+    said = {
+        name: getattr(send, name) for name in ("run", "topic", "broker", "queue_id", "broker_epoch")
+    }
+    said |= {
+        "kind": Kind.TRIM,
+        "level": Level.STORE,
+        "process": send.broker,
+        "outcome": Outcome.OK,
+        "value": kept_from,
+    }
     trim = trace.another(send._replace(**{**bare, **said}), send, 1)
     return Trace(planted.rows, trace.info).with_more([trim], planted.about)
 
@@ -1380,7 +1761,9 @@ def invented_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def seen_though_refused(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for send, read in _reads(trace):
         if send.message_id == read.message_id and send.attempt in (None, 1):
-            change = {send.seq_begin: {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}}
+            change = {
+                send.seq_begin: {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
+            }
             about = (send.seq_begin, read.seq_begin)
             yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
@@ -1394,14 +1777,21 @@ def keyed_send_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def _sent_again(trace: Trace, send: Row) -> Planted:
     unknown = {"outcome": Outcome.UNKNOWN, "code": None, "queue_offset": None}
     again = trace.another(send, send, 1, attempt=2)
-    return Trace(trace.changed({send.seq_begin: unknown}).rows, trace.info).with_more([again], [send.seq_begin])
+    return Trace(trace.changed({send.seq_begin: unknown}).rows, trace.info).with_more(
+        [again], [send.seq_begin]
+    )
 
 
 def stored_behind(trace: Trace) -> Iterator[Callable[[], Planted]]:
     last: dict[tuple[str | None, ...], Row] = {}
     for send in trace.of(Kind.SEND):
         key = (send.client_id, send.topic, send.sharding_key)
-        plain = send.attempt == 1 and send.outcome is Outcome.OK and send.key_seq is not None and not send.delay_level
+        plain = (
+            send.attempt == 1
+            and send.outcome is Outcome.OK
+            and send.key_seq is not None
+            and not send.delay_level
+        )
         before = last.get(key) if plain else None
         if before is not None and before.queue == send.queue and send.sharding_key is not None:
             yield lambda b=before, s=send: _stored_behind(trace, b, s)  # type: ignore[misc]
@@ -1411,7 +1801,9 @@ def stored_behind(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 def _stored_behind(trace: Trace, before: Row, send: Row) -> Planted:
     refused = {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
-    again = trace.another(before, send, 1, attempt=2, queue_offset=1_000_000 + (send.queue_offset or 0))
+    again = trace.another(
+        before, send, 1, attempt=2, queue_offset=1_000_000 + (send.queue_offset or 0)
+    )
     changed = Trace(trace.changed({before.seq_begin: refused}).rows, trace.info)
     return changed.with_more([again], [before.seq_begin, send.seq_begin])
 
@@ -1436,12 +1828,21 @@ def _missed(trace: Trace, wait_us: int) -> Iterator[tuple[Row, Row]]:
     """Sends that nothing disturbed, with their reads, by a reading that began that long after, and the slack."""
     config = trace.info.config
     slack_us = (2 * config.delay_bound_ms + config.schedule_slack_ms) * MS
-    markers = {row.queue: row for row in trace.of(Kind.READ) if row.queue_offset is None and row.message_id is None}
+    markers = {
+        row.queue: row
+        for row in trace.of(Kind.READ)
+        if row.queue_offset is None and row.message_id is None
+    }
     trouble = {Kind.FAULT, Kind.CRASH, Kind.LEAVE, Kind.PAUSE, Kind.CLOCK_STEP, Kind.TRIM}
     times = [row.started_us for row in trace.rows if row.kind in trouble]
     for send, read in _reads(trace):
         marker, ended_us = markers.get(send.queue), send.ended_us
-        if marker is None or ended_us is None or send.message_id != read.message_id or send.value is not None:
+        if (
+            marker is None
+            or ended_us is None
+            or send.message_id != read.message_id
+            or send.value is not None
+        ):
             continue
         late = ended_us + wait_us + slack_us <= marker.started_us
         if late and not any(at_us <= ended_us + slack_us for at_us in times):
@@ -1476,7 +1877,9 @@ def committed_half_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def _half_committed(trace: Trace, send: Row, read: Row) -> Planted:
     halved = _as_half(trace, send)
     gone = Trace(halved.rows, trace.info).without([read.seq_begin], [send.seq_begin])
-    bare: dict[str, Any] = dict.fromkeys(("queue_offset", "body_hash", "tags", "key_seq", "attempt", "view", "detail"))
+    bare: dict[str, Any] = dict.fromkeys(
+        ("queue_offset", "body_hash", "tags", "key_seq", "attempt", "view", "detail")
+    )
     said = {**bare, "kind": Kind.END_TRANSACTION, "outcome": Outcome.SENT, "value": 8, "code": None}
     commit = trace.another(send, send, 1, **said)
     return Trace(gone.rows, trace.info).with_more([commit], gone.about)
@@ -1485,7 +1888,9 @@ def _half_committed(trace: Trace, send: Row, read: Row) -> Planted:
 def batch_interrupted(trace: Trace) -> Iterator[Callable[[], Planted]]:
     found = {read.message_id: read for _send, read in _reads(trace)}
     found |= {row.message_id: row for row in trace.of(Kind.READ) if row.queue_offset is not None}
-    parts = [row for row in trace.of(Kind.SEND) if row.value is not None and not is_copy_topic(row.topic)]
+    parts = [
+        row for row in trace.of(Kind.SEND) if row.value is not None and not is_copy_topic(row.topic)
+    ]
     for part, after in itertools.pairwise(parts):
         read, other = found.get(part.message_id), found.get(after.message_id)
         if part.op_id == after.op_id and read is not None and other is not None:
@@ -1505,7 +1910,9 @@ def unwanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
 def wanted_passed_over(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for calls in trace.calls:
         for before, row, after in zip(calls, calls[1:], calls[2:], strict=False):
-            ascending = (before.queue_offset or 0) < (row.queue_offset or 0) < (after.queue_offset or 0)
+            ascending = (
+                (before.queue_offset or 0) < (row.queue_offset or 0) < (after.queue_offset or 0)
+            )
             sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.queue_offset))
             once = sum(each.queue_offset == row.queue_offset for each in calls) == 1
             if ascending and once and sent is not None and sent.seq_begin < before.seq_begin:
@@ -1519,7 +1926,11 @@ def another_wanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for row in trace.of(Kind.SEND):
         for tag in sorted(wanted - {row.tags}):
             if row.tags in wanted:
-                same = [each.seq_begin for each in trace.rows if each.message_id == row.message_id and each.tags]
+                same = [
+                    each.seq_begin
+                    for each in trace.rows
+                    if each.message_id == row.message_id and each.tags
+                ]
                 change = {seq: {"tags": tag} for seq in same}
                 yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
@@ -1536,7 +1947,11 @@ def _shared_alike(trace: Trace) -> Iterator[list[Row]]:
         known = latest.setdefault((row.group, row.topic), {})
         known[row.client_id] = row
         members = row.view.partition(" | ")[0].split()
-        party = [known[member] for member in members if member in known and known[member].view == row.view]
+        party = [
+            known[member]
+            for member in members
+            if member in known and known[member].view == row.view
+        ]
         if len(party) == len(members) > 1 and row.client_id in members:
             yield [row, *(each for each in party if each.client_id != row.client_id)]
 
@@ -1544,7 +1959,9 @@ def _shared_alike(trace: Trace) -> Iterator[list[Row]]:
 def taken_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for mine, other, *_ in _shared_alike(trace):
         if other.detail:
-            change = {mine.seq_begin: {"detail": f"{mine.detail} {other.detail.split()[0]}".strip()}}
+            change = {
+                mine.seq_begin: {"detail": f"{mine.detail} {other.detail.split()[0]}".strip()}
+            }
             about = (other.seq_begin, mine.seq_begin)
             yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
@@ -1598,13 +2015,17 @@ def _reset(trace: Trace, first: Row, second: Row) -> Planted:
     planted = _swapped(trace, first, second)
     unsaid = (*_MESSAGE, "incarnation", "client_id", "reconsume_times", "commit_mode", "attempt")
     nobody: dict[str, Any] = dict.fromkeys(unsaid)
-    reset = trace.another(first, first, 1, kind=Kind.RESET, outcome=Outcome.OK, value=second.queue_offset, **nobody)
+    reset = trace.another(
+        first, first, 1, kind=Kind.RESET, outcome=Outcome.OK, value=second.queue_offset, **nobody
+    )
     return Trace(planted.rows, trace.info).with_more([reset], planted.about)
 
 
 def unanswered_lock(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for lock in _held(trace):
-        yield lambda a=lock: trace.with_more([_lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin])  # type: ignore[misc]
+        yield lambda a=lock: trace.with_more(
+            [_lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin]
+        )  # type: ignore[misc]
 
 
 def stranger_unlocks_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
@@ -1620,7 +2041,11 @@ def stranger_unlocks_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 def overlapping_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for rows in trace.works:
-        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None and row.detail is None]
+        commits = [
+            row
+            for row in rows
+            if row.kind is Kind.COMMIT and row.value is not None and row.detail is None
+        ]
         for before, row in itertools.pairwise(commits):
             apart = before.seq_end is not None and before.seq_end < row.seq_begin
             longer = row.seq_end is not None and row.seq_end > row.seq_begin
@@ -1638,12 +2063,18 @@ def unacknowledged_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
             "message_id": f"{send.message_id}-unknown",
             "code": None,
         }
-        yield lambda s=send, u=unknown: trace.with_more([trace.another(s, s, 1, **u)], [s.seq_begin])  # type: ignore[misc]
+        yield lambda s=send, u=unknown: trace.with_more(
+            [trace.another(s, s, 1, **u)], [s.seq_begin]
+        )  # type: ignore[misc]
 
 
 def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
     """Only the last message of a queue: a hole between others would be no loss by a flush that came too late."""
-    last = {row.queue: row.queue_offset or 0 for row in trace.of(Kind.READ) if row.queue_offset is not None}
+    last = {
+        row.queue: row.queue_offset or 0
+        for row in trace.of(Kind.READ)
+        if row.queue_offset is not None
+    }
     markers = {row.queue: row for row in trace.of(Kind.READ) if row.queue_offset is None}
     for send, read in _reads(trace):
         marker = markers[read.queue]
@@ -1663,7 +2094,14 @@ def refused_then_stored(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 def _stored_later(trace: Trace, send: Row) -> Planted:
     refused = trace.another(
-        send, send, 1, at_end=False, outcome=Outcome.REFUSED, code=14, queue_offset=None, sharding_key=None
+        send,
+        send,
+        1,
+        at_end=False,
+        outcome=Outcome.REFUSED,
+        code=14,
+        queue_offset=None,
+        sharding_key=None,
     )
     later = Trace(trace.changed({send.seq_begin: {"attempt": 2}}).rows, trace.info)
     return later.with_more([refused], [send.seq_begin])
@@ -1683,22 +2121,35 @@ def committed_half_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
 
 
 def _committed(trace: Trace, send: Row) -> Planted:
-    unsaid = dict.fromkeys(("queue_offset", "sharding_key", "key_seq", "body_hash", "tags", "view", "attempt", "code"))
-    more: dict[str, Any] = {**unsaid, "kind": Kind.END_TRANSACTION, "outcome": Outcome.SENT, "value": 8}
+    unsaid = dict.fromkeys(
+        ("queue_offset", "sharding_key", "key_seq", "body_hash", "tags", "view", "attempt", "code")
+    )
+    more: dict[str, Any] = {
+        **unsaid,
+        "kind": Kind.END_TRANSACTION,
+        "outcome": Outcome.SENT,
+        "value": 8,
+    }
     commit = trace.another(send, send, 1, at_end=False, **more)
     return Trace(_as_half(trace, send).rows, trace.info).with_more([commit], [send.seq_begin])
 
 
 def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for send, _read in _reads(trace):
-        told = (row for row in trace.rows if row.message_id == send.message_id and row.delay_level is not None)
+        told = (
+            row
+            for row in trace.rows
+            if row.message_id == send.message_id and row.delay_level is not None
+        )
         change = {row.seq_begin: {"delay_level": -1} for row in (send, *told)}
         yield lambda c=change: trace.changed(c)  # type: ignore[misc]
 
 
 def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
     config = trace.info.config
-    soon_us = min(config.suspend_ms, config.schedule_slack_ms) * MS  # what comes later may be too late for 10 ms
+    soon_us = (
+        min(config.suspend_ms, config.schedule_slack_ms) * MS
+    )  # what comes later may be too late for 10 ms
     for before, row in _redelivered(trace):
         if 11 * MS < row.started_us - (before.ended_us or 0) <= soon_us:
             change = {before.seq_begin: {"suspend_ms": 3}}
@@ -1726,8 +2177,14 @@ def key_overlaps(trace: Trace) -> Iterator[Callable[[], Planted]]:
         for row in calls:
             before = last.get(row.sharding_key)
             last[row.sharding_key] = row
-            if row.sharding_key is not None and before is not None and before.outcome is Outcome.SUCCESS:
-                change = {before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}}
+            if (
+                row.sharding_key is not None
+                and before is not None
+                and before.outcome is Outcome.SUCCESS
+            ):
+                change = {
+                    before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}
+                }
                 about = (before.seq_begin, row.seq_begin)
                 yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
 
@@ -1743,7 +2200,12 @@ def strangers_lease_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Plant
 
 
 def _asks(trace: Trace, add: Row, client: str | None) -> Row:
-    fields: dict[str, Any] = {"client_id": client, "incarnation": None, "value": None, "outcome": Outcome.REFUSED}
+    fields: dict[str, Any] = {
+        "client_id": client,
+        "incarnation": None,
+        "value": None,
+        "outcome": Outcome.REFUSED,
+    }
     return trace.another(add, add, 1, kind=Kind.LOCK, **fields)
 
 
@@ -1815,78 +2277,323 @@ def _mutants(*mutants: Mutant) -> dict[str, Mutant]:
 
 
 DEFECTS: dict[str, Mutant] = _mutants(
-    Mutant("swap-deliveries", "ORD-2", "two neighbours are delivered the wrong way round", swap_deliveries),
-    Mutant("swap-key", "ORD-12", "two neighbours of one key are delivered the wrong way round", swap_key),
-    Mutant("overtake-suspended", "ORD-3", "the next message is delivered while one is suspended", overtake_suspended),
-    Mutant("skip-at-handover", "ORD-4", "a new owner leaves its first message out", skip_at_handover),
-    Mutant("below-the-start", "ORD-5", "a new owner begins one message too early", delivered_below_start),
-    Mutant("another-message-there", "ORD-7", "a group is given another message than the drain", another_message_there),
+    Mutant(
+        "swap-deliveries",
+        "ORD-2",
+        "two neighbours are delivered the wrong way round",
+        swap_deliveries,
+    ),
+    Mutant(
+        "swap-key",
+        "ORD-12",
+        "two neighbours of one key are delivered the wrong way round",
+        swap_key,
+    ),
+    Mutant(
+        "overtake-suspended",
+        "ORD-3",
+        "the next message is delivered while one is suspended",
+        overtake_suspended,
+    ),
+    Mutant(
+        "skip-at-handover", "ORD-4", "a new owner leaves its first message out", skip_at_handover
+    ),
+    Mutant(
+        "below-the-start",
+        "ORD-5",
+        "a new owner begins one message too early",
+        delivered_below_start,
+    ),
+    Mutant(
+        "another-message-there",
+        "ORD-7",
+        "a group is given another message than the drain",
+        another_message_there,
+    ),
     Mutant("hole-between", "ORD-8", "a message between two others is missing", hole_between),
     Mutant("sends-swapped", "ORD-9", "a later send is given the smaller offset", sends_swapped),
-    Mutant("key-strays", "ORD-1", "a later message of a key lies in another queue", key_strays, generated=False),
-    Mutant("producers-disagree", "ORD-6", "another producer has another queue", producers_disagree, generated=False),
-    Mutant("finished-comes-again", "ORD-10", "a finished message is delivered again", finished_comes_again),
-    Mutant("handover-without-report", "ORD-14", "an old owner reports nothing at all", handover_without_report),
-    Mutant("call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop),
+    Mutant(
+        "key-strays",
+        "ORD-1",
+        "a later message of a key lies in another queue",
+        key_strays,
+        generated=False,
+    ),
+    Mutant(
+        "producers-disagree",
+        "ORD-6",
+        "another producer has another queue",
+        producers_disagree,
+        generated=False,
+    ),
+    Mutant(
+        "finished-comes-again",
+        "ORD-10",
+        "a finished message is delivered again",
+        finished_comes_again,
+    ),
+    Mutant(
+        "handover-without-report",
+        "ORD-14",
+        "an old owner reports nothing at all",
+        handover_without_report,
+    ),
+    Mutant(
+        "call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop
+    ),
     Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),
-    Mutant("two-processors", "LSE-2", "a second client's call begins during a call", two_processors),
+    Mutant(
+        "two-processors", "LSE-2", "a second client's call begins during a call", two_processors
+    ),
     Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
-    Mutant("refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane),
-    Mutant("orphan-forgotten", "LSE-5", "a dead owner's lane is not taken over", orphan_forgotten, generated=False),
-    Mutant("unlock-in-vain", "LSE-6", "the owner gives a lane back, and the next one is refused", unlock_in_vain),
-    Mutant("prolonged-lease", "LSE-7", "a refusal makes the owner's lease longer", prolonged_by_a_refusal),
-    Mutant("pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease),
-    Mutant("renewals-missing", "LSE-13", "a client at work does not renew", renewals_missing, generated=False),
-    Mutant("unlock-during-call", "LSE-15", "a lane is given back while its call runs", unlock_during_a_call),
+    Mutant(
+        "refused-free-lane", "LSE-4", "a lane that was given back is refused", refused_free_lane
+    ),
+    Mutant(
+        "orphan-forgotten",
+        "LSE-5",
+        "a dead owner's lane is not taken over",
+        orphan_forgotten,
+        generated=False,
+    ),
+    Mutant(
+        "unlock-in-vain",
+        "LSE-6",
+        "the owner gives a lane back, and the next one is refused",
+        unlock_in_vain,
+    ),
+    Mutant(
+        "prolonged-lease",
+        "LSE-7",
+        "a refusal makes the owner's lease longer",
+        prolonged_by_a_refusal,
+    ),
+    Mutant(
+        "pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease
+    ),
+    Mutant(
+        "renewals-missing",
+        "LSE-13",
+        "a client at work does not renew",
+        renewals_missing,
+        generated=False,
+    ),
+    Mutant(
+        "unlock-during-call",
+        "LSE-15",
+        "a lane is given back while its call runs",
+        unlock_during_a_call,
+    ),
     Mutant("lease-kept", "LSE-16", "a dropped lane is not given back", lease_kept),
     Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
     Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
-    Mutant("early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery),
-    Mutant("suspended-for-ever", "RTY-2", "a suspended message never comes again", suspended_for_ever),
+    Mutant(
+        "early-redelivery", "RTY-1", "a suspended message comes again too early", early_redelivery
+    ),
+    Mutant(
+        "suspended-for-ever", "RTY-2", "a suspended message never comes again", suspended_for_ever
+    ),
     Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),
-    Mutant("start-before-suspended", "RTY-4", "a call starts before the suspended message", start_before_suspended),
-    Mutant("given-up-too-soon", "RTY-5", "a message is given up one delivery too soon", given_up_too_soon),
-    Mutant("held-back", "RTY-6", "a lane waits while another one rests", held_back, generated=False),
+    Mutant(
+        "start-before-suspended",
+        "RTY-4",
+        "a call starts before the suspended message",
+        start_before_suspended,
+    ),
+    Mutant(
+        "given-up-too-soon",
+        "RTY-5",
+        "a message is given up one delivery too soon",
+        given_up_too_soon,
+    ),
+    Mutant(
+        "held-back", "RTY-6", "a lane waits while another one rests", held_back, generated=False
+    ),
     Mutant("throw-as-success", "RTY-7", "the lane goes on after a throw", throw_taken_for_success),
-    Mutant("no-limit", "RTY-8", "the run had no limit", given_up_without_limit, config={"max_reconsume_times": -1}),
-    Mutant("rollback-counted", "RTY-9", "a replayed message was counted", rollback_counted, by_hand=True),
+    Mutant(
+        "no-limit",
+        "RTY-8",
+        "the run had no limit",
+        given_up_without_limit,
+        config={"max_reconsume_times": -1},
+    ),
+    Mutant(
+        "rollback-counted",
+        "RTY-9",
+        "a replayed message was counted",
+        rollback_counted,
+        by_hand=True,
+    ),
     Mutant("counted-on", "RTY-11", "a new owner counts from where the old one stopped", counted_on),
-    Mutant("lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True),
-    Mutant("dead-letter-twice", "DLQ-2", "a dead letter is there twice", dead_letter_twice, dead_letters=True),
-    Mutant("given-up-comes-back", "DLQ-3", "a given-up message is delivered again", given_up_comes_back),
-    Mutant("given-up-again", "DLQ-10", "a message of a batch is given up twice", given_up_again, config={"batch": 2}),
-    Mutant("dead-letters-reversed", "DLQ-4", "dead letters lie the other way round", dead_letters_reversed, True),
-    Mutant("changed-dead-letter", "DLQ-5", "a dead letter has another body", changed_dead_letter, dead_letters=True),
-    Mutant("another-origin", "DLQ-5", "a dead letter names another topic", another_origin, dead_letters=True),
-    Mutant("failed-letter-skipped", "DLQ-6", "a dead letter is refused, the lane goes on", failed_dead_letter_skipped),
-    Mutant("slow-dead-letter", "DLQ-7", "a dead letter was stored late", slow_dead_letter, dead_letters=True),
-    Mutant("copy-in-its-topic", "DLQ-8", "a copy of a given-up message lies in its topic", copy_in_its_own_topic),
-    Mutant("lane-stands-still", "DLQ-9", "the lane waits after a message was given up", lane_stands_still),
-    Mutant("commit-past-unfinished", "CMT-1", "a commit passes a running message", commit_past_unfinished),
+    Mutant(
+        "lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True
+    ),
+    Mutant(
+        "dead-letter-twice",
+        "DLQ-2",
+        "a dead letter is there twice",
+        dead_letter_twice,
+        dead_letters=True,
+    ),
+    Mutant(
+        "given-up-comes-back", "DLQ-3", "a given-up message is delivered again", given_up_comes_back
+    ),
+    Mutant(
+        "given-up-again",
+        "DLQ-10",
+        "a message of a batch is given up twice",
+        given_up_again,
+        config={"batch": 2},
+    ),
+    Mutant(
+        "dead-letters-reversed",
+        "DLQ-4",
+        "dead letters lie the other way round",
+        dead_letters_reversed,
+        True,
+    ),
+    Mutant(
+        "changed-dead-letter",
+        "DLQ-5",
+        "a dead letter has another body",
+        changed_dead_letter,
+        dead_letters=True,
+    ),
+    Mutant(
+        "another-origin",
+        "DLQ-5",
+        "a dead letter names another topic",
+        another_origin,
+        dead_letters=True,
+    ),
+    Mutant(
+        "failed-letter-skipped",
+        "DLQ-6",
+        "a dead letter is refused, the lane goes on",
+        failed_dead_letter_skipped,
+    ),
+    Mutant(
+        "slow-dead-letter",
+        "DLQ-7",
+        "a dead letter was stored late",
+        slow_dead_letter,
+        dead_letters=True,
+    ),
+    Mutant(
+        "copy-in-its-topic",
+        "DLQ-8",
+        "a copy of a given-up message lies in its topic",
+        copy_in_its_own_topic,
+    ),
+    Mutant(
+        "lane-stands-still",
+        "DLQ-9",
+        "the lane waits after a message was given up",
+        lane_stands_still,
+    ),
+    Mutant(
+        "commit-past-unfinished",
+        "CMT-1",
+        "a commit passes a running message",
+        commit_past_unfinished,
+    ),
     Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),
-    Mutant("committed-in-manual-mode", "CMT-3", "a SUCCESS in manual mode is committed", committed_in_manual_mode),
+    Mutant(
+        "committed-in-manual-mode",
+        "CMT-3",
+        "a SUCCESS in manual mode is committed",
+        committed_in_manual_mode,
+    ),
     Mutant("commit-rewinds", "CMT-4", "a commit goes back", commit_rewinds),
     Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
     Mutant("wrong-start", "CMT-8", "a lane is not started where it was stored", wrong_start),
-    Mutant("commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten),
+    Mutant(
+        "commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten
+    ),
     Mutant("reset-overwritten", "CMT-11", "a commit in flight undoes a reset", reset_overwritten),
-    Mutant("written-commit-lost", "CMT-7", "an old commit is lost", written_commit_lost, generated=False),
-    Mutant("progress-after-the-drop", "CMT-6", "more is committed after the drop", progress_after_the_drop),
-    Mutant("released-without-a-commit", "CMT-13", "a lane is given back unreported", released_without_a_commit),
-    Mutant("never-delivered", "LIV-1", "the last message is never delivered", never_delivered, generated=False),
-    Mutant("nobodys-lane", "LIV-2", "a lane is dropped for good, with a message left", nobodys_lane, generated=False),
-    Mutant("starved-lane", "LIV-3", "a lane gets no thread while another goes on", starved_lane, generated=False),
-    Mutant("woken-by-nobody", "LIV-4", "a message comes, and a pull waits on", woken_by_nobody, generated=False),
-    Mutant("called-late", "LIV-5", "a lane's next message is called late", called_late, generated=False),
+    Mutant(
+        "written-commit-lost",
+        "CMT-7",
+        "an old commit is lost",
+        written_commit_lost,
+        generated=False,
+    ),
+    Mutant(
+        "progress-after-the-drop",
+        "CMT-6",
+        "more is committed after the drop",
+        progress_after_the_drop,
+    ),
+    Mutant(
+        "released-without-a-commit",
+        "CMT-13",
+        "a lane is given back unreported",
+        released_without_a_commit,
+    ),
+    Mutant(
+        "never-delivered",
+        "LIV-1",
+        "the last message is never delivered",
+        never_delivered,
+        generated=False,
+    ),
+    Mutant(
+        "nobodys-lane",
+        "LIV-2",
+        "a lane is dropped for good, with a message left",
+        nobodys_lane,
+        generated=False,
+    ),
+    Mutant(
+        "starved-lane",
+        "LIV-3",
+        "a lane gets no thread while another goes on",
+        starved_lane,
+        generated=False,
+    ),
+    Mutant(
+        "woken-by-nobody",
+        "LIV-4",
+        "a message comes, and a pull waits on",
+        woken_by_nobody,
+        generated=False,
+    ),
+    Mutant(
+        "called-late", "LIV-5", "a lane's next message is called late", called_late, generated=False
+    ),
     Mutant("lost-message", "SND-1", "an acknowledged message is missing", lost_message),
-    Mutant("removed-above-the-minimum", "SND-1", "more went than was announced", removed_above_the_minimum),
-    Mutant("replaced-message", "SND-1", "another message lies in an acknowledged one's place", replaced_message),
+    Mutant(
+        "removed-above-the-minimum",
+        "SND-1",
+        "more went than was announced",
+        removed_above_the_minimum,
+    ),
+    Mutant(
+        "replaced-message",
+        "SND-1",
+        "another message lies in an acknowledged one's place",
+        replaced_message,
+    ),
     Mutant("invented-message", "SND-2", "a message was never sent", invented_message),
-    Mutant("seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused),
-    Mutant("keyed-send-again", "SND-4", "an unanswered send with a key is tried again", keyed_send_again),
-    Mutant("stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind),
+    Mutant(
+        "seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused
+    ),
+    Mutant(
+        "keyed-send-again",
+        "SND-4",
+        "an unanswered send with a key is tried again",
+        keyed_send_again,
+    ),
+    Mutant(
+        "stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind
+    ),
     Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
-    Mutant("seen-half-message", "SND-6", "a half message is read though nobody committed it", seen_half_message),
+    Mutant(
+        "seen-half-message",
+        "SND-6",
+        "a half message is read though nobody committed it",
+        seen_half_message,
+    ),
     Mutant(
         "delayed-message-missing",
         "SND-11",
@@ -1908,7 +2615,12 @@ DEFECTS: dict[str, Mutant] = _mutants(
         committed_half_missing,
         generated=False,
     ),
-    Mutant("seen-before-its-level", "SND-7", "a delayed message is there at once", seen_before_its_level),
+    Mutant(
+        "seen-before-its-level",
+        "SND-7",
+        "a delayed message is there at once",
+        seen_before_its_level,
+    ),
     Mutant(
         "key-overlaps",
         "ORD-11",
@@ -1973,35 +2685,126 @@ DEFECTS: dict[str, Mutant] = _mutants(
         generated=False,
         consumed=BROADCASTING,
     ),
-    Mutant("batch-interrupted", "SND-5", "another message lies within a batch", batch_interrupted, tagged=True),
-    Mutant("unwanted-tag", "SND-8", "a message is delivered whose tag nobody asked for", unwanted_tag, tagged=True),
-    Mutant("wanted-passed-over", "SND-8", "a message with a wanted tag is left out", wanted_passed_over, tagged=True),
-    Mutant("taken-twice", "ASG-1", "a member takes a queue that another one took", taken_twice, generated=False),
-    Mutant("taken-by-nobody", "ASG-2", "a member leaves a queue of its share out", taken_by_nobody, generated=False),
-    Mutant("another-order", "ASG-4", "a member shares out in another order", shared_otherwise, generated=False),
+    Mutant(
+        "batch-interrupted",
+        "SND-5",
+        "another message lies within a batch",
+        batch_interrupted,
+        tagged=True,
+    ),
+    Mutant(
+        "unwanted-tag",
+        "SND-8",
+        "a message is delivered whose tag nobody asked for",
+        unwanted_tag,
+        tagged=True,
+    ),
+    Mutant(
+        "wanted-passed-over",
+        "SND-8",
+        "a message with a wanted tag is left out",
+        wanted_passed_over,
+        tagged=True,
+    ),
+    Mutant(
+        "taken-twice",
+        "ASG-1",
+        "a member takes a queue that another one took",
+        taken_twice,
+        generated=False,
+    ),
+    Mutant(
+        "taken-by-nobody",
+        "ASG-2",
+        "a member leaves a queue of its share out",
+        taken_by_nobody,
+        generated=False,
+    ),
+    Mutant(
+        "another-order",
+        "ASG-4",
+        "a member shares out in another order",
+        shared_otherwise,
+        generated=False,
+    ),
 )
 """Each breaks the clause that it names."""
 
 LOOKALIKES: dict[str, Mutant] = _mutants(
-    Mutant("reset-between", None, "an operator reset the offset before the delivery that goes back", reset_between),
-    Mutant("queues-changed", None, "a key moves with the list of queues", queues_changed, generated=False),
+    Mutant(
+        "reset-between",
+        None,
+        "an operator reset the offset before the delivery that goes back",
+        reset_between,
+    ),
+    Mutant(
+        "queues-changed",
+        None,
+        "a key moves with the list of queues",
+        queues_changed,
+        generated=False,
+    ),
     Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
-    Mutant("stranger-in-vain", None, "a stranger unlocks, and the next one is refused", stranger_unlocks_in_vain),
-    Mutant("overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits),
-    Mutant("told-again", None, "the last offset is committed again after the drop", told_again_after_the_drop),
+    Mutant(
+        "stranger-in-vain",
+        None,
+        "a stranger unlocks, and the next one is refused",
+        stranger_unlocks_in_vain,
+    ),
+    Mutant(
+        "overlapping-commits", None, "a lower commit overlaps a higher one", overlapping_commits
+    ),
+    Mutant(
+        "told-again",
+        None,
+        "the last offset is committed again after the drop",
+        told_again_after_the_drop,
+    ),
     Mutant("reset-in-flight", None, "a commit comes after a reset, which wins", reset_in_flight),
     Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
     Mutant("removed-on-purpose", None, "what is missing was announced to go", removed_on_purpose),
-    Mutant("unacknowledged-lost", None, "a send without an answer is never read", unacknowledged_is_lost),
-    Mutant("stored-weakly-lost", None, "a message that was not flushed in time is lost", stored_weakly_is_lost),
-    Mutant("refused-then-stored", None, "a refused send is stored at its second try", refused_then_stored),
-    Mutant("seen-by-one-only", None, "a member sees somebody whom the others don't", seen_by_one_only, generated=False),
-    Mutant("another-wanted-tag", None, "a message has another wanted tag", another_wanted_tag, tagged=True),
+    Mutant(
+        "unacknowledged-lost",
+        None,
+        "a send without an answer is never read",
+        unacknowledged_is_lost,
+    ),
+    Mutant(
+        "stored-weakly-lost",
+        None,
+        "a message that was not flushed in time is lost",
+        stored_weakly_is_lost,
+    ),
+    Mutant(
+        "refused-then-stored",
+        None,
+        "a refused send is stored at its second try",
+        refused_then_stored,
+    ),
+    Mutant(
+        "seen-by-one-only",
+        None,
+        "a member sees somebody whom the others don't",
+        seen_by_one_only,
+        generated=False,
+    ),
+    Mutant(
+        "another-wanted-tag",
+        None,
+        "a message has another wanted tag",
+        another_wanted_tag,
+        tagged=True,
+    ),
     Mutant("content-unknown", None, "a reader does not know the body", content_unknown),
     Mutant("committed-half-message", None, "a half message was committed", committed_half_message),
     Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
     Mutant("short-suspend", None, "a suspend of 3 ms means 10 ms", short_suspend),
-    Mutant("second-try-arrives", None, "a dead letter is refused at first, and acknowledged then", second_try_arrives),
+    Mutant(
+        "second-try-arrives",
+        None,
+        "a dead letter is refused at first, and acknowledged then",
+        second_try_arrives,
+    ),
     Mutant("corrected-commit", None, "a broker's correction moves a commit back", corrected_commit),
     Mutant(
         "stranger-leases-in-broadcasting",

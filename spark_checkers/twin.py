@@ -109,10 +109,18 @@ def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
     """Findings as Arrow rows of `FINDINGS`."""
     rows: list[tuple[Any, ...]] = []
     for each in findings:
-        rows.extend((run, each.clause, None, None, None, n) for run, n in each.opportunities.items() if n)
-        rows.extend((run, each.clause, name, list(seqs), certain, 0) for run, seqs, certain, name in each.violations)
+        rows.extend(
+            (run, each.clause, None, None, None, n) for run, n in each.opportunities.items() if n
+        )
+        rows.extend(
+            (run, each.clause, name, list(seqs), certain, 0)
+            for run, seqs, certain, name in each.violations
+        )
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in FINDINGS_ARROW]
     return pa.RecordBatch.from_arrays(
-        [pa.array(list(column), field.type) for column, field in zip(columns, FINDINGS_ARROW, strict=True)],
+        [
+            pa.array(list(column), field.type)
+            for column, field in zip(columns, FINDINGS_ARROW, strict=True)
+        ],
         schema=FINDINGS_ARROW,
     )

@@ -49,7 +49,13 @@ class HistoryWriter:
         self._number = first_file
         self.rows = 0
 
-    def write(self, table: pa.Table, *, file_before: Collection[int] = (), group_before: Collection[int] = ()) -> None:
+    def write(
+        self,
+        table: pa.Table,
+        *,
+        file_before: Collection[int] = (),
+        group_before: Collection[int] = (),
+    ) -> None:
         """Append rows. A new file (or row group) begins before each of these row numbers of the table."""
         start = 0
         for cut in sorted({*file_before, *group_before, table.num_rows}):
@@ -81,7 +87,10 @@ class HistoryWriter:
             self._path = self._folder / f"part-{self._number:05d}.parquet"
             self._number += 1
             self._file = pq.ParquetWriter(
-                self._path.with_suffix(".part"), self._schema, compression="zstd", compression_level=1
+                self._path.with_suffix(".part"),
+                self._schema,
+                compression="zstd",
+                compression_level=1,
             )
         self._file.write_table(table.cast(self._schema), row_group_size=table.num_rows)
         self.rows += table.num_rows

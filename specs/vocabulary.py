@@ -29,7 +29,9 @@ class Kind(StrEnum):
     PERSIST = "persist"  # a broker wrote its offsets to disk
     TRIM = "trim"  # a broker removed the oldest messages of a queue
     RESET = "reset"  # an operator moves a group's offset
-    DEAD_LETTER = "dead_letter"  # a client gives a message up: it is sent to the group's dead letters
+    DEAD_LETTER = (
+        "dead_letter"  # a client gives a message up: it is sent to the group's dead letters
+    )
     SEND_BACK = "send_back"  # a concurrent consumer returns a message for a later retry
     END_TRANSACTION = "end_transaction"
     CHECK = "check"

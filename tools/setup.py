@@ -150,15 +150,32 @@ def apt_install(packages: Sequence[str], why: str) -> None:
     global _lists_fresh
     before = privilege()
     if before is None:
-        reason = "INORDER_NO_APT is set" if os.environ.get("INORDER_NO_APT") else "this is not root, or no Debian"
+        reason = (
+            "INORDER_NO_APT is set"
+            if os.environ.get("INORDER_NO_APT")
+            else "this is not root, or no Debian"
+        )
         names = " ".join(packages)
-        raise Failed(f"{names} is missing and was not installed ({reason}); as root: apt-get install {names}")
+        raise Failed(
+            f"{names} is missing and was not installed ({reason}); as root: apt-get install {names}"
+        )
     say(f"installing Debian package {' '.join(packages)}: {why}")
-    apt = [*before, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "Dpkg::Use-Pty=0"]
+    apt = [
+        *before,
+        "env",
+        "DEBIAN_FRONTEND=noninteractive",
+        "apt-get",
+        "-q",
+        "-o",
+        "Dpkg::Use-Pty=0",
+    ]
     if not _lists_fresh:
         run([*apt, "update"], "apt-get could not fetch its package lists")
         _lists_fresh = True
-    run([*apt, "install", "-y", "--no-install-recommends", *packages], f"apt-get could not install {packages[0]}")
+    run(
+        [*apt, "install", "-y", "--no-install-recommends", *packages],
+        f"apt-get could not install {packages[0]}",
+    )
 
 
 # ---------------------------------------------------------------------------------------------- needed
@@ -173,10 +190,21 @@ def ensure_uv(stamps: Stamps) -> Path:
         return uv
     if not can_make_environments():
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        apt_install(["python3-venv"], f"python {version} of this machine can't make virtual environments without it")
-    say(f"installing {UV} into .tools/uv: it installs exactly the Python packages that uv.lock names")
-    run([sys.executable, "-m", "venv", "--clear", folder], "python could not make a virtual environment")
-    run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", UV], f"pip could not install {UV}")
+        apt_install(
+            ["python3-venv"],
+            f"python {version} of this machine can't make virtual environments without it",
+        )
+    say(
+        f"installing {UV} into .tools/uv: it installs exactly the Python packages that uv.lock names"
+    )
+    run(
+        [sys.executable, "-m", "venv", "--clear", folder],
+        "python could not make a virtual environment",
+    )
+    run(
+        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", UV],
+        f"pip could not install {UV}",
+    )
     stamps.set("uv", inputs)
     return uv
 
@@ -192,7 +220,9 @@ def ensure_packages(uv: Path, stamps: Stamps) -> None:
     inputs = digest(UV, sys.version, ROOT / "uv.lock", ROOT / "pyproject.toml", "with bytecode")
     if stamps.fresh("packages", inputs, python):
         return
-    say("installing the Python packages of uv.lock into .venv (Spark alone is 500 MB; a minute or two)")
+    say(
+        "installing the Python packages of uv.lock into .venv (Spark alone is 500 MB; a minute or two)"
+    )
     sync: list[str | Path] = [uv, "sync", "--frozen", "--quiet"]
     if not python.exists():
         sync += ["--python", sys.executable]
@@ -217,9 +247,20 @@ def sync_by_pip(uv: Path, environment: Mapping[str, str], first: Failed) -> None
     python = VENV / "bin" / "python"
     wanted = TOOLS / "requirements.txt"
     try:
-        export: list[str | Path] = [uv, "export", "--frozen", "--quiet", "--no-emit-project", "-o", wanted]
+        export: list[str | Path] = [
+            uv,
+            "export",
+            "--frozen",
+            "--quiet",
+            "--no-emit-project",
+            "-o",
+            wanted,
+        ]
         run(export, "uv could not list the packages", **environment)
-        run([sys.executable, "-m", "venv", "--clear", VENV], "python could not make a virtual environment")
+        run(
+            [sys.executable, "-m", "venv", "--clear", VENV],
+            "python could not make a virtual environment",
+        )
         pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
         run([*pip, "--require-hashes", "-r", wanted], "pip could not install the packages either")
         run([*pip, "--no-deps", "--editable", ROOT], "pip could not install the project itself")
@@ -266,9 +307,14 @@ def jars_part(version: str, stamps: Stamps) -> Part:
     try:
         if shutil.which("mvn") is None and not (lib / "complete").exists():
             apt_install(["maven"], "it fetches the released jars of Apache RocketMQ")
-        say(f"fetching the jars of Apache RocketMQ {version} into .tools by Maven: the conformance target")
+        say(
+            f"fetching the jars of Apache RocketMQ {version} into .tools by Maven: the conformance target"
+        )
         python = VENV / "bin" / "python"
-        run([python, "-m", "conformance.parts.jars", version], f"Maven could not fetch RocketMQ {version}")
+        run(
+            [python, "-m", "conformance.parts.jars", version],
+            f"Maven could not fetch RocketMQ {version}",
+        )
     except Failed as error:
         return Part(
             name,
@@ -290,9 +336,14 @@ def toxiproxy_part(stamps: Stamps) -> Part:
         return Part("toxiproxy", "ok", str(built[-1].relative_to(ROOT)))
     try:
         how = "the machine's Go" if shutil.which("go") else "a Go that is removed afterwards"
-        say(f"building the toxiproxy server into .tools/bin by {how}: network faults (half a minute)")
+        say(
+            f"building the toxiproxy server into .tools/bin by {how}: network faults (half a minute)"
+        )
         python = VENV / "bin" / "python"
-        said = run([python, "-m", "conformance.parts.toxiproxy_binary"], "the toxiproxy server could not be built")
+        said = run(
+            [python, "-m", "conformance.parts.toxiproxy_binary"],
+            "the toxiproxy server could not be built",
+        )
     except Failed as error:
         return Part(
             "toxiproxy",
@@ -311,11 +362,15 @@ def toxiproxy_part(stamps: Stamps) -> Part:
 def main() -> int:
     """Does what is not done; an exit code."""
     if sys.version_info < PYTHON_AT_LEAST:
-        say(f"Python {sys.version.split()[0]} is too old; run `make PYTHON=...` with 3.11 or later.")
+        say(
+            f"Python {sys.version.split()[0]} is too old; run `make PYTHON=...` with 3.11 or later."
+        )
         return EXIT_FAILED
     TOOLS.mkdir(exist_ok=True)
     with (TOOLS / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits and finds everything done
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # two makes at once: the second waits and finds everything done
         return set_up(Stamps())
 
 

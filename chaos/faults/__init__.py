@@ -23,8 +23,12 @@ FAULTS: Mapping[str, type[Fault]] = {
 def make(name: str, arguments: Mapping[str, Any], where: str) -> Fault:
     """A fault from a scenario's table. Raises UsageError naming what is wrong with it."""
     if name not in FAULTS:
-        raise UsageError(f"{where}: there is no fault {name!r}; known are {', '.join(sorted(FAULTS))}")
+        raise UsageError(
+            f"{where}: there is no fault {name!r}; known are {', '.join(sorted(FAULTS))}"
+        )
     try:
         return FAULTS[name](**arguments)
     except TypeError as error:
-        raise UsageError(f"{where}: fault {name}: {str(error).rpartition('__init__() ')[2]}") from error
+        raise UsageError(
+            f"{where}: fault {name}: {str(error).rpartition('__init__() ')[2]}"
+        ) from error

@@ -12,7 +12,15 @@ from specs.vocabulary import Kind
 
 BACKENDS = ("process", "docker")
 CONSUMER_KINDS = frozenset(
-    {Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.DELIVER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.DEAD_LETTER}
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
+        Kind.DELIVER,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
+    }
 )
 REQUESTS = frozenset({Kind.LOCK, Kind.PULL, Kind.FETCH_OFFSET, Kind.SEND, Kind.DEAD_LETTER})
 

@@ -17,7 +17,9 @@ class KillConsumer(Fault):
 
     NAME: ClassVar[str] = "kill_consumer"
 
-    def __init__(self, client: str, after_messages: int = 10, restart: bool = True, deadline_s: float = 60.0) -> None:
+    def __init__(
+        self, client: str, after_messages: int = 10, restart: bool = True, deadline_s: float = 60.0
+    ) -> None:
         self.client = client
         self._after = after_messages
         self._restart = restart
@@ -25,29 +27,44 @@ class KillConsumer(Fault):
         self._killed_us = 0
 
     def await_moment(self, rig: Rig) -> None:
-        rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
-        rig.live.wait_for(f"{self.client} in its listener", running_call(self.client), self._deadline_s)
+        rig.live.wait_for(
+            f"{self.client} at work", worked(self.client, self._after), self._deadline_s
+        )
+        rig.live.wait_for(
+            f"{self.client} in its listener", running_call(self.client), self._deadline_s
+        )
 
     def inject(self, rig: Rig) -> None:
         rig.parties[self.client].kill()
         self._killed_us = rig.now_us()
-        rig.journal.note(Kind.CRASH, Outcome.OK, {"client_id": self.client, "detail": "killed by the harness"})
+        rig.journal.note(
+            Kind.CRASH, Outcome.OK, {"client_id": self.client, "detail": "killed by the harness"}
+        )
 
     def heal(self, rig: Rig) -> None:
         rig.live.wait_for(
-            f"somebody to take over from {self.client}", taken_over(self.client, self._killed_us), self._deadline_s
+            f"somebody to take over from {self.client}",
+            taken_over(self.client, self._killed_us),
+            self._deadline_s,
         )
         if self._restart:
             rig.parties[self.client].start()
 
     def attest(self, rows: Sequence[Row], fault: Row) -> str | None:
         death = next(
-            (row for row in rows if row.kind is Kind.CRASH and row.client_id == self.client and during(row, fault)),
+            (
+                row
+                for row in rows
+                if row.kind is Kind.CRASH and row.client_id == self.client and during(row, fault)
+            ),
             None,
         )
         if death is None:
             return None
-        silent = not any(during(row, fault) and row.seq_begin > death.seq_begin for row in of_client(rows, self.client))
+        silent = not any(
+            during(row, fault) and row.seq_begin > death.seq_begin
+            for row in of_client(rows, self.client)
+        )
         successor = takeover(rows, self.client, death.started_us)
         if not silent or successor is None:
             return None

@@ -25,7 +25,12 @@ class LinkLatency(Fault):
     NEEDS_PROXY: ClassVar[bool] = True
 
     def __init__(
-        self, client: str, ms: int = 150, for_ms: int = 3_000, after_messages: int = 10, deadline_s: float = 60.0
+        self,
+        client: str,
+        ms: int = 150,
+        for_ms: int = 3_000,
+        after_messages: int = 10,
+        deadline_s: float = 60.0,
     ) -> None:
         self.client = client
         self._ms = ms
@@ -34,7 +39,9 @@ class LinkLatency(Fault):
         self._deadline_s = deadline_s
 
     def await_moment(self, rig: Rig) -> None:
-        rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
+        rig.live.wait_for(
+            f"{self.client} at work", worked(self.client, self._after), self._deadline_s
+        )
         rig.check_nobody_bypasses()
 
     def inject(self, rig: Rig) -> None:
@@ -50,8 +57,14 @@ class LinkLatency(Fault):
 
     def attest(self, rows: Sequence[Row], fault: Row) -> str | None:
         answered = [row for row in rows if row.kind in QUICK and row.ended_us is not None]
-        slow = [row.ended_us - row.started_us for row in answered if during(row, fault) and row.ended_us]
-        usual = [row.ended_us - row.started_us for row in answered if row.ended_us and row.ended_us < fault.started_us]
+        slow = [
+            row.ended_us - row.started_us for row in answered if during(row, fault) and row.ended_us
+        ]
+        usual = [
+            row.ended_us - row.started_us
+            for row in answered
+            if row.ended_us and row.ended_us < fault.started_us
+        ]
         if not slow or not usual or median(slow) - median(usual) < self._ms * 1000:
             return None
         return f"the median request took {median(slow) / 1000:.0f} ms instead of {median(usual) / 1000:.1f} ms"

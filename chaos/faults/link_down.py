@@ -19,14 +19,18 @@ class LinkDown(Fault):
     NAME: ClassVar[str] = "link_down"
     NEEDS_PROXY: ClassVar[bool] = True
 
-    def __init__(self, client: str, for_ms: int = 3_000, after_messages: int = 10, deadline_s: float = 60.0) -> None:
+    def __init__(
+        self, client: str, for_ms: int = 3_000, after_messages: int = 10, deadline_s: float = 60.0
+    ) -> None:
         self.client = client
         self._for_ms = for_ms
         self._after = after_messages
         self._deadline_s = deadline_s
 
     def await_moment(self, rig: Rig) -> None:
-        rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
+        rig.live.wait_for(
+            f"{self.client} at work", worked(self.client, self._after), self._deadline_s
+        )
         rig.check_nobody_bypasses()
 
     def inject(self, rig: Rig) -> None:

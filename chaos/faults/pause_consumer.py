@@ -29,8 +29,12 @@ class PauseConsumer(Fault):
         self._paused_us = 0
 
     def await_moment(self, rig: Rig) -> None:
-        rig.live.wait_for(f"{self.client} at work", worked(self.client, self._after), self._deadline_s)
-        rig.live.wait_for(f"{self.client} in its listener", running_call(self.client), self._deadline_s)
+        rig.live.wait_for(
+            f"{self.client} at work", worked(self.client, self._after), self._deadline_s
+        )
+        rig.live.wait_for(
+            f"{self.client} in its listener", running_call(self.client), self._deadline_s
+        )
 
     def inject(self, rig: Rig) -> None:
         rig.journal.begin(("pause", self.client), Kind.PAUSE, {"client_id": self.client})
@@ -40,7 +44,9 @@ class PauseConsumer(Fault):
     def heal(self, rig: Rig) -> None:
         try:
             rig.live.wait_for(
-                f"somebody to take over from {self.client}", taken_over(self.client, self._paused_us), self._deadline_s
+                f"somebody to take over from {self.client}",
+                taken_over(self.client, self._paused_us),
+                self._deadline_s,
             )
         finally:
             rig.parties[self.client].resume()
@@ -48,7 +54,11 @@ class PauseConsumer(Fault):
 
     def attest(self, rows: Sequence[Row], fault: Row) -> str | None:
         pause = next(
-            (row for row in rows if row.kind is Kind.PAUSE and row.client_id == self.client and during(row, fault)),
+            (
+                row
+                for row in rows
+                if row.kind is Kind.PAUSE and row.client_id == self.client and during(row, fault)
+            ),
             None,
         )
         if pause is None or pause.ended_us is None:
@@ -71,7 +81,9 @@ class PauseConsumer(Fault):
         Freezing and thawing take the engine a moment, so the pause itself is wider than what it did.
         """
         moments = [row.started_us for row in of_client(rows, self.client)]
-        moments += [row.ended_us for row in of_client(rows, self.client) if row.ended_us is not None]
+        moments += [
+            row.ended_us for row in of_client(rows, self.client) if row.ended_us is not None
+        ]
         moments.sort()
         gaps = [
             (since, until)

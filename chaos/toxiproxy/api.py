@@ -47,11 +47,17 @@ class Api:
         Raises TargetMisbehaved if nothing answers in time or the answer is an error.
         """
         try:
-            answer = requests.request(method, self._base + path, json=body, timeout=ANSWER_DEADLINE_S)
+            answer = requests.request(
+                method, self._base + path, json=body, timeout=ANSWER_DEADLINE_S
+            )
         except requests.RequestException as error:
-            raise TargetMisbehaved(f"The toxiproxy server at {self._base} does not answer: {error}") from error
+            raise TargetMisbehaved(
+                f"The toxiproxy server at {self._base} does not answer: {error}"
+            ) from error
         if answer.status_code >= 400:
-            raise TargetMisbehaved(f"toxiproxy refused {method} {path}: {answer.status_code} {answer.text.strip()}")
+            raise TargetMisbehaved(
+                f"toxiproxy refused {method} {path}: {answer.status_code} {answer.text.strip()}"
+            )
         return answer.json() if answer.content else None
 
     def version(self) -> str:
@@ -72,10 +78,16 @@ class Api:
             except NotFound as error:
                 raise UsageError(f"{what}: there is none of that name.") from error
             except InvalidToxic as error:
-                raise UsageError(f"{what}: toxiproxy does not take these values ({error}).") from error
+                raise UsageError(
+                    f"{what}: toxiproxy does not take these values ({error})."
+                ) from error
             except KeyError as error:
                 # The package looks for the proxy's description in an answer that is an error, such as a busy
                 # port.
-                raise TargetMisbehaved(f"{what}: the server answered with an error; is the port busy?") from error
+                raise TargetMisbehaved(
+                    f"{what}: the server answered with an error; is the port busy?"
+                ) from error
             except requests.RequestException as error:
-                raise TargetMisbehaved(f"{what}: the toxiproxy server does not answer: {error}") from error
+                raise TargetMisbehaved(
+                    f"{what}: the toxiproxy server does not answer: {error}"
+                ) from error

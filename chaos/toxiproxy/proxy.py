@@ -40,7 +40,9 @@ class Proxy:
     def toxics(self) -> dict[str, Toxic]:
         """The toxics at work, by name, as the server says now."""
         return {
-            str(toxic["name"]): from_server(toxic["type"], toxic["stream"], toxic["toxicity"], toxic["attributes"])
+            str(toxic["name"]): from_server(
+                toxic["type"], toxic["stream"], toxic["toxicity"], toxic["attributes"]
+            )
             for toxic in self._state()["toxics"]
         }
 
@@ -67,7 +69,9 @@ class Proxy:
         if present is None:
             raise UsageError(f"Proxy {self.name!r} has no toxic {name!r} to update.")
         if (present.KIND, present.stream) != (toxic.KIND, toxic.stream):
-            raise UsageError(f"Toxic {name!r} is {described(present)}; it can't become {described(toxic)}.")
+            raise UsageError(
+                f"Toxic {name!r} is {described(present)}; it can't become {described(toxic)}."
+            )
         body = {"attributes": toxic.attributes(), "toxicity": toxic.toxicity}
         self._api.request("POST", f"/proxies/{self.name}/toxics/{name}", body)
         self._expect_toxic(name, toxic)
@@ -110,10 +114,14 @@ class Proxy:
 
     def redirect(self, upstream: str) -> None:
         """New connections go to another "HOST:PORT"; living ones end."""
-        self._api.request("POST", f"/proxies/{self.name}", {"upstream": upstream, "listen": self.listen})
+        self._api.request(
+            "POST", f"/proxies/{self.name}", {"upstream": upstream, "listen": self.listen}
+        )
         state = self._state()
         if state["upstream"] != upstream or not state["enabled"]:
-            raise TargetMisbehaved(f"Proxy {self.name!r} was redirected to {upstream} but is now {state}.")
+            raise TargetMisbehaved(
+                f"Proxy {self.name!r} was redirected to {upstream} but is now {state}."
+            )
         self.upstream = upstream
 
     def destroy(self) -> None:
@@ -132,9 +140,13 @@ class Proxy:
         if found != expected:
             wanted = "gone" if expected is None else described(expected)
             have = "there is none" if found is None else f"it is {described(found)}"
-            raise TargetMisbehaved(f"Toxic {name!r} of proxy {self.name!r} should be {wanted}, but {have}.")
+            raise TargetMisbehaved(
+                f"Toxic {name!r} of proxy {self.name!r} should be {wanted}, but {have}."
+            )
 
     def _expect_enabled(self, expected: bool) -> None:
         if self.enabled is not expected:
             wanted = "listen again" if expected else "stop listening"
-            raise TargetMisbehaved(f"Proxy {self.name!r} ({self.listen}) did not {wanted}; is its port busy?")
+            raise TargetMisbehaved(
+                f"Proxy {self.name!r} ({self.listen}) did not {wanted}; is its port busy?"
+            )

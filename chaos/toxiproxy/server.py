@@ -56,7 +56,9 @@ class ToxiproxyServer:
                 return None
 
         try:
-            self._process.wait_until(answers, what="answer GET /version", deadline_s=READY_DEADLINE_S)
+            self._process.wait_until(
+                answers, what="answer GET /version", deadline_s=READY_DEADLINE_S
+            )
         except BaseException:
             self.close()
             raise
@@ -74,13 +76,18 @@ class ToxiproxyServer:
             made = client.create(upstream=upstream, name=name, listen=address)
         proxy = Proxy(self.api, name, made.listen, upstream)
         if not proxy.enabled:
-            raise TargetMisbehaved(f"Proxy {name!r} was created on {made.listen} but does not listen; a busy port?")
+            raise TargetMisbehaved(
+                f"Proxy {name!r} was created on {made.listen} but does not listen; a busy port?"
+            )
         return proxy
 
     def proxies(self) -> list[Proxy]:
         """All proxies of this server, sorted by name."""
         known = self.api.request("GET", "/proxies")
-        return [Proxy(self.api, name, known[name]["listen"], known[name]["upstream"]) for name in sorted(known)]
+        return [
+            Proxy(self.api, name, known[name]["listen"], known[name]["upstream"])
+            for name in sorted(known)
+        ]
 
     def heal(self) -> None:
         """Takes all toxics away and enables all proxies."""
@@ -121,6 +128,9 @@ class ToxiproxyServer:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

@@ -36,10 +36,14 @@ class Toxic:
 
     def __post_init__(self) -> None:
         if not 0 <= self.toxicity <= 1:
-            raise UsageError(f"The toxicity of a {self.KIND} toxic is a share from 0 to 1, not {self.toxicity}.")
+            raise UsageError(
+                f"The toxicity of a {self.KIND} toxic is a share from 0 to 1, not {self.toxicity}."
+            )
         for field in self.ATTRIBUTES:
             if getattr(self, field) < 0:
-                raise UsageError(f"{field} of a {self.KIND} toxic can't be negative ({getattr(self, field)}).")
+                raise UsageError(
+                    f"{field} of a {self.KIND} toxic can't be negative ({getattr(self, field)})."
+                )
 
     def attributes(self) -> dict[str, int]:
         """As the server names them."""
@@ -120,7 +124,8 @@ class LimitData(Toxic):
 
 
 KINDS: Mapping[str, type[Toxic]] = {
-    toxic.KIND: toxic for toxic in (Latency, Bandwidth, SlowClose, Timeout, ResetPeer, Slicer, LimitData)
+    toxic.KIND: toxic
+    for toxic in (Latency, Bandwidth, SlowClose, Timeout, ResetPeer, Slicer, LimitData)
 }
 
 
@@ -131,13 +136,17 @@ def from_server(kind: str, stream: str, toxicity: float, attributes: Mapping[str
         numbers = {ours: int(attributes[theirs]) for ours, theirs in known.ATTRIBUTES.items()}
         return known(stream=Stream(stream), toxicity=toxicity, **numbers)
     except (KeyError, ValueError) as error:
-        raise TargetMisbehaved(f"toxiproxy describes a toxic unknown here: {kind} {dict(attributes)}.") from error
+        raise TargetMisbehaved(
+            f"toxiproxy describes a toxic unknown here: {kind} {dict(attributes)}."
+        ) from error
 
 
 def described(toxic: Toxic) -> str:
     """For example: latency(latency_ms=200, jitter_ms=0) downstream."""
     numbers = ", ".join(
-        f"{field.name}={getattr(toxic, field.name)}" for field in fields(toxic) if field.name in toxic.ATTRIBUTES
+        f"{field.name}={getattr(toxic, field.name)}"
+        for field in fields(toxic)
+        if field.name in toxic.ATTRIBUTES
     )
     share = "" if toxic.toxicity == 1.0 else f", {toxic.toxicity:g} of connections"
     return f"{toxic.KIND}({numbers}) {toxic.stream}{share}"

@@ -68,9 +68,13 @@ def time_passes(world: World, ms: int) -> list[str]:
 
 
 @says("lock GROUP QUEUES[ as OWNER] by CLIENT")
-def lock(world: World, group: str, queues: Sequence[Queue], owner: str | None, client: str) -> list[str]:
+def lock(
+    world: World, group: str, queues: Sequence[Queue], owner: str | None, client: str
+) -> list[str]:
     """A raw client asks for leases: `orders/b0/0,1`, several of them, or `nothing`; `as`: under another id."""
-    return [world.ask(client, questions.lock(_address(world, queues), group, owner or client, queues))]
+    return [
+        world.ask(client, questions.lock(_address(world, queues), group, owner or client, queues))
+    ]
 
 
 @says("unlock GROUP QUEUES by CLIENT")
@@ -90,13 +94,17 @@ def _address(world: World, queues: Sequence[Queue]) -> str:
 def join(world: World, group: str, topic: str | None, owner: str | None, client: str) -> list[str]:
     """A raw client's heartbeat at the first broker; `as`: under another client's id."""
     address = world.address(world.brokers[0])
-    return [world.ask(client, questions.join(address, group, owner or client, (topic or "orders",)))]
+    return [
+        world.ask(client, questions.join(address, group, owner or client, (topic or "orders",)))
+    ]
 
 
 @says("leave GROUP[ as OWNER] by CLIENT")
 def leave(world: World, group: str, owner: str | None, client: str) -> list[str]:
     """A raw client unregisters from the group; `as`: under another client's id."""
-    return [world.ask(client, questions.leave(world.address(world.brokers[0]), group, owner or client))]
+    return [
+        world.ask(client, questions.leave(world.address(world.brokers[0]), group, owner or client))
+    ]
 
 
 @says("members GROUP by CLIENT")
@@ -117,7 +125,11 @@ def disconnects(world: World, client: str) -> list[str]:
 def retry_queues(world: World, group: str, count: int, client: str) -> list[str]:
     """An operator makes the group, or changes its settings."""
     address = world.address(world.brokers[0])
-    return [world.ask(client, questions.change_group(address, SubscriptionGroup(group, retry_queues=count)))]
+    return [
+        world.ask(
+            client, questions.change_group(address, SubscriptionGroup(group, retry_queues=count))
+        )
+    ]
 
 
 # ---------------------------------------------------------------- messages
@@ -163,17 +175,23 @@ def send(
 @says("send QUEUE without an id by CLIENT")
 def send_nameless(world: World, queue: Queue, client: str) -> list[str]:
     """A message that its producer gave no id; the answer tells the one that the broker gave it, if it did."""
-    asked = questions.send(world.address(queue.broker), queue, None, properties={}, now_ms=world.wall_ms)
+    asked = questions.send(
+        world.address(queue.broker), queue, None, properties={}, now_ms=world.wall_ms
+    )
     return [world.ask(client, asked)]
 
 
 @says("PRODUCER produces COUNT to TOPIC[ keyed KEY][ tagged TAG]")
-def produces(world: World, producer: str, count: int, topic: str, key: str | None, tag: str | None) -> list[str]:
+def produces(
+    world: World, producer: str, count: int, topic: str, key: str | None, tag: str | None
+) -> list[str]:
     """A producer of our own sends that many messages, one after the other; they are numbered through, from m1 on."""
     args = {"client": producer, "topic": topic, "count": count}
     world.perform("start", {"client": producer})
     words = {"key": key, "tags": tag}
-    world.perform("send", {**args, **{name: word for name, word in words.items() if word is not None}})
+    world.perform(
+        "send", {**args, **{name: word for name, word in words.items() if word is not None}}
+    )
     return []
 
 
@@ -196,7 +214,9 @@ def produces_halves(
     ends, *rest = words
     checked = rest[1] if len(rest) == 2 and rest[0] == "asked" else ends
     if (rest and len(rest) != 2) or not {ends, checked} <= set(STATES):
-        raise UsageError(f"{' '.join(words)!r} is no end of a transaction; write {', '.join(STATES)}, and asked STATE")
+        raise UsageError(
+            f"{' '.join(words)!r} is no end of a transaction; write {', '.join(STATES)}, and asked STATE"
+        )
     args = {"client": producer, "topic": topic, "count": count, "ends": ends, "checked": checked}
     world.perform("start", {"client": producer})
     world.perform("send_half", args if key is None else {**args, "key": key})
@@ -204,17 +224,29 @@ def produces_halves(
 
 
 @says("give up ID of QUEUE for GROUP tried TIMES of LIMIT by CLIENT")
-def give_up(world: World, id: int, queue: Queue, group: str, times: int, limit: int, client: str) -> list[str]:
+def give_up(
+    world: World, id: int, queue: Queue, group: str, times: int, limit: int, client: str
+) -> list[str]:
     """A copy goes to the group's retry topic, as an orderly consumer sends one that is exhausted."""
     address = world.address(queue.broker)
-    return [world.ask(client, questions.give_up(address, group, queue, f"m{id}", times, limit, world.wall_ms))]
+    return [
+        world.ask(
+            client, questions.give_up(address, group, queue, f"m{id}", times, limit, world.wall_ms)
+        )
+    ]
 
 
 @says("send back ID of QUEUE to GROUP at level LEVEL[ of LIMIT] by CLIENT")
-def send_back(world: World, id: int, queue: Queue, group: str, level: int, limit: int | None, client: str) -> list[str]:
+def send_back(
+    world: World, id: int, queue: Queue, group: str, level: int, limit: int | None, client: str
+) -> list[str]:
     """A concurrent consumer returns a message (CONSUMER_SEND_MSG_BACK)."""
     message = _stored(world, queue, f"m{id}")
-    return [world.ask(client, questions.send_back(world.address(queue.broker), group, message, level, limit))]
+    return [
+        world.ask(
+            client, questions.send_back(world.address(queue.broker), group, message, level, limit)
+        )
+    ]
 
 
 def _stored(world: World, queue: Queue, message_id: str) -> StoredMessage:
@@ -224,7 +256,9 @@ def _stored(world: World, queue: Queue, message_id: str) -> StoredMessage:
     raise UsageError(f"there is no {message_id} in {queue}")
 
 
-@says("pull GROUP QUEUE from OFFSET[ at most COUNT][ wanting TAG][ committing LIMIT][ waiting MS ms] by CLIENT")
+@says(
+    "pull GROUP QUEUE from OFFSET[ at most COUNT][ wanting TAG][ committing LIMIT][ waiting MS ms] by CLIENT"
+)
 def pull(
     world: World,
     group: str,
@@ -238,7 +272,14 @@ def pull(
 ) -> list[str]:
     """A raw client pulls; `waiting`: it may be parked, and then hears the answer later."""
     asked = questions.pull(
-        world.address(queue.broker), group, queue, offset, count=count or 32, wait_ms=ms or 0, commit=limit, tag=tag
+        world.address(queue.broker),
+        group,
+        queue,
+        offset,
+        count=count or 32,
+        wait_ms=ms or 0,
+        commit=limit,
+        tag=tag,
     )
     return [world.ask(client, asked)]
 
@@ -251,7 +292,10 @@ def messages(world: World, topic: str) -> list[str]:
         queues = world.store(broker).queues()
         for name, number in sorted(queues):
             if name == topic:
-                lines += [f"{topic}/{broker}/{number}  {_told(message)}" for message in queues[name, number].messages]
+                lines += [
+                    f"{topic}/{broker}/{number}  {_told(message)}"
+                    for message in queues[name, number].messages
+                ]
     return lines or [f"{topic}  none"]
 
 
@@ -276,7 +320,9 @@ def bodies(world: World, topic: str) -> list[str]:
             if name == topic:
                 place = f"{topic}/{broker}/{number}"
                 found = queues[name, number].messages
-                lines += [f"{place}  {_told(message)}  {message.body.decode()}" for message in found]
+                lines += [
+                    f"{place}  {_told(message)}  {message.body.decode()}" for message in found
+                ]
     return lines or [f"{topic}  none"]
 
 
@@ -338,7 +384,11 @@ def reset(world: World, group: str, queue: Queue, offset: int, client: str) -> l
 def reset_to_a_time(world: World, group: str, queue: Queue, ms: int, client: str) -> list[str]:
     """The same, to the first message stored at or after that time of the case."""
     moment_ms = world.wall_ms - world.now_ms + ms
-    return [world.ask(client, questions.reset(world.address(queue.broker), group, queue, None, moment_ms))]
+    return [
+        world.ask(
+            client, questions.reset(world.address(queue.broker), group, queue, None, moment_ms)
+        )
+    ]
 
 
 @says("end of QUEUE by CLIENT")
@@ -380,7 +430,9 @@ def starts(world: World, consumer: str, group: str, words: Sequence[str]) -> lis
 def restarts(world: World, node: str) -> list[str]:
     """A consumer that stopped or crashed, as a new process with a new client id; or a broker, on its store."""
     is_broker = node in world.brokers
-    world.perform("broker_restart" if is_broker else "restart", {"broker" if is_broker else "client": node})
+    world.perform(
+        "broker_restart" if is_broker else "restart", {"broker" if is_broker else "client": node}
+    )
     return []
 
 
@@ -395,7 +447,9 @@ def stops(world: World, consumer: str) -> list[str]:
 def crashes(world: World, node: str) -> list[str]:
     """A process dies; its connections close. A broker keeps what it had written."""
     is_broker = node in world.brokers
-    world.perform("broker_crash" if is_broker else "crash", {"broker" if is_broker else "client": node})
+    world.perform(
+        "broker_crash" if is_broker else "crash", {"broker" if is_broker else "client": node}
+    )
     return []
 
 
@@ -518,7 +572,9 @@ def _code(name: str) -> int:
     try:
         return int(RequestCode[name])
     except KeyError:
-        raise UsageError(f"there is no request {name!r}; the names are RocketMQ's, as in LOCK_BATCH_MQ") from None
+        raise UsageError(
+            f"there is no request {name!r}; the names are RocketMQ's, as in LOCK_BATCH_MQ"
+        ) from None
 
 
 @says("link NODE OTHER is cut")

@@ -23,7 +23,9 @@ def all_cases() -> Iterator[Case]:
 
 def is_case(path: Path) -> bool:
     """Whether the path is meant to be a case: a text file, or the name of one of ours."""
-    return path.suffix == SUFFIX or (not path.suffix and (FOLDER / path.with_suffix(SUFFIX)).is_file())
+    return path.suffix == SUFFIX or (
+        not path.suffix and (FOLDER / path.with_suffix(SUFFIX)).is_file()
+    )
 
 
 def find_case(path: Path) -> Case:

@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_impl.core.io import Address, Answered, Begin, Effect, End, Failed, Note, Pushed, Request, Start
+from reference_impl.core.io import (
+    Address,
+    Answered,
+    Begin,
+    Effect,
+    End,
+    Failed,
+    Note,
+    Pushed,
+    Request,
+    Start,
+)
 from reference_impl.protocol.codes import STORED
 from reference_impl.protocol.command import Command
 from specs.vocabulary import Kind, Level, Outcome
@@ -62,7 +73,9 @@ class Hand:
     def handle(self, now_ms: int, event: Any) -> list[Effect]:
         match event:
             case Start():
-                return [Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})]
+                return [
+                    Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})
+                ]
             case Question():
                 return self._ask(event)
             case Answered(int(token), answer) if token in self._asked:
@@ -70,7 +83,9 @@ class Hand:
             case Failed(int(token), reason) if token in self._asked:
                 self.heard.append(Heard(now_ms, token, f"no answer ({reason})"))
                 asked = self._asked.pop(token)
-                return [] if asked.kind is None else [End(token, Outcome.UNKNOWN, {"detail": reason})]
+                return (
+                    [] if asked.kind is None else [End(token, Outcome.UNKNOWN, {"detail": reason})]
+                )
             case Pushed(_, command):
                 group = command.ext.get("consumerGroup", "?")
                 self.heard.append(Heard(now_ms, None, f"is told that {group} has changed"))
@@ -90,13 +105,17 @@ class Hand:
         effects.append(Request(self.last, question.address, question.command, TIMEOUT_MS))
         return effects
 
-    def _answered(self, now_ms: int, token: int, question: Question, answer: Command) -> list[Effect]:
+    def _answered(
+        self, now_ms: int, token: int, question: Question, answer: Command
+    ) -> list[Effect]:
         reading = question.read(answer)
         self.heard.append(Heard(now_ms, token, reading.text))
         if question.kind is None:
             return []
         outcome = Outcome.OK if answer.code in STORED else Outcome.REFUSED
-        ends: list[Effect] = [End(token, outcome, {"code": answer.code, **reading.fields}, reading.rows)]
+        ends: list[Effect] = [
+            End(token, outcome, {"code": answer.code, **reading.fields}, reading.rows)
+        ]
         if question.along is not None:  # stored before the read, whatever that finds
             ends.append(End(-token, Outcome.OK, {"code": answer.code}))
         return ends

@@ -53,7 +53,9 @@ class Played:
     def differences(self) -> tuple[Difference, ...]:
         """Where something else happened than the file says; empty when all is as expected."""
         pairs = zip(self.case.blocks, self.answers, strict=True)
-        return tuple(Difference(block, answer) for block, answer in pairs if block.expected != answer)
+        return tuple(
+            Difference(block, answer) for block, answer in pairs if block.expected != answer
+        )
 
 
 def play(
@@ -99,7 +101,9 @@ def _understand(case: Case, line: Line) -> Step:
     found = find(line.text)
     if found is None:
         form = nearest(line.text)
-        raise CaseError(f"{case.at(line.number)}: {line.text!r} is no command; did you mean `{form}`?")
+        raise CaseError(
+            f"{case.at(line.number)}: {line.text!r} is no command; did you mean `{form}`?"
+        )
     return Step(line, *found)
 
 
@@ -110,7 +114,9 @@ def _set_up(case: Case, script: list[list[Step]], setting: Setting) -> None:
         with _at(case, line):
             if sentence.setup:
                 if began is not None:
-                    raise UsageError(f"`{sentence.form}` must stand before line {began.number}, where it all begins")
+                    raise UsageError(
+                        f"`{sentence.form}` must stand before line {began.number}, where it all begins"
+                    )
                 sentence.handler(setting, **args)
                 continue
             began = began or line
@@ -137,7 +143,9 @@ def _known(world: World, args: dict[str, Any]) -> None:
     for role in ("node", "other", "consumer"):
         name = args.get(role)
         if name is not None and name not in known and "group" not in args:
-            raise UsageError(f"there is no {name!r} in this case; it has {', '.join(sorted(known))}")
+            raise UsageError(
+                f"there is no {name!r} in this case; it has {', '.join(sorted(known))}"
+            )
 
 
 @contextmanager

@@ -79,19 +79,27 @@ def lock(address: Address, group: str, client_id: str, queues: Sequence[Queue]) 
         if answer.code != ResponseCode.SUCCESS:
             return refused(answer)
         granted = decode_lock_answer(answer.body)
-        rows = [{"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in queues]
+        rows = [
+            {"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in queues
+        ]
         return Reading(f"granted {_named(granted, queues)}", rows=rows)
 
-    command = Command(RequestCode.LOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode())
+    command = Command(
+        RequestCode.LOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode()
+    )
     return _of_lanes(Kind.LOCK, Question(address, command, read), group, client_id, queues)
 
 
 def unlock(address: Address, group: str, client_id: str, queues: Sequence[Queue]) -> Question:
-    command = Command(RequestCode.UNLOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode())
+    command = Command(
+        RequestCode.UNLOCK_BATCH_MQ, body=LockBatch(group, client_id, tuple(queues)).encode()
+    )
     return _of_lanes(Kind.UNLOCK, Question(address, command, yes), group, client_id, queues)
 
 
-def _of_lanes(kind: Kind, question: Question, group: str, client_id: str, queues: Sequence[Queue]) -> Question:
+def _of_lanes(
+    kind: Kind, question: Question, group: str, client_id: str, queues: Sequence[Queue]
+) -> Question:
     """Recorded with a row for each lane; not at all where there is none."""
     if not queues:
         return question
@@ -112,7 +120,9 @@ def _named(granted: frozenset[Queue], asked: Sequence[Queue]) -> str:
 def join(address: Address, group: str, client_id: str, topics: Sequence[str]) -> Question:
     """A heartbeat of a consumer of the group."""
     subscriptions = tuple(Subscription.of(topic) for topic in (*topics, retry_topic(group)))
-    body = Heartbeat(client_id, consumers=(ConsumerData(group, subscriptions=subscriptions),)).encode()
+    body = Heartbeat(
+        client_id, consumers=(ConsumerData(group, subscriptions=subscriptions),)
+    ).encode()
     return Question(address, Command(RequestCode.HEART_BEAT, body=body), yes)
 
 
@@ -135,7 +145,9 @@ def members(address: Address, group: str) -> Question:
 
 
 def change_group(address: Address, group: SubscriptionGroup) -> Question:
-    return Question(address, Command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.encode()), yes)
+    return Question(
+        address, Command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.encode()), yes
+    )
 
 
 # ---------------------------------------------------------------- messages
@@ -162,8 +174,12 @@ def send(
         if answer.code not in STORED:
             return refused(answer)
         stored = SendResponse.from_ext(answer.ext)
-        given = f" as {stored.transaction_id}" if message_id is None and stored.transaction_id else ""
-        return Reading(f"stored at {stored.queue_offset}{given}", {"queue_offset": stored.queue_offset})
+        given = (
+            f" as {stored.transaction_id}" if message_id is None and stored.transaction_id else ""
+        )
+        return Reading(
+            f"stored at {stored.queue_offset}{given}", {"queue_offset": stored.queue_offset}
+        )
 
     body = (message_id or "nameless").encode()
     name = {} if message_id is None else {PROPERTY_UNIQ_KEY: message_id}
@@ -196,8 +212,16 @@ def give_up(
     """A copy of an exhausted message goes to the group's retry topic, as an orderly consumer sends it."""
     properties = properties_of(None, None, FIRST_RETRY_LEVEL + limit, message_id, queue.topic)
     retry = Queue(retry_topic(group), queue.broker, 0)
-    asked = send(address, retry, message_id, properties=properties, times=times, limit=limit, now_ms=now_ms)
-    fields = {"group": group, **queue._asdict(), "message_id": message_id, "reconsume_times": limit, "attempt": 1}
+    asked = send(
+        address, retry, message_id, properties=properties, times=times, limit=limit, now_ms=now_ms
+    )
+    fields = {
+        "group": group,
+        **queue._asdict(),
+        "message_id": message_id,
+        "reconsume_times": limit,
+        "attempt": 1,
+    }
 
     def read(answer: Command) -> Reading:
         return replace(asked.read(answer), fields={})
@@ -206,7 +230,11 @@ def give_up(
 
 
 def properties_of(
-    key: str | None, tag: str | None, level: int | None, origin: str | None, origin_topic: str | None
+    key: str | None,
+    tag: str | None,
+    level: int | None,
+    origin: str | None,
+    origin_topic: str | None,
 ) -> dict[str, str]:
     """The properties of a message that has what is given."""
     found = {
@@ -219,10 +247,17 @@ def properties_of(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def send_back(address: Address, group: str, message: StoredMessage, level: int, limit: int | None) -> Question:
+def send_back(
+    address: Address, group: str, message: StoredMessage, level: int, limit: int | None
+) -> Question:
     """A concurrent consumer returns a message."""
     header = SendBackHeader(
-        message.physical_offset, group, level, message.message_id, message.topic, max_reconsume_times=limit
+        message.physical_offset,
+        group,
+        level,
+        message.message_id,
+        message.topic,
+        max_reconsume_times=limit,
     )
     return Question(address, Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.to_ext()), yes)
 
@@ -239,7 +274,11 @@ def pull(
     tag: str | None,
 ) -> Question:
     """One pull. wait_ms: how long it may be parked, 0 for not at all. commit: the offset that travels with it."""
-    flags = PULL_SUBSCRIPTION | (PULL_SUSPEND if wait_ms else 0) | (0 if commit is None else PULL_COMMIT)
+    flags = (
+        PULL_SUBSCRIPTION
+        | (PULL_SUSPEND if wait_ms else 0)
+        | (0 if commit is None else PULL_COMMIT)
+    )
     header = PullHeader(
         group,
         queue.topic,
@@ -281,7 +320,9 @@ def commit(address: Address, group: str, queue: Queue, value: int | None) -> Que
     """value: None leaves the field out."""
     ext = UpdateConsumerOffsetHeader(group, queue.topic, queue.queue_id, value).to_ext()
     fields = {"group": group, **queue._asdict(), "value": value}
-    return Question(address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext), yes, Kind.COMMIT, fields)
+    return Question(
+        address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext), yes, Kind.COMMIT, fields
+    )
 
 
 def fetch(address: Address, group: str, queue: Queue, zero: bool | None) -> Question:
@@ -297,10 +338,14 @@ def fetch(address: Address, group: str, queue: Queue, zero: bool | None) -> Ques
 
     ext = QueryConsumerOffsetHeader(group, queue.topic, queue.queue_id, zero).to_ext()
     fields = {"group": group, **queue._asdict()}
-    return Question(address, Command(RequestCode.QUERY_CONSUMER_OFFSET, ext), read, Kind.FETCH_OFFSET, fields)
+    return Question(
+        address, Command(RequestCode.QUERY_CONSUMER_OFFSET, ext), read, Kind.FETCH_OFFSET, fields
+    )
 
 
-def reset(address: Address, group: str, queue: Queue, offset: int | None, moment_ms: int = -1) -> Question:
+def reset(
+    address: Address, group: str, queue: Queue, offset: int | None, moment_ms: int = -1
+) -> Question:
     """moment_ms: since the epoch, -1 for the end; it counts where no offset is named."""
 
     def read(answer: Command) -> Reading:
@@ -309,7 +354,9 @@ def reset(address: Address, group: str, queue: Queue, offset: int | None, moment
         moved = decode_reset_offsets(answer.body)[queue]
         return Reading(f"reset to {moved}", {"value": moved})
 
-    header = ResetOffsetHeader(queue.topic, group, moment_ms, queue_id=queue.queue_id, offset=offset)
+    header = ResetOffsetHeader(
+        queue.topic, group, moment_ms, queue_id=queue.queue_id, offset=offset
+    )
     fields = {"group": group, **queue._asdict(), "value": offset}
     command = Command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header.to_ext())
     return Question(address, command, read, Kind.RESET, fields)

@@ -38,12 +38,20 @@ def as_text(played: Played) -> str:
     case = played.case
     lines = [*case.header, ""]
     for block, answer in zip(case.blocks, played.answers, strict=True):
-        lines += [*block.remarks, *(line.text for line in block.commands), MIDDLE, *_marked(block, answer), ""]
+        lines += [
+            *block.remarks,
+            *(line.text for line in block.commands),
+            MIDDLE,
+            *_marked(block, answer),
+            "",
+        ]
     count = len(played.differences)
     if count:
         first = played.differences[0].block.number
         many = "one answer is" if count == 1 else f"{count} answers are"
-        lines.append(f"{many} not as expected, the first in the block at line {first} of {case.path}")
+        lines.append(
+            f"{many} not as expected, the first in the block at line {first} of {case.path}"
+        )
     else:
         lines.append("all as expected")
     return "\n".join(lines)

@@ -158,11 +158,19 @@ class _Recorder:
     def __init__(self, node: SocketNode, recorder: MemoryRecorder) -> None:
         self._node, self._life, self._recorder = node, node.life, recorder
 
-    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-        self._recorder.begin((self._node.name, self._life, op), kind, self._node.columns(fields), rows)
+    def begin(
+        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._recorder.begin(
+            (self._node.name, self._life, op), kind, self._node.columns(fields), rows
+        )
 
     def end(
-        self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
         self._recorder.end((self._node.name, self._life, op), outcome, fields, rows)
 
@@ -233,7 +241,12 @@ class SocketNode:
         return EPOCH_MS + round(self._loop.now_s * 1000) + self.skew_ms
 
     def columns(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {"process": self.name, "level": Level.CLIENT, "wall_us": self.wall_ms * 1000, **fields}
+        return {
+            "process": self.name,
+            "level": Level.CLIENT,
+            "wall_us": self.wall_ms * 1000,
+            **fields,
+        }
 
     def boot(self, core: Any) -> None:
         """A new process with this core; it is told `Start`."""
@@ -253,7 +266,9 @@ class SocketNode:
     def halt(self, *, silent: bool = False) -> None:
         """The process is gone: its sockets are closed by the kernel."""
         if silent:
-            raise NotOnSockets("a process can't die on one machine without its connections being seen to close")
+            raise NotOnSockets(
+                "a process can't die on one machine without its connections being seen to close"
+            )
         body = self.body
         self.alive, self.paused, self.core, self.body = False, False, None, None
         self.inbox.clear()
@@ -261,7 +276,9 @@ class SocketNode:
             return
         self.faults += body.faults
         self._ending.add(self._loop.create_task(_end(body)))
-        if self._is_server and not self._loop.is_running():  # its port is free again when it is gone
+        if (
+            self._is_server and not self._loop.is_running()
+        ):  # its port is free again when it is gone
             self._loop.run_until(self._loop.now_s)
 
     def pause(self) -> None:

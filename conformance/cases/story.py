@@ -85,7 +85,11 @@ class Story:
             if self._seen.get(row.seq_begin) == ended:
                 continue
             self._seen[row.seq_begin] = ended
-            if row.kind in self.kinds and row.level is Level.CLIENT and self.topic in (None, row.topic):
+            if (
+                row.kind in self.kinds
+                and row.level is Level.CLIENT
+                and self.topic in (None, row.topic)
+            ):
                 fresh.append(_told(row))
         return _lines(fresh)
 

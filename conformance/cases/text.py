@@ -40,7 +40,10 @@ class Block:
     expected: tuple[str, ...] | None
 
     def text_with(self, answer: Sequence[str]) -> str:
-        return "\n".join([*self.remarks, *(line.text for line in self.commands), MIDDLE, *answer]) + "\n"
+        return (
+            "\n".join([*self.remarks, *(line.text for line in self.commands), MIDDLE, *answer])
+            + "\n"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class Case:
 
     def text_with(self, answers: Sequence[Sequence[str]]) -> str:
         """The file's text with these answers, one for each block."""
-        blocks = [block.text_with(answer) for block, answer in zip(self.blocks, answers, strict=True)]
+        blocks = [
+            block.text_with(answer) for block, answer in zip(self.blocks, answers, strict=True)
+        ]
         return "\n".join(["\n".join(self.header) + "\n", *blocks])
 
     def at(self, line: int) -> str:
@@ -104,14 +109,24 @@ def _paragraphs(text: str) -> list[list[Line]]:
 def _header(lines: Sequence[Line], path: Path) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     place = "/".join(path.parts[-2:])
     if not lines or not lines[0].text.startswith(REMARK) or not lines[0].text.endswith(place):
-        raise CaseError(f"{path}:1: the first line must be the file's own path: `# conformance/cases/{place}`")
+        raise CaseError(
+            f"{path}:1: the first line must be the file's own path: `# conformance/cases/{place}`"
+        )
     for line in lines:
         if not line.text.startswith(REMARK):
-            raise CaseError(f"{path}:{line.number}: a blank line must end the first lines, which begin with `# `")
-    mutants = tuple(line.text.removeprefix(MUTANT) for line in lines if line.text.startswith(MUTANT))
-    why = " ".join(line.text.removeprefix(REMARK) for line in lines[1:] if not line.text.startswith(MUTANT))
+            raise CaseError(
+                f"{path}:{line.number}: a blank line must end the first lines, which begin with `# `"
+            )
+    mutants = tuple(
+        line.text.removeprefix(MUTANT) for line in lines if line.text.startswith(MUTANT)
+    )
+    why = " ".join(
+        line.text.removeprefix(REMARK) for line in lines[1:] if not line.text.startswith(MUTANT)
+    )
     if not why:
-        raise CaseError(f"{path}:2: the second line must say why the case is there: `# ` and a sentence")
+        raise CaseError(
+            f"{path}:2: the second line must say why the case is there: `# ` and a sentence"
+        )
     return tuple(line.text for line in lines), why, mutants
 
 

@@ -45,7 +45,9 @@ class Setting:
         """Raises UsageError when somebody else has that name."""
         known = self.clients.get(client.id)
         if known is not None and known != client:
-            raise UsageError(f"{client.id} is two clients: a raw one, or a consumer of another group, by the same name")
+            raise UsageError(
+                f"{client.id} is two clients: a raw one, or a consumer of another group, by the same name"
+            )
         if client.id in self.brokers:
             raise UsageError(f"{client.id} is a broker")
         self.clients[client.id] = client
@@ -53,7 +55,9 @@ class Setting:
     def plan(self) -> Plan:
         topics = tuple(TopicPlan(name, queues) for name, queues in self.topics.items())
         return Plan(
-            topology=Topology(self.brokers, topics, ()), config=self.config, clients=tuple(self.clients.values())
+            topology=Topology(self.brokers, topics, ()),
+            config=self.config,
+            clients=tuple(self.clients.values()),
         )
 
 
@@ -64,15 +68,22 @@ class World:
     """
 
     def __init__(
-        self, setting: Setting, mutant: Mutant | None = None, make_cluster: Callable[..., Cluster] = Cluster
+        self,
+        setting: Setting,
+        mutant: Mutant | None = None,
+        make_cluster: Callable[..., Cluster] = Cluster,
     ) -> None:
         self.plan = setting.plan()
         self.plan.check("the case")
-        self.cluster = make_cluster(self.plan, replace(cores_of(mutant), prober=Hand), latency_ms=NO_TIME)
+        self.cluster = make_cluster(
+            self.plan, replace(cores_of(mutant), prober=Hand), latency_ms=NO_TIME
+        )
         self.story = Story()
         self.brokers = setting.brokers
         self._mutant = mutant
-        self.strategies: Mapping[str, Strategy] = (cores_of(mutant).consumer or Rebalancing).strategies
+        self.strategies: Mapping[str, Strategy] = (
+            cores_of(mutant).consumer or Rebalancing
+        ).strategies
         self._attempts: Counter[str] = Counter()
         self._raw = [client.id for client in self.plan.clients if client.kind == "prober"]
         self.pass_time(0)

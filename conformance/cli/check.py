@@ -13,13 +13,17 @@ from specs.history.files import STDIN, STDIN_NAME
 
 
 @click.command(name="check")
-@click.argument("history", metavar="HISTORY|FILE|-", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument(
+    "history", metavar="HISTORY|FILE|-", type=click.Path(path_type=Path, allow_dash=True)
+)
 @click.option(
     "--engine",
     metavar="NAME",
     help="python or spark, which give the same verdict. Default: spark from a million events on.",
 )
-@profile_option("What was promised, as `inorder list profiles`. Default: the profile that the history names.")
+@profile_option(
+    "What was promised, as `inorder list profiles`. Default: the profile that the history names."
+)
 @click.option(
     "--clause",
     "clauses",
@@ -37,7 +41,12 @@ from specs.history.files import STDIN, STDIN_NAME
     metavar="N",
     help="At stake less often, a clause is not exercised.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the verdict and its reports here.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the verdict and its reports here.",
+)
 @format_option()
 def command(
     history: Path,
@@ -58,7 +67,9 @@ def command(
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or no history,
     70 the suite failed or the history can't be trusted.
     """
-    question = seam.question(engine=engine, profile=profile, clauses=clauses, master=master, floor=floor)
+    question = seam.question(
+        engine=engine, profile=profile, clauses=clauses, master=master, floor=floor
+    )
     opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)
     tell(f"judging {named} with the engine {question.engine_for(opened)}")

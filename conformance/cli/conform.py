@@ -20,15 +20,33 @@ from conformance.cli.people import tell, watching
 
 
 @click.command(name="conform")
-@click.option("--target", required=True, metavar="NAME[:ARG]", help="What to judge, as `inorder list targets`.")
-@profile_option("What it promises, as `inorder list profiles`. Default: what its version was built to keep.")
+@click.option(
+    "--target",
+    required=True,
+    metavar="NAME[:ARG]",
+    help="What to judge, as `inorder list targets`.",
+)
+@profile_option(
+    "What it promises, as `inorder list profiles`. Default: what its version was built to keep."
+)
 @seed_option
 @click.option(
-    "--examples", type=click.IntRange(1), metavar="N", help="Generated runs; more find more, and take longer."
+    "--examples",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Generated runs; more find more, and take longer.",
 )
-@click.option("--floor", type=click.IntRange(0), metavar="N", help="At stake less often, a clause is not exercised.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to keep it: runs/TARGET-SEED if not given."
+    "--floor",
+    type=click.IntRange(0),
+    metavar="N",
+    help="At stake less often, a clause is not exercised.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep it: runs/TARGET-SEED if not given.",
 )
 @format_option()
 def command(

@@ -52,11 +52,15 @@ def _table(parts: Sequence[Part]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False)
     table.add_column("part", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    table.add_column("where, or what is skipped without it and how to mend it", ratio=1, overflow="fold")
+    table.add_column(
+        "where, or what is skipped without it and how to mend it", ratio=1, overflow="fold"
+    )
     for part in parts:
         here = part.state is State.OK
         colour = "green" if here else "dim" if part.optional else "yellow"
         word = "here" if here else "missing (optional)" if part.optional else "missing"
-        told = part.detail if here else f"{part.detail}; skipped: {part.skipped}; to mend: {part.mend}"
+        told = (
+            part.detail if here else f"{part.detail}; skipped: {part.skipped}; to mend: {part.mend}"
+        )
         table.add_row(Text(part.name), Text(word, style=colour), Text(told))
     return table

@@ -17,7 +17,9 @@ from specs.errors import UsageError
 
 @click.command(name="explain")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--clause", "clause_id", metavar="ID", help="Explain this clause, whatever its verdict.")
+@click.option(
+    "--clause", "clause_id", metavar="ID", help="Explain this clause, whatever its verdict."
+)
 @format_option()
 def command(run: Path, clause_id: str | None, form: str) -> int:
     """Tell what went wrong in RUN: promise, events, timeline, replay.
@@ -34,7 +36,9 @@ def command(run: Path, clause_id: str | None, form: str) -> int:
         tell(f"nothing was refuted in {run}")
     for clause in chosen:
         if clause.explanation:
-            print_human(text.coloured(text.failure(verdict, clause, width=width(), context=context)))
+            print_human(
+                text.coloured(text.failure(verdict, clause, width=width(), context=context))
+            )
         else:
             print_human(text.plain(verdict, clause, width=width(), doc=_doc(clause)))
         print_human("")

@@ -39,7 +39,9 @@ def clauses() -> Iterable[Item]:
     failing = _cases_by_mutant()
     mutants = sorted(every_mutant(), key=lambda mutant: mutant.name)
     for clause in catalogue():
-        killed = [mutant.name for mutant in mutants if mutant.killed_by in (clause.id, *clause.rules)]
+        killed = [
+            mutant.name for mutant in mutants if mutant.killed_by in (clause.id, *clause.rules)
+        ]
         yield {
             "id": clause.id,
             "name": clause.name,
@@ -140,7 +142,9 @@ def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
             try:
                 found: Iterable[Item] = entry.load()()
             except (ImportError, AttributeError) as error:
-                raise ListUnavailable(f"the list of {name} can't be loaded from {entry.value}: {error}") from error
+                raise ListUnavailable(
+                    f"the list of {name} can't be loaded from {entry.value}: {error}"
+                ) from error
             return found
         raise UsageError(f"no installed part knows {name}")
 
@@ -154,7 +158,11 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "mutants": mutants,
     "cases": cases,
 }
-LISTS |= {name: _elsewhere(name) for name in sorted(entry_points(group=LISTS_GROUP).names) if name not in LISTS}
+LISTS |= {
+    name: _elsewhere(name)
+    for name in sorted(entry_points(group=LISTS_GROUP).names)
+    if name not in LISTS
+}
 _SHOWN: dict[str, Sequence[str]] = {
     "clauses": ("id", "party", "statement", "findings"),
     "profiles": ("name", "claimed", "allowed", "title"),
@@ -185,7 +193,10 @@ def _lines(items: Sequence[Item], columns: Sequence[str]) -> list[str]:
     """A line for each item, however long: what reads it may look for words in it."""
     rows = [[" ".join(_cell(item, column).split()) for column in columns] for item in items]
     widths = [max((len(row[index]) for row in rows), default=0) for index in range(len(columns))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _table(items: Sequence[Item], columns: Sequence[str]) -> Table:

@@ -100,7 +100,11 @@ class Root(click.Group):
             raise ReaderGone from error  # click would make it exit code 1, which means refuted here
 
     def _guarded(
-        self, args: Sequence[str] | None, prog_name: str, complete_var: str | None, extra: dict[str, Any]
+        self,
+        args: Sequence[str] | None,
+        prog_name: str,
+        complete_var: str | None,
+        extra: dict[str, Any],
     ) -> int:
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -124,7 +128,9 @@ def _load(entry: EntryPoint) -> click.Command:
     try:
         command = entry.load()
     except (ImportError, AttributeError) as error:
-        raise CommandUnavailable(f"`inorder {entry.name}` can't be loaded from {entry.value}: {error}") from error
+        raise CommandUnavailable(
+            f"`inorder {entry.name}` can't be loaded from {entry.value}: {error}"
+        ) from error
     if not isinstance(command, click.Command):
         raise CommandUnavailable(f"`inorder {entry.name}`: {entry.value} is no click command")
     return command
@@ -134,7 +140,13 @@ def _conclude(error: BaseException) -> int:
     """One sentence on stderr and the exit code that `error` means."""
     match error:
         case SystemExit():
-            return error.code if isinstance(error.code, int) else EXIT_UPHELD if error.code is None else EXIT_SUITE
+            return (
+                error.code
+                if isinstance(error.code, int)
+                else EXIT_UPHELD
+                if error.code is None
+                else EXIT_SUITE
+            )
         case click.exceptions.NoArgsIsHelpError():
             click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
             return EXIT_USAGE
@@ -158,7 +170,9 @@ def _conclude(error: BaseException) -> int:
         case _ if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):
             return _conclude(error.__cause__)  # Hypothesis wraps what ends a program
         case _:
-            say(f"{_unexpected(error)}; the suite itself failed, not the system it judges; {_keep_traceback(error)}")
+            say(
+                f"{_unexpected(error)}; the suite itself failed, not the system it judges; {_keep_traceback(error)}"
+            )
             return EXIT_SUITE
 
 
@@ -171,7 +185,9 @@ def _conclude_group(group: BaseExceptionGroup[BaseException]) -> int:
                 return _conclude(leaf)
     if all(isinstance(leaf, InorderError) for leaf in leaves):
         return _conclude(leaves[0])
-    say(f"{_unexpected(leaves[0])}; the suite itself failed, not the system it judges; {_keep_traceback(group)}")
+    say(
+        f"{_unexpected(leaves[0])}; the suite itself failed, not the system it judges; {_keep_traceback(group)}"
+    )
     return EXIT_SUITE
 
 
@@ -180,7 +196,11 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         for each in error.exceptions:
             yield from _leaves(each)
     else:
-        yield error.__cause__ if isinstance(error.__cause__, KeyboardInterrupt | SystemExit) else error
+        yield (
+            error.__cause__
+            if isinstance(error.__cause__, KeyboardInterrupt | SystemExit)
+            else error
+        )
 
 
 def _pipe_closed() -> int:

@@ -22,7 +22,14 @@ SEED = 1
 
 @click.command(name="mutants")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--seed", type=click.IntRange(0), default=SEED, show_default=True, metavar="N", help="An integer.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=SEED,
+    show_default=True,
+    metavar="N",
+    help="An integer.",
+)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -31,12 +38,23 @@ SEED = 1
     metavar="N",
     help="Generated runs for each mutant, at most.",
 )
-@click.option("--workers", type=click.IntRange(1), default=WORKERS, show_default=True, help="Processes to search in.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to keep it: runs/mutants-SEED if not given."
+    "--workers",
+    type=click.IntRange(1),
+    default=WORKERS,
+    show_default=True,
+    help="Processes to search in.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep it: runs/mutants-SEED if not given.",
 )
 @format_option(MARKDOWN)
-def command(names: tuple[str, ...], seed: int, examples: int, workers: int, out: Path | None, form: str) -> int:
+def command(
+    names: tuple[str, ...], seed: int, examples: int, workers: int, out: Path | None, form: str
+) -> int:
     """Search for every known bug, and draw the kill matrix.
 
     Each mutant is the correct reference with one real bug, which names the clause that must find it. NAME: only

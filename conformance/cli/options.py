@@ -45,7 +45,10 @@ def profile_option(help_text: str) -> Callable[[F], F]:
 def seed_option(command: F) -> F:
     """`--seed N`: an integer; drawn when left out, and always printed before the first step."""
     return click.option(
-        "--seed", type=click.IntRange(0, LARGEST_SEED), metavar="N", help="An integer; drawn when left out."
+        "--seed",
+        type=click.IntRange(0, LARGEST_SEED),
+        metavar="N",
+        help="An integer; drawn when left out.",
     )(command)
 
 
@@ -73,7 +76,9 @@ def print_verdict(verdict: VerdictView, form: str, history: History | None = Non
         check(verdict.raw, VERDICT_SCHEMA)
         print_json(verdict.raw)
         return
-    print_human(text.report(verdict, width=width(), context=context_of(history or verdict.folder, verdict)))
+    print_human(
+        text.report(verdict, width=width(), context=context_of(history or verdict.folder, verdict))
+    )
 
 
 def folder_name(target: str, seed: int) -> Path:

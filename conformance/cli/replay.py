@@ -22,8 +22,17 @@ from specs.errors import EXIT_REFUTED, EXIT_UPHELD, UsageError
 @click.command(name="replay")
 @click.argument("run", metavar="RUN|PLAN|CASE|PROGRAM", type=click.Path(path_type=Path))
 @profile_option("What is promised. Default: the profile of the run.")
-@click.option("--target", metavar="NAME", help="Do it on `reference` or on `mutant:NAME`. Default: as the run did.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run and its verdict here.")
+@click.option(
+    "--target",
+    metavar="NAME",
+    help="Do it on `reference` or on `mutant:NAME`. Default: as the run did.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the run and its verdict here.",
+)
 @format_option()
 def command(run: Path, profile: str | None, target: str | None, out: Path | None, form: str) -> int:
     """Run the plan of RUN (a run's folder, or a plan's file) again and judge it; play a CASE; or run a PROGRAM.
@@ -37,7 +46,9 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
         return _run_program(run, target, form)
     if is_case(run) and not run.is_dir():
         if profile is not None or out is not None:
-            raise UsageError("a case is compared with the answers in its file; leave --profile and --out out")
+            raise UsageError(
+                "a case is compared with the answers in its file; leave --profile and --out out"
+            )
         return _play(run, target or REFERENCE, form)
     tell(f"replaying {run}")
     with watching() as watch:

@@ -73,7 +73,9 @@ class Conformance:
         """Are clients at work in processes of their own, which speak the driver protocol?"""
         return hasattr(self.system, "watched")
 
-    def run(self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> VerdictView:
+    def run(
+        self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
+    ) -> VerdictView:
         """Judge the target, keep the run in `out`, and return its verdict.
 
         None stands for the target's own default. A run that is in `out` already is replaced; anything else there
@@ -88,9 +90,15 @@ class Conformance:
         result = self._simulated(seed, examples, floor, watch)
         result.save(out)
         info = replace(result.verdict.info, replay=again.command("replay", out))
-        return save(replace(result.verdict, info=info), out, events=result.events if not result.found else None)
+        return save(
+            replace(result.verdict, info=info),
+            out,
+            events=result.events if not result.found else None,
+        )
 
-    def _on_the_wire(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
+    def _on_the_wire(
+        self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
+    ) -> Verdict:
         from conformance.wire.runner import EXAMPLES, FLOOR, conform_wire
 
         verdict, _history = conform_wire(
@@ -104,7 +112,9 @@ class Conformance:
         )
         return verdict
 
-    def _driven(self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch) -> Verdict:
+    def _driven(
+        self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
+    ) -> Verdict:
         from conformance.drivers.runner import FLOOR, ROUNDS, conform_driven
 
         verdict, _rounds = conform_driven(
@@ -118,7 +128,9 @@ class Conformance:
         )
         return verdict
 
-    def _simulated(self, seed: int, examples: int | None, floor: int | None, watch: Watch) -> Result:
+    def _simulated(
+        self, seed: int, examples: int | None, floor: int | None, watch: Watch
+    ) -> Result:
         from conformance.runner import EXAMPLES, FLOOR, conform_simulated
 
         mutant = self.system.mutant
@@ -236,7 +248,12 @@ class Question:
 
 
 def question(
-    *, engine: str | None, profile: str | None, clauses: Sequence[str], master: str | None, floor: int
+    *,
+    engine: str | None,
+    profile: str | None,
+    clauses: Sequence[str],
+    master: str | None,
+    floor: int,
 ) -> Question:
     """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
     if engine is not None:
@@ -257,7 +274,9 @@ def clause_of(text: str) -> str:
     if wanted in by_id():
         return wanted
     if wanted in all_ids():
-        judged_by = " and ".join(next(clause for clause in catalogue() if clause.id == wanted).judged_by)
+        judged_by = " and ".join(
+            next(clause for clause in catalogue() if clause.id == wanted).judged_by
+        )
         raise UsageError(f"{wanted} is judged by {judged_by}: no history shows whether it was kept")
     close = difflib.get_close_matches(wanted, [clause.id for clause in all_clauses()], n=1)
     hint = f"did you mean {close[0]}?" if close else "`inorder list clauses` shows all"
@@ -281,13 +300,17 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
         options["clauses"] = asked.clauses
     verdict = judging(history, chosen, options)
     info = verdict.info
-    verdict = replace(verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen)))
+    verdict = replace(
+        verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen))
+    )
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))
 
 
-def replay(path: Path, *, profile: str | None, out: Path | None, watch: Watch, target: str | None) -> VerdictView:
+def replay(
+    path: Path, *, profile: str | None, out: Path | None, watch: Watch, target: str | None
+) -> VerdictView:
     """Do again what a run or a plan says, and judge it. Raises UsageError for a run on real sockets.
 
     target: the simulated one to do it on; None for the run's own.
@@ -307,4 +330,6 @@ def refuse_real_runs(path: Path) -> None:
         return
     info = read_runinfo(path)
     if info.replay and not info.replay.startswith("inorder replay"):
-        raise UsageError(f"{path} is a run of {info.target}, which can't be repeated to the byte; try `{info.replay}`")
+        raise UsageError(
+            f"{path} is a run of {info.target}, which can't be repeated to the byte; try `{info.replay}`"
+        )

@@ -20,12 +20,34 @@ from specs.errors import UsageError
 
 @click.command(name="shrink")
 @click.argument("run", metavar="RUN|PLAN", type=click.Path(path_type=Path))
-@click.option("--clause", "clause_id", metavar="ID", help="What has to stay refuted. Default: what is refuted first.")
-@click.option("--target", metavar="NAME", help="Run it on `reference` or `mutant:NAME`. Default: as the run did.")
-@click.option("--tries", type=click.IntRange(1), default=BUDGET, show_default=True, help="Plans to try, at most.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The new run. Default: RUN-shrunk.")
+@click.option(
+    "--clause",
+    "clause_id",
+    metavar="ID",
+    help="What has to stay refuted. Default: what is refuted first.",
+)
+@click.option(
+    "--target",
+    metavar="NAME",
+    help="Run it on `reference` or `mutant:NAME`. Default: as the run did.",
+)
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=BUDGET,
+    show_default=True,
+    help="Plans to try, at most.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The new run. Default: RUN-shrunk.",
+)
 @format_option()
-def command(run: Path, clause_id: str | None, target: str | None, tries: int, out: Path | None, form: str) -> int:
+def command(
+    run: Path, clause_id: str | None, target: str | None, tries: int, out: Path | None, form: str
+) -> int:
     """Make a simulated RUN smaller while the same clause stays refuted.
 
     Faults, actions, messages, listener rules, clients, brokers and queues are left out for as long as the run of
@@ -42,7 +64,9 @@ def command(run: Path, clause_id: str | None, target: str | None, tries: int, ou
     seam.make_room(out)
     tell(f"shrinking {run}")
     with watching() as watch:
-        shrunk = shrink_run(run, out, clause_id=clause_id, target=target, budget=tries, progress=watch.progress)
+        shrunk = shrink_run(
+            run, out, clause_id=clause_id, target=target, budget=tries, progress=watch.progress
+        )
     if form == JSON:
         data = shrunk.to_json()
         check(data, SHRINK_SCHEMA)

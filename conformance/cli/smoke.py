@@ -11,7 +11,12 @@ from specs.errors import EXIT_SUITE
 
 
 @click.command(name="smoke")
-@click.option("--target", required=True, metavar="TARGET+java:VERSION", help="A system and the driver to try on it.")
+@click.option(
+    "--target",
+    required=True,
+    metavar="TARGET+java:VERSION",
+    help="A system and the driver to try on it.",
+)
 @format_option()
 def command(target: str, form: str) -> int:
     """Try a driver: its manners, and whether it tells what happens.
@@ -27,6 +32,15 @@ def command(target: str, form: str) -> int:
         items = [{"name": check.name, "ok": check.ok, "why": check.why} for check in checks]
         print_json({"schema": LIST_SCHEMA, "items": items})
     else:
-        print_human("\n".join(f"{'ok   ' if c.ok else 'WRONG'} {c.name}{': ' if c.why else ''}{c.why}" for c in checks))
-    tell(f"{len(wrong)} of {len(checks)} expectations failed" if wrong else f"all {len(checks)} expectations hold")
+        print_human(
+            "\n".join(
+                f"{'ok   ' if c.ok else 'WRONG'} {c.name}{': ' if c.why else ''}{c.why}"
+                for c in checks
+            )
+        )
+    tell(
+        f"{len(wrong)} of {len(checks)} expectations failed"
+        if wrong
+        else f"all {len(checks)} expectations hold"
+    )
     return EXIT_SUITE if wrong else 0

@@ -24,15 +24,39 @@ from specs.vocabulary import Level
 
 
 @click.command(name="tap")
-@click.option("--upstream", required=True, metavar="HOST:PORT", help="The name server of the cluster.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where the history goes.")
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Where clients find the tap. Default: any.")
-@click.option("--fault", "faults", multiple=True, metavar="RULE", help="As LOCK_BATCH_MQ#1=lose-answer; repeatable.")
 @click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="JSON: the clients' times where not the default."
+    "--upstream", required=True, metavar="HOST:PORT", help="The name server of the cluster."
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the history goes.",
+)
+@click.option(
+    "--port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Where clients find the tap. Default: any.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="RULE",
+    help="As LOCK_BATCH_MQ#1=lose-answer; repeatable.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="JSON: the clients' times where not the default.",
 )
 @click.option("--profile", metavar="NAME", help="What was promised, for `inorder check`.")
-@click.option("--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
+@click.option(
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
 def command(
     upstream: str,
     out: Path,
@@ -53,7 +77,11 @@ def command(
     info = RunInfo(
         run=out.resolve().name,
         target=f"rocketmq:{upstream}",
-        parties={"broker": f"brokers of {upstream}", "client": "tapped clients", "producer": "tapped producers"},
+        parties={
+            "broker": f"brokers of {upstream}",
+            "client": "tapped clients",
+            "producer": "tapped producers",
+        },
         profile=profile,
         levels=(Level.TAP,),
         clock_bounds_us={"host": 0},
@@ -68,7 +96,9 @@ def command(
         asyncio.run(_serve(upstream, port, recorder, rules, form))
     history = compact_journal(out)
     promised = "" if profile else " --profile NAME"
-    tell(f"{sum(1 for _ in history.rows())} events in {out}; judge them with: {again.command('check', out)}{promised}")
+    tell(
+        f"{sum(1 for _ in history.rows())} events in {out}; judge them with: {again.command('check', out)}{promised}"
+    )
     if recorder.unreadable:
         tell(f"{recorder.unreadable} frames passed that could not be read; they left no events")
     return 0
@@ -86,7 +116,9 @@ def _config(path: Path | None) -> Config:
     return Config.from_json(found)
 
 
-async def _serve(upstream: str, port: int, recorder: TapRecorder, rules: tuple[Rule, ...], form: str) -> None:
+async def _serve(
+    upstream: str, port: int, recorder: TapRecorder, rules: tuple[Rule, ...], form: str
+) -> None:
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -95,7 +127,9 @@ async def _serve(upstream: str, port: int, recorder: TapRecorder, rules: tuple[R
     await tap.start(port)
     try:
         if form == "json":
-            click.echo(json.dumps({"namesrv": tap.namesrv, "upstream": upstream, "pid": os.getpid()}))
+            click.echo(
+                json.dumps({"namesrv": tap.namesrv, "upstream": upstream, "pid": os.getpid()})
+            )
         else:
             click.echo(f"name server {tap.namesrv}")
             tell(f"passing on to {upstream}; stop with Ctrl-C")

@@ -23,13 +23,29 @@ import click
 
 from conformance.crossing.cells import Cell, all_runs, chosen_runs, run_cell
 from conformance.crossing.features import NAMES, Checked, check_direction, direction_of, directions
-from conformance.crossing.page import CELLS, DEVIATIONS, FEATURES, cell_row, deviation_rows, feature_row, refresh
+from conformance.crossing.page import (
+    CELLS,
+    DEVIATIONS,
+    FEATURES,
+    cell_row,
+    deviation_rows,
+    feature_row,
+    refresh,
+)
 from conformance.drivers.runner import ROUNDS, DrivenRun
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
-from specs.errors import EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError, TargetMisbehaved, UsageError
+from specs.errors import (
+    EXIT_REFUTED,
+    EXIT_SUITE,
+    EXIT_UPHELD,
+    EXIT_USAGE,
+    InorderError,
+    TargetMisbehaved,
+    UsageError,
+)
 from specs.history.clock import host_clock
 from specs.verdicts.verdict import ClauseVerdict
 
@@ -51,7 +67,14 @@ def written(page: str, cell: Cell) -> str:
 def with_feature(page: str, checked: Checked) -> str:
     """The page with the row of one feature in one direction written anew."""
     order = [f"{name} {direction_of(run)}" for name in NAMES for run in directions()]
-    return refresh(page, FEATURES, order, [f"{checked.feature} {checked.direction}"], [feature_row(checked)], keys=2)
+    return refresh(
+        page,
+        FEATURES,
+        order,
+        [f"{checked.feature} {checked.direction}"],
+        [feature_row(checked)],
+        keys=2,
+    )
 
 
 def folder_of(run: DrivenRun) -> str:
@@ -61,11 +84,30 @@ def folder_of(run: DrivenRun) -> str:
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1, metavar="[CELL]...")
 @click.option("--only", type=click.Choice(["cells", "features"]), help="Leave the other out.")
-@click.option("--feature", "wanted", type=click.Choice(NAMES), multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--feature",
+    "wanted",
+    type=click.Choice(NAMES),
+    multiple=True,
+    help="Only this one; may be repeated.",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True, help="Plans for each cell.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given.")
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="The page whose tables are refreshed.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=ROUNDS,
+    show_default=True,
+    help="Plans for each cell.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given."
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path),
+    default=PAGE,
+    help="The page whose tables are refreshed.",
+)
 def main(
     names: tuple[str, ...],
     only: str | None,
@@ -89,10 +131,19 @@ def main(
     features: list[Checked] = []
     failed = False
     with ExitStack() as stack:
-        root = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-matrix-")))
+        root = out or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-matrix-"))
+        )
         for run in chosen if only != "features" and not wanted else ():
             try:
-                cell = run_cell(run, seed=seed, folder=root / folder_of(run), date=today(), rounds=rounds, say=say)
+                cell = run_cell(
+                    run,
+                    seed=seed,
+                    folder=root / folder_of(run),
+                    date=today(),
+                    rounds=rounds,
+                    say=say,
+                )
             except UsageError as error:  # a part that this machine lacks
                 say(f"{run.target} is skipped: {error}")
                 continue
@@ -101,7 +152,9 @@ def main(
                 failed = True
                 continue
             cells.append(cell)
-            counted = ", ".join(f"{cell.counts[each]} {each.value.replace('_', ' ')}" for each in ClauseVerdict)
+            counted = ", ".join(
+                f"{cell.counts[each]} {each.value.replace('_', ' ')}" for each in ClauseVerdict
+            )
             click.echo(f"{cell.target}: {counted}")
             for each in cell.deviations:
                 say(f"  {each.clause}: {each.seen} ({each.known or 'NOT KNOWN'})")
@@ -109,11 +162,15 @@ def main(
             page.write_text(written(page.read_text(encoding="utf-8"), cell), encoding="utf-8")
         for run in directions() if only != "cells" and not names else ():
             try:
-                for checked in check_direction(run, root / "features" / folder_of(run), today(), say, wanted or NAMES):
+                for checked in check_direction(
+                    run, root / "features" / folder_of(run), today(), say, wanted or NAMES
+                ):
                     features.append(checked)
                     works = "yes" if checked.works else "NO"
                     click.echo(f"{checked.feature}, {checked.direction}: {works}, {checked.seen}")
-                    page.write_text(with_feature(page.read_text(encoding="utf-8"), checked), encoding="utf-8")
+                    page.write_text(
+                        with_feature(page.read_text(encoding="utf-8"), checked), encoding="utf-8"
+                    )
             except UsageError as error:
                 say(f"{direction_of(run)} is skipped: {error}")
             except TargetMisbehaved as error:

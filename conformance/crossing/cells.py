@@ -113,12 +113,22 @@ def run_cell(
     profile = profiles.load(run.profile)
     more = {} if changes is None else {"changes": changes}
     verdict, done = conform_driven(
-        run, profile, seed=seed, rounds=rounds, out=folder, floor=FLOOR, ours_too=True, say=say, **more
+        run,
+        profile,
+        seed=seed,
+        rounds=rounds,
+        out=folder,
+        floor=FLOOR,
+        ours_too=True,
+        say=say,
+        **more,
     )
     return summed_up(run, profile, verdict, rounds=len(done), seed=seed, date=date)
 
 
-def summed_up(run: DrivenRun, profile: Profile, verdict: Verdict, *, rounds: int, seed: int, date: str) -> Cell:
+def summed_up(
+    run: DrivenRun, profile: Profile, verdict: Verdict, *, rounds: int, seed: int, date: str
+) -> Cell:
     """What a cell's verdict comes to."""
     broken = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE, ClauseVerdict.ALLOWED)
     deviations = []

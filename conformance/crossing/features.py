@@ -77,7 +77,9 @@ class Seen:
         return [
             row
             for row in self.rows
-            if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS and client in (None, row.client_id)
+            if row.kind is Kind.DELIVER
+            and row.outcome is Outcome.SUCCESS
+            and client in (None, row.client_id)
         ]
 
     def sent(self) -> list[Row]:
@@ -133,7 +135,10 @@ def _plan(
     consumers = sorted({name for _, _, name in comes})
     actions = [Action(0, "start", {"client": shop})]
     actions += [Action(at_ms, verb, {"client": f"{prefix}{name}"}) for at_ms, verb, name in comes]
-    actions += [Action(at_ms, "send", {"client": shop, "topic": topic, "count": 1, **args}) for at_ms, args in sends]
+    actions += [
+        Action(at_ms, "send", {"client": shop, "topic": topic, "count": 1, **args})
+        for at_ms, args in sends
+    ]
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         topology=Topology(topics=(TopicPlan(topic, queues),), groups=(group,)),
@@ -153,20 +158,35 @@ def _plan(
 
 def _concurrent_plan(prefix: str) -> Plan:
     fails = ListenerRule(Outcome.SUSPEND, number=3, delivery_max=1, delay_level=1)
-    return _plan(prefix, [(FIRST_MS, {"count": 12})], listener=(fails,), mode="concurrent", max_reconsume_times=3)
+    return _plan(
+        prefix,
+        [(FIRST_MS, {"count": 12})],
+        listener=(fails,),
+        mode="concurrent",
+        max_reconsume_times=3,
+    )
 
 
 def _concurrent(seen: Seen) -> str:
     count = seen.all_consumed()
     again = [row for row in seen.calls() if (row.topic or "").startswith(RETRY_PREFIX)]
-    need(len(again) == 1, f"{len(again)} messages came back by the retry topic, not the one that was sent back")
+    need(
+        len(again) == 1,
+        f"{len(again)} messages came back by the retry topic, not the one that was sent back",
+    )
     need(again[0].reconsume_times == 1, f"it came back with the counter {again[0].reconsume_times}")
     return f"{count} messages; the one that was sent back came again, counted once"
 
 
 def _broadcast_plan(prefix: str) -> Plan:
     comes = ((0, "start", "c1"), (0, "start", "c2"))
-    return _plan(prefix, [(FIRST_MS, {"count": 8})], comes=comes, mode="concurrent", message_model="broadcasting")
+    return _plan(
+        prefix,
+        [(FIRST_MS, {"count": 8})],
+        comes=comes,
+        mode="concurrent",
+        message_model="broadcasting",
+    )
 
 
 def _broadcast(seen: Seen) -> str:
@@ -201,7 +221,10 @@ def _batch(seen: Seen) -> str:
     places = sorted({(row.queue_id, row.queue_offset) for row in seen.calls()})
     queues, offsets = {queue for queue, _ in places}, [offset or 0 for _, offset in places]
     need(len(queues) == 1, f"the batch lies in {len(queues)} queues")
-    need(offsets == list(range(offsets[0], offsets[0] + count)), f"the batch lies at the offsets {offsets}")
+    need(
+        offsets == list(range(offsets[0], offsets[0] + count)),
+        f"the batch lies at the offsets {offsets}",
+    )
     return f"{count} messages in one request, at neighbouring offsets"
 
 
@@ -230,9 +253,16 @@ def _in_order(seen: Seen) -> None:
     highest: dict[str, int] = {}
     known: set[str] = set()
     for row in seen.rows:
-        if row.kind is Kind.DELIVER and row.sharding_key is not None and row.message_id not in known:
+        if (
+            row.kind is Kind.DELIVER
+            and row.sharding_key is not None
+            and row.message_id not in known
+        ):
             known.add(row.message_id or "")
-            need((row.key_seq or 0) > highest.get(row.sharding_key, 0), f"key {row.sharding_key} went back")
+            need(
+                (row.key_seq or 0) > highest.get(row.sharding_key, 0),
+                f"key {row.sharding_key} went back",
+            )
             highest[row.sharding_key] = row.key_seq or 0
 
 
@@ -241,14 +271,19 @@ def _ends_plan(prefix: str) -> Plan:
         (0, "start", "c1"), (0, "start", "c2"), (0, "start", "c3"), (2 * UP_MS, "stop", "c2"),
         (3 * UP_MS, "crash", "c3"),
     )  # fmt: skip
-    return _plan(prefix, _keyed(range(FIRST_MS, 4 * UP_MS, 500)), comes=comes, until_ms=4 * UP_MS + AFTER_MS)
+    return _plan(
+        prefix, _keyed(range(FIRST_MS, 4 * UP_MS, 500)), comes=comes, until_ms=4 * UP_MS + AFTER_MS
+    )
 
 
 def _ends(seen: Seen) -> str:
     count = seen.all_consumed()
     _in_order(seen)
     worked = {row.client_id for row in seen.calls()}
-    need(len(worked) == 3, f"{len(worked)} of three consumers were given messages before two were gone")
+    need(
+        len(worked) == 3,
+        f"{len(worked)} of three consumers were given messages before two were gone",
+    )
     left = next(row for row in seen.rows if row.kind is Kind.LEAVE)
     need(left.ended_us is not None, "the shutdown did not end")
     again = len(seen.calls()) - len(seen.ids(seen.calls()))
@@ -356,7 +391,9 @@ class Stage:
             make_topic(client, topic, 4, self.system.namesrv)
             for number in range(count):
                 queue = Queue(topic, name, number % 4)
-                sent = client.send(queue, f"{prefix}m{number}", f"k{number % 3}", keys=f"{prefix}key{number}")
+                sent = client.send(
+                    queue, f"{prefix}m{number}", f"k{number % 3}", keys=f"{prefix}key{number}"
+                )
                 need(sent.outcome is Outcome.OK, "a send failed")
             ends = [Queue(topic, name, each) for each in range(4)]
             wait_until(lambda: sum(client.max_offset(queue) or 0 for queue in ends) == count)
@@ -371,7 +408,11 @@ class Stage:
         with start_java(self.run.version, "tool", self.config, folder, lambda _: None) as driver:
             driver.hello()
             driver.ask(
-                "start", role="producer", client=f"{prefix}tool", group=f"{prefix}tools", namesrv=self.system.namesrv
+                "start",
+                role="producer",
+                client=f"{prefix}tool",
+                group=f"{prefix}tools",
+                namesrv=self.system.namesrv,
             )
             yield driver
             driver.stop()
@@ -384,7 +425,11 @@ class Stage:
                 found = sum(client.read(queue, client.max_offset(queue) or 0) for queue in queues)
             else:
                 with self._driver(prefix, folder) as driver:
-                    more = {"client": f"{prefix}reader", "group": f"{prefix}readers", "namesrv": self.system.namesrv}
+                    more = {
+                        "client": f"{prefix}reader",
+                        "group": f"{prefix}readers",
+                        "namesrv": self.system.namesrv,
+                    }
                     found = len(driver.ask("read", topic=topic, **more)["messages"])
             need(found == 12, f"{found} of 12 messages were read")
             return "12 of 12 messages, queue by queue"
@@ -394,8 +439,13 @@ class Stage:
         if self.run.version is None:
             with self._filled(12) as (prefix, topic, _client, _folder):
                 return asyncio.run(self._look_up(topic, f"{prefix}key3", f"{prefix}m3"))
-        with self._filled(12) as (prefix, topic, _client, folder), self._driver(prefix, folder) as driver:
-            answer = driver.ask_anything({"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"})
+        with (
+            self._filled(12) as (prefix, topic, _client, folder),
+            self._driver(prefix, folder) as driver,
+        ):
+            answer = driver.ask_anything(
+                {"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"}
+            )
             need(answer["ok"], "the broker does not answer the look-up by key")
             ids = [message["message_id"] for message in answer["messages"]]
             need(ids == [f"{prefix}m3"], f"the look-up found {ids}")
@@ -411,7 +461,10 @@ class Stage:
             need(ids == [message_id], f"the look-up found {ids}")
             for name in (message_id, found[0].offset_id):
                 again = await admin.by_id(topic, name)
-                need(again is not None and again.id == message_id, f"the look-up by the id {name} found {again}")
+                need(
+                    again is not None and again.id == message_id,
+                    f"the look-up by the id {name} found {again}",
+                )
         return "found by its key, and by both of its ids"
 
     def reset(self) -> str:
@@ -442,22 +495,32 @@ class Stage:
         need(not failures, "; ".join(map(str, failures)))
         seen = Seen(plan, list(compact_journal(folder).rows()))
         seen.all_consumed()
-        count = len(seen.ids(seen.calls()))  # a send without an answer in time is stored all the same
+        count = len(
+            seen.ids(seen.calls())
+        )  # a send without an answer in time is stored all the same
         again = len(seen.calls()) - count
-        need(again == count, f"the broker took the reset, and {again} of {count} messages came again")
+        need(
+            again == count, f"the broker took the reset, and {again} of {count} messages came again"
+        )
         return f"all {count} messages came again"
 
     def _wait_for_commits(self, plan: Plan, folder: Path, count: int) -> None:
         """So many messages of the first topic are committed by the first group."""
         (name, address), topic = self.broker, plan.topology.topics[0]
-        lanes = [Lane(plan.topology.groups[0], topic.name, name, each) for each in range(topic.queues)]
+        lanes = [
+            Lane(plan.topology.groups[0], topic.name, name, each) for each in range(topic.queues)
+        ]
         with Journal(folder, "watch", common={"level": Level.WIRE}) as journal:
             client = WireClient("watch", address, name, journal)
             try:
                 if not wait_until(
-                    lambda: sum(client.fetch(lane)[1] or 0 for lane in lanes) == count, CONSUMED_MS / 1000, 0.2
+                    lambda: sum(client.fetch(lane)[1] or 0 for lane in lanes) == count,
+                    CONSUMED_MS / 1000,
+                    0.2,
                 ):
-                    raise TargetMisbehaved(f"{count} messages were not committed in {CONSUMED_MS / 1000:g} s")
+                    raise TargetMisbehaved(
+                        f"{count} messages were not committed in {CONSUMED_MS / 1000:g} s"
+                    )
             finally:
                 client.close()
 

@@ -50,11 +50,22 @@ def deviation_rows(cell: Cell) -> list[tuple[str, ...]]:
 
 
 def feature_row(checked: Checked) -> tuple[str, ...]:
-    return (checked.feature, checked.direction, "yes" if checked.works else "no", checked.seen, checked.date)
+    return (
+        checked.feature,
+        checked.direction,
+        "yes" if checked.works else "no",
+        checked.seen,
+        checked.date,
+    )
 
 
 def refresh(
-    page: str, table: str, order: Sequence[str], run: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
+    page: str,
+    table: str,
+    order: Sequence[str],
+    run: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    keys: int = 1,
 ) -> str:
     """The page with one of its tables written anew, as `conformance.reports.pages.refresh` tells."""
     return pages.refresh(page, marks(table), HEADS[table], order, run, rows, keys)

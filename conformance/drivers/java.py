@@ -49,13 +49,26 @@ def classes(version: str) -> Path:
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="compile-", dir=made.parent) as scratch:
         new = Path(scratch) / "classes"
-        command = [compiler, "--release", "11", "-nowarn", "-encoding", "UTF-8", "-cp", f"{lib}/*", "-d", str(new)]
+        command = [
+            compiler,
+            "--release",
+            "11",
+            "-nowarn",
+            "-encoding",
+            "UTF-8",
+            "-cp",
+            f"{lib}/*",
+            "-d",
+            str(new),
+        ]
         done = subprocess.run(
             [*command, str(SOURCE)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMPILE_S,
             check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            raise TargetMisbehaved(f"the Java driver does not compile with client {version}:\n{done.stderr.strip()}")
+            raise TargetMisbehaved(
+                f"the Java driver does not compile with client {version}:\n{done.stderr.strip()}"
+            )
         if not made.is_dir():  # another process may have been quicker
             os.replace(new, made)
     return made

@@ -64,7 +64,10 @@ def protocol_names(plan: Plan) -> dict[str, str]:
 def rules_as_json(rules: Sequence[ListenerRule]) -> list[dict[str, Any]]:
     """Listener rules as a driver gets them: without what is usual."""
     usual = asdict(ListenerRule())
-    return [{name: value for name, value in asdict(rule).items() if value != usual[name]} for rule in rules]
+    return [
+        {name: value for name, value in asdict(rule).items() if value != usual[name]}
+        for rule in rules
+    ]
 
 
 def configured(config: Config) -> dict[str, Any]:
@@ -106,7 +109,9 @@ class DrivenPlan:
         self._version = version
         self._folder = folder
         self._prefix = prefix
-        self._config = replace(plan.config, client_lease_ms=plan.config.client_lease_ms - lease_less_ms)
+        self._config = replace(
+            plan.config, client_lease_ms=plan.config.client_lease_ms - lease_less_ms
+        )
         self._names = protocol_names(plan)
         self._clients = {client.id: _Client(client) for client in plan.clients}
         self._harness = Journal(folder, "harness")
@@ -122,7 +127,11 @@ class DrivenPlan:
     @property
     def events(self) -> frozenset[str]:
         """The events that every driver of the plan said to tell; without any driver, those that each must."""
-        return frozenset.intersection(*self._announced) if self._announced else frozenset(REQUIRED_EVENTS)
+        return (
+            frozenset.intersection(*self._announced)
+            if self._announced
+            else frozenset(REQUIRED_EVENTS)
+        )
 
     def run(self) -> None:
         """Do everything, then stop every client in good order. Raises what went wrong with a driver."""
@@ -184,7 +193,9 @@ class DrivenPlan:
 
     def _ask(self, client: _Client, job: Callable[[], None]) -> None:
         if client.thread is None:
-            client.thread = threading.Thread(target=self._work, args=(client,), name=client.plan.id, daemon=True)
+            client.thread = threading.Thread(
+                target=self._work, args=(client,), name=client.plan.id, daemon=True
+            )
             client.thread.start()
         client.jobs.put(job)
 
@@ -224,7 +235,9 @@ class DrivenPlan:
             names=self._names,
             lanes=True,
         )
-        driver = client.driver = start_java(self._version, name, config, self._folder, recorder.on_event)
+        driver = client.driver = start_java(
+            self._version, name, config, self._folder, recorder.on_event
+        )
         self._announced.add(frozenset(driver.hello()["events"]))
         more: dict[str, Any] = {}
         mark = None
@@ -258,7 +271,11 @@ class DrivenPlan:
         if client.driver is None:
             return
         client.driver.kill()
-        self._harness.note(Kind.CRASH, Outcome.OK, {"client_id": client.plan.id, "group": client.plan.group or None})
+        self._harness.note(
+            Kind.CRASH,
+            Outcome.OK,
+            {"client_id": client.plan.id, "group": client.plan.group or None},
+        )
         self._let_go(client)
 
     def _send(self, client: _Client, args: Mapping[str, Any]) -> None:
@@ -282,7 +299,9 @@ class DrivenPlan:
             number = client.driver.next_number()
             client.asked += 1
             client.recorder.sending(number, common, bodies)
-            client.driver.send_batch(number, **common, messages=[{"message": each, "body": each} for each in ids])
+            client.driver.send_batch(
+                number, **common, messages=[{"message": each, "body": each} for each in ids]
+            )
             return
         for place, columns in enumerate(bodies):
             fields: dict[str, Any] = {**common, "message": ids[place], "body": ids[place]}

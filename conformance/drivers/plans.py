@@ -67,7 +67,11 @@ def drawn_plan(
     turns = max(1, messages // KEYS) * 2
     pace_ms = (until_ms - GAP_MS - 1_000) // turns
     actions += [
-        Action(1_000 + turn * pace_ms, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
+        Action(
+            1_000 + turn * pace_ms,
+            "send",
+            {"client": shop, "topic": topic, "key": f"k{key}", "count": 1},
+        )
         for turn in range(turns)
         for key in range(turn % 2, KEYS, 2)
     ]
@@ -76,7 +80,10 @@ def drawn_plan(
         seed=seed,
         topology=Topology(topics=(TopicPlan(topic, QUEUES),), groups=(group,)),
         config=config,
-        clients=(ClientPlan(shop, "producer"), *(ClientPlan(each, "consumer", group, (topic,)) for each in consumers)),
+        clients=(
+            ClientPlan(shop, "producer"),
+            *(ClientPlan(each, "consumer", group, (topic,)) for each in consumers),
+        ),
         actions=tuple(actions),
         listener=_rules(messages, draw, plain=plain),
         until_ms=max(until_ms, actions[-1].at_ms),
@@ -112,11 +119,17 @@ def _rules(messages: int, draw: Random, *, plain: bool) -> tuple[ListenerRule, .
         if place == 0:
             rules.append(ListenerRule(how, wait_ms, 1, manual, number=number))
         elif place == 5:
-            rules.append(ListenerRule(how, wait_ms, 1, manual, number=number, delivery_max=draw.choice((1, 2))))
+            rules.append(
+                ListenerRule(
+                    how, wait_ms, 1, manual, number=number, delivery_max=draw.choice((1, 2))
+                )
+            )
         elif place == 8 and manual:  # taken, and committed by a later call
             rules.append(ListenerRule(Outcome.SUCCESS, duration_ms=1, manual=True, number=number))
         elif place == 10 and manual:
-            rules.append(ListenerRule(Outcome.ROLLBACK, wait_ms, 1, True, number=number, delivery_max=1))
+            rules.append(
+                ListenerRule(Outcome.ROLLBACK, wait_ms, 1, True, number=number, delivery_max=1)
+            )
         elif place == 10:  # in auto mode a rollback finishes the message
             rules.append(ListenerRule(Outcome.ROLLBACK, duration_ms=1, number=number))
     return tuple(rules)

@@ -27,7 +27,9 @@ class DriverProcess:
     Raises TargetMisbehaved when the driver dies, keeps silent or says what the protocol does not know.
     """
 
-    def __init__(self, name: str, argv: Sequence[str | Path], log: Path, on_event: Callable[[Event], Any]) -> None:
+    def __init__(
+        self, name: str, argv: Sequence[str | Path], log: Path, on_event: Callable[[Event], Any]
+    ) -> None:
         self.name = name
         self.faults: list[str] = []
         self._on_event = on_event
@@ -59,7 +61,9 @@ class DriverProcess:
         try:
             answer = self._answers.get(timeout=ANSWER_S)
         except queue.Empty:
-            raise self._process.misbehaved(f"did not answer {request.get('verb')} in {ANSWER_S:g} s") from None
+            raise self._process.misbehaved(
+                f"did not answer {request.get('verb')} in {ANSWER_S:g} s"
+            ) from None
         if answer is None:
             raise self._process.misbehaved(f"died before it answered {request.get('verb')}")
         return answer
@@ -94,7 +98,10 @@ class DriverProcess:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.kill()
 
@@ -103,7 +110,9 @@ class DriverProcess:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except OSError as error:
-            raise self._process.misbehaved(f"takes no request any more ({error.strerror})") from error
+            raise self._process.misbehaved(
+                f"takes no request any more ({error.strerror})"
+            ) from error
 
     def _read(self) -> None:
         """Until the end of its stdout. A wrong line is remembered in `faults`; the next one is read all the same."""

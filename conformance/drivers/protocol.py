@@ -61,7 +61,11 @@ _MESSAGE = _line(
         "key": _MAYBE_TEXT,
         "key_seq": _MAYBE_TEXT,
         "tags": _MAYBE_TEXT,
-        "incarnation": {"type": "integer", "minimum": 1, "description": "The number of the work on the lane."},
+        "incarnation": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "The number of the work on the lane.",
+        },
     },
 )
 
@@ -94,8 +98,15 @@ REQUESTS: dict[str, dict[str, Any]] = {
         },
         {
             "topics": {"type": "array", "items": _TEXT},
-            "config": {"type": "object", "description": "Of a plan's configuration, what a client has."},
-            "listener": {"type": "array", "items": {"type": "object"}, "description": "A plan's listener rules."},
+            "config": {
+                "type": "object",
+                "description": "Of a plan's configuration, what a client has.",
+            },
+            "listener": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "A plan's listener rules.",
+            },
         },
     ),
     "send": _line(
@@ -103,19 +114,35 @@ REQUESTS: dict[str, dict[str, Any]] = {
         {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT},
     ),
     "select": _line(
-        {"verb": {"const": "select"}, "id": _ID, "key": _TEXT, "queues": {"type": "integer", "minimum": 1}}
+        {
+            "verb": {"const": "select"},
+            "id": _ID,
+            "key": _TEXT,
+            "queues": {"type": "integer", "minimum": 1},
+        }
     ),
     "send_batch": _line(
         {
             "verb": {"const": "send_batch"},
             "id": _ID,
             "topic": _TEXT,
-            "messages": {"type": "array", "items": _line({"message": _TEXT, "body": _TEXT}), "minItems": 1},
+            "messages": {
+                "type": "array",
+                "items": _line({"message": _TEXT, "body": _TEXT}),
+                "minItems": 1,
+            },
         },
         {"tags": _TEXT},
     ),
     "read": _line(
-        {"verb": {"const": "read"}, "id": _ID, "topic": _TEXT, "group": _TEXT, "client": _TEXT, "namesrv": _TEXT}
+        {
+            "verb": {"const": "read"},
+            "id": _ID,
+            "topic": _TEXT,
+            "group": _TEXT,
+            "client": _TEXT,
+            "namesrv": _TEXT,
+        }
     ),
     "query": _line({"verb": {"const": "query"}, "id": _ID, "topic": _TEXT, "key": _TEXT}),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}),
@@ -129,12 +156,26 @@ LINES: dict[str, dict[str, Any]] = {
             "driver": _TEXT,
             "client": {**_TEXT, "description": "The version of the client library."},
             "client_id": {**_TEXT, "description": "Its id in the protocol."},
-            "queue_id": {**_WHOLE, "description": "To select: the place of the chosen queue, from 0."},
+            "queue_id": {
+                **_WHOLE,
+                "description": "To select: the place of the chosen queue, from 0.",
+            },
             "events": {"type": "array", "items": {"enum": [*REQUIRED_EVENTS, *OPTIONAL_EVENTS]}},
-            "messages": {"type": "array", "items": _MESSAGE, "description": "What was read, or found by a key."},
+            "messages": {
+                "type": "array",
+                "items": _MESSAGE,
+                "description": "What was read, or found by a key.",
+            },
         },
     ),
-    "refusal": _line({"reply": {"type": ["integer", "null"]}, "ok": {"const": False}, "error": _TEXT, "at_us": _AT}),
+    "refusal": _line(
+        {
+            "reply": {"type": ["integer", "null"]},
+            "ok": {"const": False},
+            "error": _TEXT,
+            "at_us": _AT,
+        }
+    ),
     "delivered": _line(
         {
             "event": {"const": "delivered"},
@@ -149,7 +190,10 @@ LINES: dict[str, dict[str, Any]] = {
             "call": _ID,
             "outcome": {"enum": list(CALL_OUTCOMES)},
             "manual": {"type": "boolean"},
-            "suspend_ms": {**_WHOLE, "description": "What the listener asked for; -1: the consumer's default."},
+            "suspend_ms": {
+                **_WHOLE,
+                "description": "What the listener asked for; -1: the consumer's default.",
+            },
             "at_us": _AT,
         }
     ),
@@ -159,7 +203,10 @@ LINES: dict[str, dict[str, Any]] = {
         {
             "event": {"const": "assigned"},
             "topic": _TEXT,
-            "members": {**_NAMES, "description": "Their ids in the protocol, in the client's order."},
+            "members": {
+                **_NAMES,
+                "description": "Their ids in the protocol, in the client's order.",
+            },
             "queues": {**_NAMES, "description": "`broker/queue` each, in the client's order."},
             "share": {**_NAMES, "description": "What the client takes of them."},
             "at_us": _AT,
@@ -179,7 +226,10 @@ LINES: dict[str, dict[str, Any]] = {
             "queue_offset": _WHOLE,
             "code": _WHOLE,
             "why": _TEXT,
-            "choices": {**_NAMES, "description": "The queues that the key's hash chose from, in their order."},
+            "choices": {
+                **_NAMES,
+                "description": "The queues that the key's hash chose from, in their order.",
+            },
         },
     ),
 }

@@ -62,7 +62,9 @@ class DriverRecorder:
         self._now_us = host.monotonic_us()
         # Lines ascend, so the event at hand is what the clock says.
         clock = RecorderClock(
-            host.name, lambda: self._now_us, lambda: host.wall_us() - host.monotonic_us() + self._now_us
+            host.name,
+            lambda: self._now_us,
+            lambda: host.wall_us() - host.monotonic_us() + self._now_us,
         )
         self._journal = Journal(folder, client, clock=clock, common={"client_id": client})
         self._sends = Journal(folder, f"{client}-sends", common={"client_id": client})
@@ -84,7 +86,9 @@ class DriverRecorder:
         self._journal.close()
         self._sends.close()
 
-    def sending(self, number: int, fields: Mapping[str, Any], batch: Sequence[Mapping[str, Any]] = ()) -> None:
+    def sending(
+        self, number: int, fields: Mapping[str, Any], batch: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         """A send is about to be asked for, by the number that its event will carry. batch: the columns of each.
 
         A message without a key is tried again by the client itself, and nobody tells how often.
@@ -112,7 +116,9 @@ class DriverRecorder:
         match event["event"]:
             case "delivered":
                 self._now_us = event["at_us"]
-                self._journal.begin(event["call"], Kind.DELIVER, {"group": self._group}, self._rows(event))
+                self._journal.begin(
+                    event["call"], Kind.DELIVER, {"group": self._group}, self._rows(event)
+                )
             case "finished":
                 self._now_us = event["at_us"]
                 self._journal.end(event["call"], Outcome(event["outcome"]), self._ended(event))
@@ -121,7 +127,9 @@ class DriverRecorder:
                 kind = Kind.ADD if event["event"] == "added" else Kind.DROP
                 lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
                 work = self._work(lane, event["incarnation"])
-                self._journal.note(kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work})
+                self._journal.note(
+                    kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work}
+                )
             case "assigned":
                 self._now_us = event["at_us"]
                 members = " ".join(self._names.get(member, member) for member in event["members"])

@@ -123,9 +123,14 @@ def conform_driven(
             folder = out / "rounds" / f"{number}"
             folder.mkdir(parents=True)
             say(f"round {number} of {rounds} on {run.target}")
-            plan = drawn_plan(run.config, f"r{seed}n{number}-", seed, draw, plain=number == 1, changes=changes)
+            plan = drawn_plan(
+                run.config, f"r{seed}n{number}-", seed, draw, plain=number == 1, changes=changes
+            )
             info = _info(run, profile, seed, number, rounds)
-            with Journal(folder, "wire", common={"level": Level.WIRE}) as journal, ExitStack() as mine:
+            with (
+                Journal(folder, "wire", common={"level": Level.WIRE}) as journal,
+                ExitStack() as mine,
+            ):
                 if run.watched:
                     watch = Watch(mine.enter_context(_broker_journal(folder)), protocol_names(plan))
                     system = mine.enter_context(run.open_system(plan.config, watch))
@@ -134,13 +139,23 @@ def conform_driven(
                     system = shared
                 info = replace(info, config=plan.config, plan=plan.to_json())
                 write_runinfo(folder, info)
-                events = _work(run, plan, system, folder, f"r{seed}n{number}x{run_nonce(system)}-", journal, say)
+                events = _work(
+                    run,
+                    plan,
+                    system,
+                    folder,
+                    f"r{seed}n{number}x{run_nonce(system)}-",
+                    journal,
+                    say,
+                )
             info = replace(info, records=records_of(run, events))
             one = _examined(folder, info, plan, watched=run.watched and run.version is not None)
             total.merge(one.examination)
             done.append(one)
     shown = next((one for one in done if _refutes(one.examination, profile)), done[-1])
-    write_history(out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    write_history(
+        out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut
+    )
     verdict = conclude(
         total,
         shown.history.info,
@@ -161,7 +176,17 @@ def _broker_journal(folder: Path) -> Journal:
 def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int) -> RunInfo:
     name = run.target.replace(":", "-").replace("/", "-")
     told = again.command(
-        *("conform", "--target", run.target, "--profile", profile.name, "--seed", seed, "--examples", rounds)
+        *(
+            "conform",
+            "--target",
+            run.target,
+            "--profile",
+            profile.name,
+            "--seed",
+            seed,
+            "--examples",
+            rounds,
+        )
     )
     if run.version is None:  # a target of that name asks the broker by a raw client first
         told = f"python -m conformance.crossing {run.target} --seed {seed} --rounds {rounds}"
@@ -191,7 +216,13 @@ def records_of(run: DrivenRun, events: Iterable[str]) -> Mapping[str, tuple[str,
 
 
 def _work(
-    run: DrivenRun, plan: Plan, system: System, folder: Path, prefix: str, journal: Journal, say: SAY
+    run: DrivenRun,
+    plan: Plan,
+    system: System,
+    folder: Path,
+    prefix: str,
+    journal: Journal,
+    say: SAY,
 ) -> frozenset[str]:
     """The plan, and then the drain. The events that the drivers said to tell."""
     events: frozenset[str] = frozenset()
@@ -209,7 +240,9 @@ def _work(
         driven = DrivenPlan(plan, system, run.version, folder, prefix, lease_less_ms=less_ms)
         driven.run()
         if driven.faults:
-            raise TargetMisbehaved(f"the driver of the Java client {run.version} wrote {driven.faults[0]}")
+            raise TargetMisbehaved(
+                f"the driver of the Java client {run.version} wrote {driven.faults[0]}"
+            )
         events = driven.events
     say("reading everything back")
     # What waits for a delay level is to show up too.
@@ -225,15 +258,22 @@ def _work(
 
 def _to_drain(plan: Plan, broker: str) -> list[tuple[Queue, str | None]]:
     queues: list[tuple[Queue, str | None]] = [
-        (Queue(topic.name, broker, number), None) for topic in plan.topology.topics for number in range(topic.queues)
+        (Queue(topic.name, broker, number), None)
+        for topic in plan.topology.topics
+        for number in range(topic.queues)
     ]
-    return [*queues, *((Queue(dead_letter_topic(group), broker, 0), group) for group in plan.topology.groups)]
+    return [
+        *queues,
+        *((Queue(dead_letter_topic(group), broker, 0), group) for group in plan.topology.groups),
+    ]
 
 
 def _examined(folder: Path, info: RunInfo, plan: Plan, *, watched: bool) -> Round:
     journalled = open_history(folder)
     rows = list(journalled.rows())
-    history = write_history(folder, info, complete(rows) if watched else rows, why_cut=journalled.why_cut)
+    history = write_history(
+        folder, info, complete(rows) if watched else rows, why_cut=journalled.why_cut
+    )
     return Round(plan, history, examine(history.rows(), history.info, why_cut=history.why_cut))
 
 

@@ -67,7 +67,11 @@ class Actor:
 
     def begun(self, number: int) -> bool:
         """Has its listener been given message `number`?"""
-        return any(m["body"].endswith(f"-m{number}") for call in self.told.deliveries for m in call["messages"])
+        return any(
+            m["body"].endswith(f"-m{number}")
+            for call in self.told.deliveries
+            for m in call["messages"]
+        )
 
     def ended(self, calls: int) -> bool:
         """Have so many of its listener calls come to their end?"""
@@ -108,17 +112,24 @@ class Stage:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.wire = stack.enter_context(Journal(self._folder, "wire", common={"level": Level.WIRE}))
+            self.wire = stack.enter_context(
+                Journal(self._folder, "wire", common={"level": Level.WIRE})
+            )
             tapped = stack.enter_context(Journal(self._folder, "tap", common={"level": Level.TAP}))
             self._recorder = TapRecorder(tapped, name_of=self._short, skip=frozenset({Kind.SEND}))
             self._faults = Faults(self._rules)
-            self._tap = stack.enter_context(ThreadedTap(self._system.namesrv, self._recorder, self._faults))
+            self._tap = stack.enter_context(
+                ThreadedTap(self._system.namesrv, self._recorder, self._faults)
+            )
             make_topic(self._system, self.address, self.broker, self.queue.topic, self.wire)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stack.close()
 
@@ -132,20 +143,40 @@ class Stage:
         return self._start(name, "producer", f"{self._prefix}shops")
 
     def consumer(self, name: str, *rules: ListenerRule) -> Actor:
-        return self._start(name, "consumer", self.group, topics=[self.queue.topic], listener=rules_json(list(rules)))
+        return self._start(
+            name,
+            "consumer",
+            self.group,
+            topics=[self.queue.topic],
+            listener=rules_json(list(rules)),
+        )
 
     def _start(self, name: str, role: str, group: str, **more: Any) -> Actor:
         told = DriverRecorder(
-            self._folder, name, group, suspend_ms=self.config.suspend_ms, incarnation_of=self._recorder.incarnation
+            self._folder,
+            name,
+            group,
+            suspend_ms=self.config.suspend_ms,
+            incarnation_of=self._recorder.incarnation,
         )
         self._stack.callback(told.close)
         driver = self._stack.enter_context(
-            start_java(self._version, name, self.config, self._folder, told.on_event, self._properties)
+            start_java(
+                self._version, name, self.config, self._folder, told.on_event, self._properties
+            )
         )
         driver.hello()
         config = {name: value for name, value in self.config.to_json().items() if name in _ASKED}
         client = f"{self._prefix}{name}"
-        driver.ask("start", role=role, client=client, group=group, namesrv=self._tap.namesrv, config=config, **more)
+        driver.ask(
+            "start",
+            role=role,
+            client=client,
+            group=group,
+            namesrv=self._tap.namesrv,
+            config=config,
+            **more,
+        )
         return Actor(name, driver, told)
 
     def send(self, shop: Actor, count: int) -> None:
@@ -158,7 +189,9 @@ class Stage:
         self._wait_for_sends(shop)
         failed = [sent for sent in shop.told.sent.values() if sent["outcome"] != Outcome.OK]
         if failed:
-            raise shop.driver.process.misbehaved(f"could not send {len(failed)} of {self._sent} messages")
+            raise shop.driver.process.misbehaved(
+                f"could not send {len(failed)} of {self._sent} messages"
+            )
 
     @contextmanager
     def sending(self, shop: Actor, every_s: float) -> Iterator[None]:
@@ -183,17 +216,26 @@ class Stage:
         name = f"{self._prefix}m{self._sent}"
         number = shop.driver.next_number()
         fields = {"topic": self.queue.topic, "message": name, "key": "k", "key_seq": self._sent}
-        columns = {"topic": self.queue.topic, "message_id": name, "sharding_key": "k", "key_seq": self._sent}
+        columns = {
+            "topic": self.queue.topic,
+            "message_id": name,
+            "sharding_key": "k",
+            "key_seq": self._sent,
+        }
         shop.told.sending(number, columns)
         shop.driver.send(number, **fields, body=name)
 
     def _wait_for_sends(self, shop: Actor) -> None:
         if not shop.told.wait_for_sends(self._sent, SCENE_S):
-            raise shop.driver.process.misbehaved(f"sent {len(shop.told.sent)} of {self._sent} messages")
+            raise shop.driver.process.misbehaved(
+                f"sent {len(shop.told.sent)} of {self._sent} messages"
+            )
 
     def stop(self, actor: Actor) -> None:
         """A clean end, told as LEAVE from the order to the end."""
-        with Journal(self._folder, f"{actor.name}-leaves", common={"client_id": actor.name}) as journal:
+        with Journal(
+            self._folder, f"{actor.name}-leaves", common={"client_id": actor.name}
+        ) as journal:
             journal.begin("leave", Kind.LEAVE, {"group": self.group})
             actor.driver.stop()
             journal.end("leave", Outcome.OK)
@@ -214,10 +256,14 @@ class Stage:
         """Store an offset for the group, as a client of it would have done before."""
         client = WireClient("before", self.address, self.broker, self.wire)
         try:
-            client.pull(self.group, self.queue, 0, 1)  # a 5.x broker takes commits of groups only that it knows
+            client.pull(
+                self.group, self.queue, 0, 1
+            )  # a 5.x broker takes commits of groups only that it knows
             answer = client.commit(self.lane, value)
             if answer.code != 0:
-                raise TargetMisbehaved(f"the broker did not store an offset: code {answer.code} {answer.remark}")
+                raise TargetMisbehaved(
+                    f"the broker did not store an offset: code {answer.code} {answer.remark}"
+                )
         finally:
             client.close()
 
@@ -226,10 +272,16 @@ class Stage:
 
         For a broker that deletes at once. Apache's does so from a minute after its start on.
         """
-        header = SendHeader("before", self.queue.topic, 0, host_clock().wall_us() // 1000, properties="")
+        header = SendHeader(
+            "before", self.queue.topic, 0, host_clock().wall_us() // 1000, properties=""
+        )
         with SyncClient() as link:
             for _ in range(OLD_MESSAGES):
-                link.call(self.address, Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), OLD_BODY), ASK_S)
+                link.call(
+                    self.address,
+                    Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), OLD_BODY),
+                    ASK_S,
+                )
 
             def first_kept() -> int:
                 link.call(self.address, Command(DELETE_EXPIRED_COMMITLOG), ASK_S)

@@ -27,7 +27,12 @@ from typing import Any, TypeAlias
 
 from reference_impl.core import io
 from reference_impl.core.consumer.offsets import CORRECTED
-from reference_impl.protocol.bodies import Heartbeat, LockBatch, decode_consumer_ids, decode_lock_answer
+from reference_impl.protocol.bodies import (
+    Heartbeat,
+    LockBatch,
+    decode_consumer_ids,
+    decode_lock_answer,
+)
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
@@ -55,7 +60,17 @@ from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Outcome
 
 ANSWER_WAY_MS = 200
 """How long the way of an answer from the broker to the client's own clock may take, where it matters."""
-WATCHED = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.FETCH_OFFSET, Kind.COMMIT, Kind.PULL, Kind.MEMBER, Kind.DEAD_LETTER})
+WATCHED = frozenset(
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.FETCH_OFFSET,
+        Kind.COMMIT,
+        Kind.PULL,
+        Kind.MEMBER,
+        Kind.DEAD_LETTER,
+    }
+)
 """The kinds that are written down of every watched client, whenever they happen."""
 FIRST_DELAY_LEVEL = 3
 """A given-up message's copy asks for the delay level 3 + its retries (docs/sources.md#dead-letters)."""
@@ -92,12 +107,20 @@ class _Asked:
 def _plain(answer: Command | None) -> _End:
     if answer is None:
         return Outcome.SENT, {}, ()
-    return (Outcome.OK if answer.code == ResponseCode.SUCCESS else Outcome.REFUSED), {"code": answer.code}, ()
+    return (
+        (Outcome.OK if answer.code == ResponseCode.SUCCESS else Outcome.REFUSED),
+        {"code": answer.code},
+        (),
+    )
 
 
 def _fetched(answer: Command | None) -> _End:
     if answer is not None and answer.code == ResponseCode.SUCCESS:
-        return Outcome.OK, {"code": answer.code, "value": OffsetResponse.from_ext(answer.ext).offset}, ()
+        return (
+            Outcome.OK,
+            {"code": answer.code, "value": OffsetResponse.from_ext(answer.ext).offset},
+            (),
+        )
     if answer is not None and answer.code == ResponseCode.QUERY_NOT_FOUND:
         return Outcome.REFUSED, {"code": answer.code, "value": -1}, ()
     return _plain(answer)
@@ -143,7 +166,9 @@ class Watch:
             self.clients[process] = name
         return name
 
-    def begin(self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> int:
+    def begin(
+        self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+    ) -> int:
         with self._lock:
             self._numbers += 1
             number = self._numbers
@@ -151,7 +176,11 @@ class Watch:
         return number
 
     def end(
-        self, number: int, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+        self,
+        number: int,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._journal.end(number, outcome, {k: v for k, v in fields.items() if v is not None}, rows)
 
@@ -166,7 +195,9 @@ class WatchedCore:
         self._open: dict[tuple[io.ConnId, int], _Asked] = {}
         self._births: dict[str, tuple[int, int]] = {}  # message id → its queue and offset
         self._tries: dict[tuple[str, str], int] = {}  # group and message id → copies sent so far
-        self._moved: dict[tuple[str, Lane], int] = {}  # a client and a lane → where its last pull was sent to
+        self._moved: dict[
+            tuple[str, Lane], int
+        ] = {}  # a client and a lane → where its last pull was sent to
 
     def handle(self, now_ms: int, event: io.Input, /) -> Iterable[io.Effect]:
         if isinstance(event, io.Received) and not event.command.is_response:
@@ -217,7 +248,9 @@ class WatchedCore:
                 if update.queue_id is None or update.commit_offset is None:
                     return None
                 lane = self._lane(update.consumer_group, update.topic, update.queue_id)
-                return self._one(process, Kind.COMMIT, self._commit(process, lane, update.commit_offset), _plain)
+                return self._one(
+                    process, Kind.COMMIT, self._commit(process, lane, update.commit_offset), _plain
+                )
             case RequestCode.PULL_MESSAGE:
                 return self._pull(process, PullHeader.from_ext(command.ext))
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
@@ -254,7 +287,10 @@ class WatchedCore:
             if answer is None or answer.code != ResponseCode.SUCCESS:
                 return Outcome.UNKNOWN, {"code": None if answer is None else answer.code}, ()
             given = decode_lock_answer(answer.body)
-            rows = [{"outcome": Outcome.OK if queue in given else Outcome.REFUSED} for queue in asked.queues]
+            rows = [
+                {"outcome": Outcome.OK if queue in given else Outcome.REFUSED}
+                for queue in asked.queues
+            ]
             return Outcome.OK, {"code": answer.code}, rows
 
         return _Asked((_Ending(number, granted if kind is Kind.LOCK else _plain),))
@@ -303,7 +339,9 @@ class WatchedCore:
             "queue_offset": offset,
             "message_id": message_id,
             "sharding_key": properties.get(PROPERTY_SHARDING_KEY),
-            "reconsume_times": int(level) - FIRST_DELAY_LEVEL if level.isdigit() else header.reconsume_times,
+            "reconsume_times": int(level) - FIRST_DELAY_LEVEL
+            if level.isdigit()
+            else header.reconsume_times,
             "attempt": attempt,
         }
 
@@ -354,7 +392,9 @@ def complete(rows: Iterable[Row]) -> list[Row]:
             case Kind.ADD:
                 at_work[place] = row.incarnation or ""
                 look = looked.pop(place, None)
-                answered = look is not None and look.seq_end is not None and look.seq_end < row.seq_begin
+                answered = (
+                    look is not None and look.seq_end is not None and look.seq_end < row.seq_begin
+                )
                 if look is not None and answered and look.outcome is Outcome.OK:
                     row = row._replace(value=look.value)
             case Kind.DROP:
@@ -369,4 +409,6 @@ def complete(rows: Iterable[Row]) -> list[Row]:
     return found
 
 
-BY_INCARNATION = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.DEAD_LETTER})
+BY_INCARNATION = frozenset(
+    {Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.DEAD_LETTER}
+)

@@ -66,8 +66,12 @@ def work(
     broker, address = next(iter(sorted(system.brokers.items())))
     topic, group = f"{prefix}orders", f"{prefix}billing"
     namesrv = namesrv or system.namesrv
-    producer = DriverRecorder(folder, f"{prefix}shop", f"{prefix}shops", suspend_ms=config.suspend_ms)
-    consumer = DriverRecorder(folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms, incarnation_of=incarnation_of)
+    producer = DriverRecorder(
+        folder, f"{prefix}shop", f"{prefix}shops", suspend_ms=config.suspend_ms
+    )
+    consumer = DriverRecorder(
+        folder, f"{prefix}c1", group, suspend_ms=config.suspend_ms, incarnation_of=incarnation_of
+    )
     rules = [
         ListenerRule(Outcome.SUSPEND, number=SUSPENDED_ONCE, delivery_max=1),
         ListenerRule(Outcome.SUSPEND, number=GIVEN_UP),
@@ -78,19 +82,37 @@ def work(
         stack.callback(consumer.close)
         make_topic(system, address, broker, topic, journal)
         say(f"Java client {version}: a producer")
-        shop = stack.enter_context(start_java(version, f"{prefix}shop", config, folder, producer.on_event))
+        shop = stack.enter_context(
+            start_java(version, f"{prefix}shop", config, folder, producer.on_event)
+        )
         hello = shop.hello()
         _start(shop, "producer", f"{prefix}shop", f"{prefix}shops", namesrv, config)
         for number in range(1, MESSAGES + 1):
-            fields = {"topic": topic, "message": f"{prefix}m{number}", "key": "k", "key_seq": number}
+            fields = {
+                "topic": topic,
+                "message": f"{prefix}m{number}",
+                "key": "k",
+                "key_seq": number,
+            }
             _send(shop, producer, fields)
         if not producer.wait_for_sends(MESSAGES, WORK_S):
             raise shop.process.misbehaved(f"sent {len(producer.sent)} of {MESSAGES} messages")
         stopped = shop.stop()
         say(f"Java client {version}: a consumer")
-        worker = stack.enter_context(start_java(version, f"{prefix}c1", config, folder, consumer.on_event))
+        worker = stack.enter_context(
+            start_java(version, f"{prefix}c1", config, folder, consumer.on_event)
+        )
         worker.hello()
-        _start(worker, "consumer", f"{prefix}c1", group, namesrv, config, topics=[topic], listener=rules_json(rules))
+        _start(
+            worker,
+            "consumer",
+            f"{prefix}c1",
+            group,
+            namesrv,
+            config,
+            topics=[topic],
+            listener=rules_json(rules),
+        )
         finished = consumer.wait_for_results(expected_calls(config), WORK_S)
         # What is given up is to be readable after the bound; what a client does too much has the time to show.
         pass_time(config.dead_letter_bound_ms * 2 / 1000)
@@ -102,21 +124,46 @@ def work(
 def rules_json(rules: list[ListenerRule]) -> list[dict[str, Any]]:
     """Listener rules as `start` takes them."""
     usual = asdict(ListenerRule())
-    return [{name: value for name, value in asdict(rule).items() if value != usual[name]} for rule in rules]
+    return [
+        {name: value for name, value in asdict(rule).items() if value != usual[name]}
+        for rule in rules
+    ]
 
 
 def _start(
-    driver: DriverProcess, role: str, client: str, group: str, namesrv: str, config: Config, **more: Any
+    driver: DriverProcess,
+    role: str,
+    client: str,
+    group: str,
+    namesrv: str,
+    config: Config,
+    **more: Any,
 ) -> None:
-    asked = ("max_reconsume_times", "suspend_ms", "batch", "threads", "pull_batch", "persist_ms", "heartbeat_ms")
-    chosen = {name: value for name, value in config.to_json().items() if name in (*asked, "consume_from")}
-    driver.ask("start", role=role, client=client, group=group, namesrv=namesrv, config=chosen, **more)
+    asked = (
+        "max_reconsume_times",
+        "suspend_ms",
+        "batch",
+        "threads",
+        "pull_batch",
+        "persist_ms",
+        "heartbeat_ms",
+    )
+    chosen = {
+        name: value for name, value in config.to_json().items() if name in (*asked, "consume_from")
+    }
+    driver.ask(
+        "start", role=role, client=client, group=group, namesrv=namesrv, config=chosen, **more
+    )
 
 
 def _send(shop: DriverProcess, recorder: DriverRecorder, fields: Mapping[str, Any]) -> None:
     """The journal's begin comes first, so that a kill leaves a send whose outcome is unknown."""
     number = shop.next_number()
-    columns = {"topic": fields["topic"], "message_id": fields["message"], "sharding_key": fields["key"]}
+    columns = {
+        "topic": fields["topic"],
+        "message_id": fields["message"],
+        "sharding_key": fields["key"],
+    }
     recorder.sending(number, {**columns, "key_seq": fields["key_seq"]})
     shop.send(number, **fields, body=fields["message"])
 
@@ -127,7 +174,9 @@ def make_topic(system: System, address: str, broker: str, topic: str, journal: J
     try:
         answer = client.create_topic(topic, 1)
         if answer.code != 0:
-            raise TargetMisbehaved(f"the broker did not create {topic}: code {answer.code} {answer.remark}")
+            raise TargetMisbehaved(
+                f"the broker did not create {topic}: code {answer.code} {answer.remark}"
+            )
         wait_for_route(system.namesrv, topic, broker)
     finally:
         client.close()
@@ -136,7 +185,11 @@ def make_topic(system: System, address: str, broker: str, topic: str, journal: J
 def _drain(address: str, broker: str, topic: str, group: str, journal: Journal) -> None:
     reader = WireClient("drain", address, broker, journal)
     try:
-        for name, of in ((topic, None), (retry_topic(group), group), (dead_letter_topic(group), group)):
+        for name, of in (
+            (topic, None),
+            (retry_topic(group), group),
+            (dead_letter_topic(group), group),
+        ):
             queue = Queue(name, broker, 0)
             reader.read(queue, reader.max_offset(queue) or 0, of)
     finally:

@@ -35,7 +35,9 @@ PAGE = CHECKOUT / "docs" / "everywhere.md"
 
 def said(kept: Kept) -> str:
     """A profile on a target, in a line."""
-    counted = ", ".join(f"{count} {each.value.replace('_', ' ')}" for each, count in kept.counts.items() if count)
+    counted = ", ".join(
+        f"{count} {each.value.replace('_', ' ')}" for each, count in kept.counts.items() if count
+    )
     return f"{kept.verdict.value.upper():12} {kept.profile} on {kept.target}: {counted} ({kept.seconds} s)"
 
 
@@ -46,12 +48,28 @@ def say(line: str) -> None:
 @click.command(help=__doc__)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", type=click.Choice(TARGETS))
 @click.option("--only", type=click.Choice(["profiles", "cases"]), help="Leave the other out.")
-@click.option("--profile", "names", multiple=True, metavar="P", help="Only this one; may be repeated.")
+@click.option(
+    "--profile", "names", multiple=True, metavar="P", help="Only this one; may be repeated."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--examples", type=click.IntRange(1), metavar="N", help="Generated runs, or examples on the wire.")
-@click.option("--rounds", type=click.IntRange(0), metavar="N", help="Rounds of clients at work on sockets.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given.")
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="The page whose tables are refreshed.")
+@click.option(
+    "--examples",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Generated runs, or examples on the wire.",
+)
+@click.option(
+    "--rounds", type=click.IntRange(0), metavar="N", help="Rounds of clients at work on sockets."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given."
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path),
+    default=PAGE,
+    help="The page whose tables are refreshed.",
+)
 def main(
     targets: tuple[str, ...],
     only: str | None,
@@ -73,7 +91,9 @@ def main(
     played: list[CasesKept] = []
     failed = False
     with ExitStack() as stack:
-        root = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-everywhere-")))
+        root = out or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-everywhere-"))
+        )
         for body in BODIES if only != "profiles" and not (targets or names) else ():
             cases = keep_cases(body, date=today(), say=say)
             played.append(cases)
@@ -92,15 +112,24 @@ def main(
                         for clause in kept.clauses[ClauseVerdict.REFUTED]:
                             say(f"  {clause}: {kept.reasons[clause]}")
                         # Read at the last moment: what was run is kept whatever follows.
-                        page.write_text(with_profile(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+                        page.write_text(
+                            with_profile(page.read_text(encoding="utf-8"), kept), encoding="utf-8"
+                        )
                 except InorderError as error:
                     say(f"{target}, {way}: {error}")
                     failed = True
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            data = {"profiles": [kept.to_json() for kept in found], "cases": [kept.to_json() for kept in played]}
-            (out / "everywhere.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    verdicts = {kept.verdict for kept in found} | {RunVerdict.REFUTED for cases in played if cases.differs}
+            data = {
+                "profiles": [kept.to_json() for kept in found],
+                "cases": [kept.to_json() for kept in played],
+            }
+            (out / "everywhere.json").write_text(
+                json.dumps(data, indent=2) + "\n", encoding="utf-8"
+            )
+    verdicts = {kept.verdict for kept in found} | {
+        RunVerdict.REFUTED for cases in played if cases.differs
+    }
     sys.exit(EXIT_SUITE if failed else worst(verdicts))
 
 

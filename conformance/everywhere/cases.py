@@ -42,9 +42,12 @@ OF_A_MOMENT = frozenset(
     }
 )
 """Cases whose answers the simulated network decides by its order within a millisecond, which is no promise."""
-KILLED_IN_A_MOMENT = OF_A_MOMENT | {
-    "concurrent/calls_side_by_side",  # the consumer's commit and the broker's write of its offsets, which a kill shows
-}
+KILLED_IN_A_MOMENT = (
+    OF_A_MOMENT
+    | {
+        "concurrent/calls_side_by_side",  # the commit and the broker's write of its offsets, which a kill shows
+    }
+)
 """The same when brokers are killed."""
 
 
@@ -108,7 +111,11 @@ def keep_case(case: Case, target: str) -> str | None:
         )
     else:
         played = play(case, None, SocketCluster, **options)
-        wanted = play(case, **options).answers if is_killed else [block.expected or () for block in case.blocks]
+        wanted = (
+            play(case, **options).answers
+            if is_killed
+            else [block.expected or () for block in case.blocks]
+        )
     return _different(played, wanted) or _refuted(played)
 
 

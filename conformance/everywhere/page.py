@@ -46,13 +46,24 @@ def profile_row(kept: Kept) -> tuple[str, ...]:
         counts[ClauseVerdict.UPHELD], refuted, counts[ClauseVerdict.ALLOWED], counts[ClauseVerdict.NOT_EXERCISED],
         counts[ClauseVerdict.NOT_RECORDED], counts[ClauseVerdict.NOT_CLAIMED], kept.seconds,
     )  # fmt: skip
-    return (kept.profile, f"`{kept.target}`", kept.way, kept.verdict.value, *map(str, numbers), kept.date)
+    return (
+        kept.profile,
+        f"`{kept.target}`",
+        kept.way,
+        kept.verdict.value,
+        *map(str, numbers),
+        kept.date,
+    )
 
 
 def reason_rows(kept: Kept) -> list[tuple[str, ...]]:
     """What is not upheld, with the reason; clauses with the same one share a row. Not what the profile itself says."""
     rows: list[tuple[str, ...]] = []
-    own = {claim.reason for claim in profiles.load(kept.profile).claims.values() if claim.status == "not_applicable"}
+    own = {
+        claim.reason
+        for claim in profiles.load(kept.profile).claims.values()
+        if claim.status == "not_applicable"
+    }
     for verdict in (*_SHOWN, ClauseVerdict.NOT_CLAIMED):
         because: dict[str, list[str]] = {}
         for clause in kept.clauses[verdict]:
@@ -92,5 +103,7 @@ def with_cases(page: str, kept: CasesKept) -> str:
     missing = sum(map(len, kept.not_applicable.values()))
     numbers = (kept.count, len(kept.held), len(kept.differs), missing, kept.seconds)
     page = refresh(page, CASES, [name], [(name, *map(str, numbers), kept.date)])
-    rows = [(name, why, str(len(cases)), ", ".join(cases)) for why, cases in kept.not_applicable.items()]
+    rows = [
+        (name, why, str(len(cases)), ", ".join(cases)) for why, cases in kept.not_applicable.items()
+    ]
     return refresh(page, WHY_NOT, [name], rows)

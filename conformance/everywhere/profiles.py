@@ -100,11 +100,18 @@ def keep(
         verdicts = [worked.verdict(profile, wire.FLOOR) for profile in chosen]
     elif isinstance(system, SimulatedTarget) and system.mutant is None:
         result = conform_simulated(
-            None, seed, chosen[0], examples=EXAMPLES if examples is None else examples, config=system.config
+            None,
+            seed,
+            chosen[0],
+            examples=EXAMPLES if examples is None else examples,
+            config=system.config,
         )
         result.save(folder)
         verdicts = [result.verdict]
-        verdicts += [conclude(result.examination, result.info, profile, floor=FLOOR) for profile in chosen[1:]]
+        verdicts += [
+            conclude(result.examination, result.info, profile, floor=FLOOR)
+            for profile in chosen[1:]
+        ]
     else:
         raise UsageError(f"{target} is no body of the reference; those are {', '.join(TARGETS)}")
     seconds = round(now_s() - began_s)
@@ -112,7 +119,9 @@ def keep(
         yield kept_by(profile, target, verdict, seconds=seconds, seed=seed, date=date)
 
 
-def kept_by(profile: Profile, target: str, verdict: Verdict, *, seconds: int, seed: int, date: str) -> Kept:
+def kept_by(
+    profile: Profile, target: str, verdict: Verdict, *, seconds: int, seed: int, date: str
+) -> Kept:
     """What a verdict comes to."""
     other = [judged for judged in verdict.clauses if judged.verdict is not ClauseVerdict.UPHELD]
     return Kept(

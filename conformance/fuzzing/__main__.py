@@ -12,7 +12,9 @@ from specs.errors import EXIT_REFUTED, EXIT_UPHELD
 
 
 @click.command()
-@click.option("--inputs", default=100_000, show_default=True, type=click.IntRange(1), help="How many in all.")
+@click.option(
+    "--inputs", default=100_000, show_default=True, type=click.IntRange(1), help="How many in all."
+)
 @click.option("--seed", default=1, show_default=True)
 def main(inputs: int, seed: int) -> None:
     """Exit 1 when a reader raised, hung or answered nothing."""

@@ -37,7 +37,9 @@ def _framed(header: bytes, kind: int = 0, body: bytes = b"") -> bytes:
 
 
 def _json(**fields: object) -> bytes:
-    return _framed(json.dumps({"code": 34, "opaque": 7, "flag": 0, "version": 399, **fields}).encode())
+    return _framed(
+        json.dumps({"code": 34, "opaque": 7, "flag": 0, "version": 399, **fields}).encode()
+    )
 
 
 def _request(code: int, ext: Mapping[str, str] = NO_EXT, body: bytes = b"") -> bytes:
@@ -45,10 +47,20 @@ def _request(code: int, ext: Mapping[str, str] = NO_EXT, body: bytes = b"") -> b
 
 
 def _binary(remark: int = 0, fields: bytes = b"", length: int | None = None) -> bytes:
-    head = (34).to_bytes(2, "big") + b"\0" + (399).to_bytes(2, "big") + (7).to_bytes(4, "big") + bytes(4)
+    head = (
+        (34).to_bytes(2, "big")
+        + b"\0"
+        + (399).to_bytes(2, "big")
+        + (7).to_bytes(4, "big")
+        + bytes(4)
+    )
     size = len(fields) if length is None else length
     return _framed(
-        head + remark.to_bytes(4, "big", signed=True) + size.to_bytes(4, "big", signed=True) + fields, kind=1
+        head
+        + remark.to_bytes(4, "big", signed=True)
+        + size.to_bytes(4, "big", signed=True)
+        + fields,
+        kind=1,
     )
 
 
@@ -82,15 +94,25 @@ FRAMES = (
     Bad("a binary header whose remark has a length below 0", _binary(remark=-1), CLOSED),
     Bad("a binary header whose remark is longer than it", _binary(remark=10_000), CLOSED),
     Bad("a binary header whose fields are longer than it", _binary(length=10_000), CLOSED),
-    Bad("a binary header with a field of length -1", _binary(fields=b"\0\1a\xff\xff\xff\xff"), CLOSED),
-    Bad("a binary header with a name that is not UTF-8", _binary(fields=b"\0\1\xff\0\0\0\0"), CLOSED),
+    Bad(
+        "a binary header with a field of length -1",
+        _binary(fields=b"\0\1a\xff\xff\xff\xff"),
+        CLOSED,
+    ),
+    Bad(
+        "a binary header with a name that is not UTF-8", _binary(fields=b"\0\1\xff\0\0\0\0"), CLOSED
+    ),
 )
 """Nothing that could be answered."""
 
 REQUESTS = (
     Bad("a code that nobody knows", _request(31_999), Code.REQUEST_CODE_NOT_SUPPORTED),
     Bad("no code at all", _framed(b'{"opaque":7}'), Code.REQUEST_CODE_NOT_SUPPORTED),
-    Bad("a send without a topic", _request(Ask.SEND_MESSAGE, _without("topic"), b"x"), Code.SYSTEM_ERROR),
+    Bad(
+        "a send without a topic",
+        _request(Ask.SEND_MESSAGE, _without("topic"), b"x"),
+        Code.SYSTEM_ERROR,
+    ),
     Bad("a send without anything", _request(Ask.SEND_MESSAGE_V2), Code.SYSTEM_ERROR),
     Bad(
         "a queue that is no number",
@@ -139,26 +161,37 @@ REQUESTS = (
     ),
     Bad(
         "a batch whose message is longer than it",
-        _request(Ask.SEND_BATCH_MESSAGE, replace(SEND, batch=True).to_ext_v2(), b"\x7f" + BATCH[1:]),
+        _request(
+            Ask.SEND_BATCH_MESSAGE, replace(SEND, batch=True).to_ext_v2(), b"\x7f" + BATCH[1:]
+        ),
         Code.SYSTEM_ERROR,
     ),
-    Bad("locks that are not JSON", _request(Ask.LOCK_BATCH_MQ, body=b"\x00\x01"), Code.SYSTEM_ERROR),
+    Bad(
+        "locks that are not JSON", _request(Ask.LOCK_BATCH_MQ, body=b"\x00\x01"), Code.SYSTEM_ERROR
+    ),
     Bad("locks that are a number", _request(Ask.LOCK_BATCH_MQ, body=b"7"), Code.SYSTEM_ERROR),
     Bad(
         "a heartbeat of many quotes without an end",
         _request(Ask.HEART_BEAT, body=b"{1:" + b'\\"' * 1_000_000),
         Code.SYSTEM_ERROR,
     ),
-    Bad("a heartbeat that is nested too deep", _request(Ask.HEART_BEAT, body=b"[" * 1_000_000), Code.SYSTEM_ERROR),
+    Bad(
+        "a heartbeat that is nested too deep",
+        _request(Ask.HEART_BEAT, body=b"[" * 1_000_000),
+        Code.SYSTEM_ERROR,
+    ),
     Bad(
         "a topic of two thousand million queues",
-        _request(Ask.UPDATE_AND_CREATE_TOPIC, h.CreateTopicHeader("huge", 2**31 - 1, 2**31 - 1).to_ext()),
+        _request(
+            Ask.UPDATE_AND_CREATE_TOPIC, h.CreateTopicHeader("huge", 2**31 - 1, 2**31 - 1).to_ext()
+        ),
         Code.SYSTEM_ERROR,
     ),
     Bad(
         "a group with two thousand million retry queues",
         _request(
-            Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b'{"groupName":"g","retryQueueNums":2147483647}'
+            Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            body=b'{"groupName":"g","retryQueueNums":2147483647}',
         ),
         Code.SYSTEM_ERROR,
     ),
@@ -167,9 +200,15 @@ REQUESTS = (
         _request(Ask.CONSUMER_SEND_MSG_BACK, h.SendBackHeader(2**62, "billing", 0).to_ext()),
         Code.SYSTEM_ERROR,
     ),
-    Bad("a look at a place below 0", _request(Ask.VIEW_MESSAGE_BY_ID, {"offset": "-1"}), Code.SYSTEM_ERROR),
+    Bad(
+        "a look at a place below 0",
+        _request(Ask.VIEW_MESSAGE_BY_ID, {"offset": "-1"}),
+        Code.SYSTEM_ERROR,
+    ),
 )
 """Whole frames, which get a code."""
 
-BOMB = encode(replace(STORED, body=zlib.compress(bytes(80 * 1024 * 1024), 9), sys_flag=SYS_COMPRESSED))
+BOMB = encode(
+    replace(STORED, body=zlib.compress(bytes(80 * 1024 * 1024), 9), sys_flag=SYS_COMPRESSED)
+)
 """A message of 80 KiB whose body grows to 80 MiB."""

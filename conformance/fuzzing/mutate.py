@@ -10,7 +10,24 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-INTERESTING = (0, 1, -1, 2, 4, 127, 128, 255, 256, 32_767, 32_768, 65_535, 2**24 - 1, 2**31 - 1, -(2**31), 2**63 - 1)
+INTERESTING = (
+    0,
+    1,
+    -1,
+    2,
+    4,
+    127,
+    128,
+    255,
+    256,
+    32_767,
+    32_768,
+    65_535,
+    2**24 - 1,
+    2**31 - 1,
+    -(2**31),
+    2**63 - 1,
+)
 TOKENS = (
     b"\x00", b"\x01", b"\x02", b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"\\", b"\\u", b"\\ud800", b"{", b"}", b"[",
     b":", b",", b"null", b"true", b"1e999", b"-", b"9" * 30, b"%RETRY%", b"TBW102", b"code", b"extFields", b"\n",
@@ -56,10 +73,34 @@ def _repeat(data: bytearray, choices: Random) -> None:
     data[at:at] = piece * choices.choice((1, 2, 30))
 
 
-CHANGES: Sequence[Callable[[bytearray, Random], None]] = (_flip, _set, _number, _cut, _remove, _insert, _repeat)
+CHANGES: Sequence[Callable[[bytearray, Random], None]] = (
+    _flip,
+    _set,
+    _number,
+    _cut,
+    _remove,
+    _insert,
+    _repeat,
+)
 
 
-STRANGE: tuple[Any, ...] = (None, True, 0, -1, 7.5, 2**31, 2**63, float("inf"), "", "x", "1", [], [None], {}, {"": 0})
+STRANGE: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    7.5,
+    2**31,
+    2**63,
+    float("inf"),
+    "",
+    "x",
+    "1",
+    [],
+    [None],
+    {},
+    {"": 0},
+)
 """Where JSON has a value, another."""
 
 

@@ -105,7 +105,9 @@ def accepts(reader: Reader, data: bytes) -> bool:
 
 def _same(first: object, again: object, what: str) -> None:
     if first != again:
-        raise Misbehaved(f"{what} was written and read again as another one: {first!r} and {again!r}.")
+        raise Misbehaved(
+            f"{what} was written and read again as another one: {first!r} and {again!r}."
+        )
 
 
 def _rewritten(command: Command) -> None:
@@ -146,7 +148,11 @@ def read_messages(data: bytes) -> bool:
         (again,) = decode_all(record, inflate=False)
         _same(message, again, "A message")
     plain = decode_all(data)
-    _same([plain_body(message.body, message.sys_flag) for message in raw], [m.body for m in plain], "Bodies")
+    _same(
+        [plain_body(message.body, message.sys_flag) for message in raw],
+        [m.body for m in plain],
+        "Bodies",
+    )
     return bool(raw)
 
 
@@ -194,7 +200,9 @@ def read_bodies(data: bytes) -> bool:
 
 
 _HEADERS: tuple[type[h.Header], ...] = tuple(
-    value for _, value in sorted(vars(h).items()) if isinstance(value, type) and issubclass(value, h.Header)
+    value
+    for _, value in sorted(vars(h).items())
+    if isinstance(value, type) and issubclass(value, h.Header)
 )
 
 
@@ -244,7 +252,11 @@ class _Server:
             self.core.handle(NOW_MS, Opened("c", "127.0.0.1:4000"))
         self.asked += 1
         effects = self.core.handle(NOW_MS + self.asked, Received("c", command))
-        answers = [effect.command for effect in effects if isinstance(effect, Send) and effect.command.is_response]
+        answers = [
+            effect.command
+            for effect in effects
+            if isinstance(effect, Send) and effect.command.is_response
+        ]
         may_wait = command.is_response or command.is_oneway or command.code in UNANSWERED
         if len(answers) != 1 and not may_wait:
             raise Misbehaved(f"A request of code {command.code} got {len(answers)} answers.")
@@ -291,7 +303,9 @@ def _run(core: object, first: list[Effect], bad: Command) -> None:
         if isinstance(effect, Request):
             asked += 1
             code = effect.command.code
-            answer = replace(bad, flag=FLAG_RESPONSE) if code == bad.opaque else _honest(effect.command)
+            answer = (
+                replace(bad, flag=FLAG_RESPONSE) if code == bad.opaque else _honest(effect.command)
+            )
             effects += handle(NOW_MS + asked, Answered(effect.token, answer))
         elif isinstance(effect, CallListener):
             effects += handle(NOW_MS + asked, ListenerReturned(effect.call_id, Outcome.SUCCESS))
@@ -315,7 +329,9 @@ class _Consumers:
         bad = _answer_frame(data)
         mode = sorted(BY_MODE)[self.count % len(BY_MODE)]
         self.count += 1
-        core = BY_MODE[mode](ConsumerConfig("c1", GROUP, {"orders": "*"}, ("ns:1",), mode=mode, consume_from="first"))
+        core = BY_MODE[mode](
+            ConsumerConfig("c1", GROUP, {"orders": "*"}, ("ns:1",), mode=mode, consume_from="first")
+        )
         _run(core, core.handle(NOW_MS, Start()), bad)
         return True
 
@@ -325,7 +341,9 @@ def _read_as_producer(data: bytes) -> bool:
     core = Producer(ProducerConfig("p1", "pg", ("ns:1",), ("orders",), auto_create=True))
     effects = core.handle(NOW_MS, Start())
     effects += core.handle(NOW_MS, SendMessage(1, "orders", b"x", "k"))
-    effects += core.handle(NOW_MS, SendMessage(2, "orders", b"x", more=(SendMessage(3, "orders", b"y"),)))
+    effects += core.handle(
+        NOW_MS, SendMessage(2, "orders", b"x", more=(SendMessage(3, "orders", b"y"),))
+    )
     _run(core, effects, bad)
     return True
 
@@ -338,17 +356,31 @@ QUEUE = Queue("orders", "b0", 0)
 ROUTE = bodies.TopicRoute(
     (bodies.QueueData("b0", 1, 1),), (bodies.BrokerData("c0", "b0", {0: "127.0.0.1:10911"}),)
 ).encode()
-PROPERTIES = {"UNIQ_KEY": "0A0B", "__SHARDINGKEY": "k1", "TAGS": "paid", "KEY_SEQ": "3", "shop": "süß"}
+PROPERTIES = {
+    "UNIQ_KEY": "0A0B",
+    "__SHARDINGKEY": "k1",
+    "TAGS": "paid",
+    "KEY_SEQ": "3",
+    "shop": "süß",
+}
 STORED = StoredMessage("orders", 0, 0, 0, b"body", PROPERTIES, born_ms=NOW_MS, store_ms=NOW_MS)
-COMPRESSED = replace(STORED, body=zlib.compress(b"z" * 5_000), sys_flag=SYS_COMPRESSED, queue_offset=1)
+COMPRESSED = replace(
+    STORED, body=zlib.compress(b"z" * 5_000), sys_flag=SYS_COMPRESSED, queue_offset=1
+)
 FROM_V6 = replace(STORED, born_host="[2001:db8::1]:4000", topic="t" * 200, reconsume_times=3)
 MESSAGES = encode(STORED)
 SEND = h.SendHeader("pg", "orders", 0, NOW_MS, properties=pack_properties(PROPERTIES))
-BATCH = encode_batch([BatchPart(b"one", PROPERTIES), BatchPart(b"two"), BatchPart(b"three", {"TAGS": "x"})])
+BATCH = encode_batch(
+    [BatchPart(b"one", PROPERTIES), BatchPart(b"two"), BatchPart(b"three", {"TAGS": "x"})]
+)
 HEARTBEAT = bodies.Heartbeat(
     "c1",
     ("pg",),
-    (bodies.ConsumerData(GROUP, subscriptions=(bodies.Subscription.of("orders", "red || blue", NOW_MS),)),),
+    (
+        bodies.ConsumerData(
+            GROUP, subscriptions=(bodies.Subscription.of("orders", "red || blue", NOW_MS),)
+        ),
+    ),
 ).encode()
 LOCKS = bodies.LockBatch(GROUP, "c1", (QUEUE, Queue("orders", "b0", 1))).encode()
 TOPICS = (bodies.TopicConfig("orders"), bodies.TopicConfig("bills", 8, 2))
@@ -363,16 +395,27 @@ GOOD_BODIES = (
     GROUP_BODY,
     bodies.encode_lock_answer([QUEUE]),
     bodies.encode_consumer_ids(["c1", "c2"]),
-    bodies.ClusterInfo((bodies.BrokerData("c0", "b0", {0: "127.0.0.1:1"}),), {"c0": ("b0",)}).encode(),
+    bodies.ClusterInfo(
+        (bodies.BrokerData("c0", "b0", {0: "127.0.0.1:1"}),), {"c0": ("b0",)}
+    ).encode(),
 )
 
 BROKER_REQUESTS: Mapping[Ask, tuple[Mapping[str, str], bytes]] = {
     Ask.SEND_MESSAGE: (SEND.to_ext(), b"body"),
-    Ask.SEND_MESSAGE_V2: (replace(SEND, topic=retry_topic(GROUP), reconsume_times=16).to_ext_v2(), b"body"),
+    Ask.SEND_MESSAGE_V2: (
+        replace(SEND, topic=retry_topic(GROUP), reconsume_times=16).to_ext_v2(),
+        b"body",
+    ),
     Ask.SEND_BATCH_MESSAGE: (replace(SEND, batch=True).to_ext_v2(), BATCH),
     Ask.CONSUMER_SEND_MSG_BACK: (h.SendBackHeader(0, GROUP, 0, "0A0B", "orders").to_ext(), b""),
-    Ask.END_TRANSACTION: (h.EndTransactionHeader("pg", 0, 0, 8, "orders", msg_id="0A0B").to_ext(), b""),
-    Ask.PULL_MESSAGE: (h.PullHeader(GROUP, "orders", 0, 0, 32, h.PULL_SUBSCRIPTION, subscription="*").to_ext(), b""),
+    Ask.END_TRANSACTION: (
+        h.EndTransactionHeader("pg", 0, 0, 8, "orders", msg_id="0A0B").to_ext(),
+        b"",
+    ),
+    Ask.PULL_MESSAGE: (
+        h.PullHeader(GROUP, "orders", 0, 0, 32, h.PULL_SUBSCRIPTION, subscription="*").to_ext(),
+        b"",
+    ),
     Ask.LOCK_BATCH_MQ: ({}, LOCKS),
     Ask.UNLOCK_BATCH_MQ: ({}, LOCKS),
     Ask.QUERY_CONSUMER_OFFSET: (h.QueryConsumerOffsetHeader(GROUP, "orders", 0).to_ext(), b""),
@@ -388,8 +431,14 @@ BROKER_REQUESTS: Mapping[Ask, tuple[Mapping[str, str], bytes]] = {
     Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: ({}, GROUP_BODY),
 }
 NAME_SERVER_REQUESTS: Mapping[Ask, tuple[Mapping[str, str], bytes]] = {
-    Ask.REGISTER_BROKER: (h.RegisterBrokerHeader("b0", "127.0.0.1:10911", "c0", 0).to_ext(), REGISTRATION),
-    Ask.UNREGISTER_BROKER: (h.UnregisterBrokerHeader("b0", "127.0.0.1:10911", "c0", 0).to_ext(), b""),
+    Ask.REGISTER_BROKER: (
+        h.RegisterBrokerHeader("b0", "127.0.0.1:10911", "c0", 0).to_ext(),
+        REGISTRATION,
+    ),
+    Ask.UNREGISTER_BROKER: (
+        h.UnregisterBrokerHeader("b0", "127.0.0.1:10911", "c0", 0).to_ext(),
+        b"",
+    ),
     Ask.GET_ROUTEINFO_BY_TOPIC: (h.GetRouteHeader("orders", True).to_ext(), b""),
     Ask.GET_BROKER_CLUSTER_INFO: ({}, b""),
     Ask.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: ({}, b""),
@@ -411,7 +460,9 @@ def _frames(requests: Mapping[Ask, tuple[Mapping[str, str], bytes]]) -> tuple[by
 def _answers(*codes: Ask) -> tuple[bytes, ...]:
     """Honest answers; the opaque of each is the code that it answers."""
     return tuple(
-        encode_frame(replace(_honest(Command(code, {"topic": "orders"}, opaque=code)), binary=binary))
+        encode_frame(
+            replace(_honest(Command(code, {"topic": "orders"}, opaque=code)), binary=binary)
+        )
         for code in codes
         for binary in (False, True)
     )
@@ -436,7 +487,9 @@ def readers() -> tuple[Reader, ...]:
         Reader("binary-header", tuple(map(_header_of, frames[1::2])), partial(_one_frame, 1)),
         Reader("messages", (MESSAGES, packed, encode(FROM_V6), MESSAGES + packed), read_messages),
         Reader("batch", (BATCH, encode_batch([BatchPart(b"")])), read_batch),
-        Reader("properties", (pack_properties(PROPERTIES).encode(), b"A\x01b\x02c"), read_properties),
+        Reader(
+            "properties", (pack_properties(PROPERTIES).encode(), b"A\x01b\x02c"), read_properties
+        ),
         Reader("bodies", GOOD_BODIES, read_bodies),
         Reader("header-fields", headers, read_header_fields),
         Reader("broker", frames, broker.read, framed=True),
@@ -456,7 +509,12 @@ def readers() -> tuple[Reader, ...]:
         ),
         Reader(
             "producer",
-            _answers(Ask.GET_ROUTEINFO_BY_TOPIC, Ask.SEND_MESSAGE_V2, Ask.SEND_BATCH_MESSAGE, Ask.HEART_BEAT),
+            _answers(
+                Ask.GET_ROUTEINFO_BY_TOPIC,
+                Ask.SEND_MESSAGE_V2,
+                Ask.SEND_BATCH_MESSAGE,
+                Ask.HEART_BEAT,
+            ),
             _read_as_producer,
             framed=True,
         ),

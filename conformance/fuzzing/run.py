@@ -96,7 +96,8 @@ def fuzz_all(every: Sequence[Reader], inputs: int, seed: int) -> list[Tally]:
     """The inputs are shared out among the readers; each has a stream of choices of its own."""
     share, rest = divmod(inputs, len(every))
     return [
-        fuzz(reader, share + (place < rest), Random(f"{seed} {reader.name}")) for place, reader in enumerate(every)
+        fuzz(reader, share + (place < rest), Random(f"{seed} {reader.name}"))
+        for place, reader in enumerate(every)
     ]
 
 

@@ -49,7 +49,9 @@ Totals = Mapping[str, Mapping[str, Sequence[int]]]
 def judge(folder: Path, kinds: Sequence[str] = ()) -> dict[str, dict[str, list[int]]]:
     """What the judges of this code say of each history (of these kinds; of all by default), by clause."""
     found = {}
-    for place in sorted(path.parent for kind in kinds or ("*",) for path in folder.glob(f"{kind}/*/run.json")):
+    for place in sorted(
+        path.parent for kind in kinds or ("*",) for path in folder.glob(f"{kind}/*/run.json")
+    ):
         history = open_history(place)
         examination = examine(history.rows(), history.info)
         counts = {
@@ -57,9 +59,13 @@ def judge(folder: Path, kinds: Sequence[str] = ()) -> dict[str, dict[str, list[i
             for clause, tally in examination.tallies.items()
         }
         counts[ADMISSIBLE] = [int(not examination.facts.broken), 0, 0]
-        found[place.relative_to(folder).as_posix()] = {clause: each for clause, each in counts.items() if any(each)}
+        found[place.relative_to(folder).as_posix()] = {
+            clause: each for clause, each in counts.items() if any(each)
+        }
     if not found:
-        raise UsageError(f"{folder} holds no frozen histories; `conformance.killing.freezing` writes them as KIND/NAME")
+        raise UsageError(
+            f"{folder} holds no frozen histories; `conformance.killing.freezing` writes them as KIND/NAME"
+        )
     return found
 
 
@@ -104,7 +110,9 @@ def read_reasons(path: Path) -> list[Reason]:
         raise UsageError(f"{path} gives no reasons: {error}") from error
     for reason in reasons:
         if reason.loses not in COUNTS[:2] or not reason.why.strip():
-            raise UsageError(f'{path}: {reason.clause} needs a why, and loses = "certain" or "opportunities"')
+            raise UsageError(
+                f'{path}: {reason.clause} needs a why, and loses = "certain" or "opportunities"'
+            )
     return reasons
 
 
@@ -117,12 +125,18 @@ def changes(before: Totals, after: Totals) -> Iterator[Change]:
         new = after[history]
         for clause in sorted(old.keys() | new.keys(), key=_place):
             counts = zip(COUNTS, old.get(clause, NOTHING), new.get(clause, NOTHING), strict=True)
-            yield from (Change(clause, history, of, was, now) for of, was, now in counts if was != now)
+            yield from (
+                Change(clause, history, of, was, now) for of, was, now in counts if was != now
+            )
 
 
 def of_kinds(totals: Totals, kinds: Sequence[str]) -> Totals:
     """Those of these kinds; all of them by default."""
-    return {history: each for history, each in totals.items() if not kinds or history.partition("/")[0] in kinds}
+    return {
+        history: each
+        for history, each in totals.items()
+        if not kinds or history.partition("/")[0] in kinds
+    }
 
 
 def _place(clause: str) -> tuple[str, int]:
@@ -142,7 +156,10 @@ def totals(before: Totals, after: Totals) -> str:
     for side, judged in enumerate((before, after)):
         for counts in judged.values():
             for clause, each in counts.items():
-                sums[clause][side] = [a + b for a, b in zip(sums[clause][side], [*each, int(each[1] > 0)], strict=True)]
+                sums[clause][side] = [
+                    a + b
+                    for a, b in zip(sums[clause][side], [*each, int(each[1] > 0)], strict=True)
+                ]
     rows = []
     for clause in sorted(sums, key=_place):
         pairs = zip(*sums[clause], strict=True)
@@ -156,13 +173,19 @@ def grouped(found: Iterable[tuple[Change, str]]) -> str:
     for change, why in found:
         groups[change.clause, change.kind, change.of, why].append(change)
     rows = []
-    for (clause, kind, of, why), members in sorted(groups.items(), key=lambda item: (_place(item[0][0]), item[0])):
+    for (clause, kind, of, why), members in sorted(
+        groups.items(), key=lambda item: (_place(item[0][0]), item[0])
+    ):
         names = [change.history.partition("/")[2] for change in members]
-        shown = ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+        shown = ", ".join(names[:FEW]) + (
+            f" and {len(names) - FEW} more" if len(names) > FEW else ""
+        )
         amount = f"{sum(each.before for each in members)} → {sum(each.after for each in members)}"
         gone = sum(not each.after for each in members)
         rows.append((clause, kind, of, len(members), amount, gone, shown, why))
-    return table(("clause", "kind", "count", "histories", "in all", "to 0 in", "such as", "reason"), rows)
+    return table(
+        ("clause", "kind", "count", "histories", "in all", "to 0 in", "such as", "reason"), rows
+    )
 
 
 # ---------------------------------------------------------------- the commands
@@ -173,7 +196,9 @@ def main() -> None:
     """A corpus of frozen histories: judge it, and compare what two versions say."""
 
 
-_KINDS = click.option("--kind", "kinds", multiple=True, help="Histories of some kinds only, by their folders' names.")
+_KINDS = click.option(
+    "--kind", "kinds", multiple=True, help="Histories of some kinds only, by their folders' names."
+)
 
 
 @main.command("judge")
@@ -182,18 +207,30 @@ _KINDS = click.option("--kind", "kinds", multiple=True, help="Histories of some 
 @_KINDS
 def judge_command(folder: Path, out: Path, kinds: tuple[str, ...]) -> None:
     """Judge every history in FOLDER by all clauses."""
-    out.write_text(json.dumps(judge(folder, kinds), indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    out.write_text(
+        json.dumps(judge(folder, kinds), indent=0, sort_keys=True) + "\n", encoding="utf-8"
+    )
 
 
 @main.command("compare")
 @click.argument("before", type=click.Path(path_type=Path, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, exists=True))
-@click.option("--reasons", "given", type=click.Path(path_type=Path, exists=True), help="TOML, see the module.")
-@click.option("--lines", type=click.Path(path_type=Path), help="A file for every loss with its reason, one a line.")
+@click.option(
+    "--reasons", "given", type=click.Path(path_type=Path, exists=True), help="TOML, see the module."
+)
+@click.option(
+    "--lines",
+    type=click.Path(path_type=Path),
+    help="A file for every loss with its reason, one a line.",
+)
 @_KINDS
-def compare_command(before: Path, after: Path, given: Path | None, lines: Path | None, kinds: tuple[str, ...]) -> None:
+def compare_command(
+    before: Path, after: Path, given: Path | None, lines: Path | None, kinds: tuple[str, ...]
+) -> None:
     """Exit code 1 where AFTER says less than BEFORE and no reason is given."""
-    old, new = (of_kinds(json.loads(path.read_text(encoding="utf-8")), kinds) for path in (before, after))
+    old, new = (
+        of_kinds(json.loads(path.read_text(encoding="utf-8")), kinds) for path in (before, after)
+    )
     reasons = read_reasons(given) if given else []
     losses, gains, used = [], [], set()
     for change in changes(old, new):
@@ -203,13 +240,21 @@ def compare_command(before: Path, after: Path, given: Path | None, lines: Path |
             losses.append((change, reason.why if reason else UNEXPLAINED))
         elif change.of == "certain" and not change.before:
             gains.append((change, ""))
-    click.echo(f"{totals(old, new)}\n\nLess is said:\n\n{grouped(losses)}\n\nNewly refuted:\n\n{grouped(gains)}\n")
+    click.echo(
+        f"{totals(old, new)}\n\nLess is said:\n\n{grouped(losses)}\n\nNewly refuted:\n\n{grouped(gains)}\n"
+    )
     if lines:
-        rows = [(each.clause, each.history, each.of, each.before, each.after, why) for each, why in losses]
+        rows = [
+            (each.clause, each.history, each.of, each.before, each.after, why)
+            for each, why in losses
+        ]
         lines.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), encoding="utf-8")
     for reason in reasons:
         if reason not in used:
-            click.echo(f"a reason explains nothing: {reason.clause}, {reason.histories}: {reason.why}", err=True)
+            click.echo(
+                f"a reason explains nothing: {reason.clause}, {reason.histories}: {reason.why}",
+                err=True,
+            )
     without = sum(why == UNEXPLAINED for _, why in losses)
     click.echo(f"{len(old)} histories; {len(losses)} losses, {without} of them without a reason")
     raise SystemExit(1 if without else 0)

@@ -41,7 +41,9 @@ def with_tables(text: str) -> str:
 
 
 def _mutant(mutant: Mutant) -> str:
-    return f"| `{mutant.name}` | {mutant.killed_by} | {_cell(mutant.bug)} | {_cell(mutant.source)} |"
+    return (
+        f"| `{mutant.name}` | {mutant.killed_by} | {_cell(mutant.bug)} | {_cell(mutant.source)} |"
+    )
 
 
 def _bug(bug: Bug, mutants: list[Mutant]) -> str:

@@ -36,7 +36,12 @@ from specs.verdicts.examine import examine
 SEED = 1
 EXAMPLES = 300
 """The budget of the kill matrix: generated runs for one mutant."""
-DRAWN = {"reference": 40, "reference-concurrent": 15, "reference-key-ordered": 15, "reference-broadcast": 10}
+DRAWN = {
+    "reference": 40,
+    "reference-concurrent": 15,
+    "reference-key-ordered": 15,
+    "reference-broadcast": 10,
+}
 """How many of the cluster machine's runs on the correct reference are kept, by profile."""
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "plain": {},
@@ -60,7 +65,9 @@ def killed() -> Iterator[Told]:
     for mutant in all_mutants():
         clause = get(mutant.killed_by)
         # Judged by the named clause alone: the search is the same, and several times as fast.
-        collector = Collector(lambda refuted: refuted, mutant, judge=partial(examine, clauses=(clause,)))
+        collector = Collector(
+            lambda refuted: refuted, mutant, judge=partial(examine, clauses=(clause,))
+        )
         run_machine(collector, SEED, EXAMPLES)
         run = collector.broken
         if run is not None:
@@ -87,9 +94,13 @@ def drawn() -> Iterator[Told]:
     for profile, count in DRAWN.items():
         runs: list[Run] = []
         run_machine(
-            Collector(lambda refuted: (), on_run=runs.append, config=profiles.load(profile).config), SEED, count
+            Collector(lambda refuted: (), on_run=runs.append, config=profiles.load(profile).config),
+            SEED,
+            count,
         )
-        yield from ((f"drawn/{profile}.{number}", run.info, run.rows) for number, run in enumerate(runs))
+        yield from (
+            (f"drawn/{profile}.{number}", run.info, run.rows) for number, run in enumerate(runs)
+        )
 
 
 def recorded() -> Iterator[Told]:
@@ -111,7 +122,9 @@ def _record(consumed: tuple[str, str], tagged: bool, variant: str) -> tuple[RunI
     from reference_impl.sim.simulate import simulate
 
     # It lies with the tests, which a checkout has; nobody freezes a corpus from an installed wheel.
-    record = runpy.run_path(str(Path(spark_checkers.__file__).parents[1] / "tests/spark_checkers/recorded.py"))
+    record = runpy.run_path(
+        str(Path(spark_checkers.__file__).parents[1] / "tests/spark_checkers/recorded.py")
+    )
     plan = Plan.from_json(record["recorded"](*consumed, tagged=tagged)[0].plan)
     return simulate(replace(plan, config=replace(plan.config, **VARIANTS[variant])))
 
@@ -134,10 +147,17 @@ def generated() -> Iterator[Told]:
     from spark_checkers.generate import generate, plan_defect
     from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
 
-    mutants = [mutant for mutant in (*DEFECTS.values(), *LOOKALIKES.values()) if mutant.generated and not mutant.tagged]
+    mutants = [
+        mutant
+        for mutant in (*DEFECTS.values(), *LOOKALIKES.values())
+        if mutant.generated and not mutant.tagged
+    ]
     for name in ("nothing", *(mutant.name for mutant in mutants)):
         for events in GENERATED_EVENTS:
-            with TemporaryDirectory() as folder, suppress(UsageError):  # raised where there is no place for it
+            with (
+                TemporaryDirectory() as folder,
+                suppress(UsageError),
+            ):  # raised where there is no place for it
                 change = None if name == "nothing" else plan_defect(name, events, SEED)
                 info = generate(Path(folder), events, SEED, change=change).info
                 yield f"planted-generated/{name}", info, list(open_history(folder).rows())
@@ -147,7 +167,10 @@ def generated() -> Iterator[Told]:
 def examples() -> Iterator[Told]:
     """Every clause's shortest violation and allowed lookalike."""
     for clause in all_clauses():
-        for name, text in (("violation", clause.shortest_violation), ("lookalike", clause.lookalike)):
+        for name, text in (
+            ("violation", clause.shortest_violation),
+            ("lookalike", clause.lookalike),
+        ):
             yield f"examples/{clause.id}.{name}", *parse_history(text)
 
 
@@ -159,20 +182,30 @@ SOURCES: Mapping[str, Callable[[], Iterator[Told]]] = {
 def freeze(folder: Path, sources: Sequence[str]) -> dict[str, int]:
     """Write the histories as `folder/kind/name`; how many there are of each kind."""
     if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty: a corpus is frozen once, into a folder of its own")
+        raise UsageError(
+            f"{folder} is not empty: a corpus is frozen once, into a folder of its own"
+        )
     counts: Counter[str] = Counter()
     for source in sources:
         for name, info, rows in SOURCES[source]():
             write_history(folder / name, info, rows)
             # Whoever reads it later may take silence about this for another answer.
-            assert "closed_world" in json.loads((folder / name / "run.json").read_text(encoding="utf-8"))
+            assert "closed_world" in json.loads(
+                (folder / name / "run.json").read_text(encoding="utf-8")
+            )
             counts[name.partition("/")[0]] += 1
     return dict(counts)
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--only", "sources", multiple=True, type=click.Choice(list(SOURCES)), help="Some sources; default: all.")
+@click.option(
+    "--only",
+    "sources",
+    multiple=True,
+    type=click.Choice(list(SOURCES)),
+    help="Some sources; default: all.",
+)
 def main(folder: Path, sources: tuple[str, ...]) -> None:
     """Write the histories to FOLDER, with the code that is imported."""
     for kind, count in freeze(folder, sources or tuple(SOURCES)).items():

@@ -181,7 +181,9 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
 
     with watch.lap("shrink"):
         if not still_broken(found.plan):
-            raise NotRepeatable(f"mutant:{bug.name}, seed {seed}: a run's plan does not refute {clause.id} again")
+            raise NotRepeatable(
+                f"mutant:{bug.name}, seed {seed}: a run's plan does not refute {clause.id} again"
+            )
         plan = shrink(found.plan, still_broken)
     info, rows = simulate(plan, bug)
     examination = examine(rows, info)

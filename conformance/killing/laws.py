@@ -49,7 +49,9 @@ History = tuple[RunInfo, list[Row]]
 Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
 
 HOUR_US = 3_600_000_000
-OF_THE_RUN = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.FAULT, Kind.CLOCK_STEP, Kind.RESET})
+OF_THE_RUN = frozenset(
+    {Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.FAULT, Kind.CLOCK_STEP, Kind.RESET}
+)
 """What disturbs a run: a premise of clauses that the rest of it is about."""
 BOUND_US = 5_000
 """How far the clocks of the law about clocks may be apart."""
@@ -81,7 +83,11 @@ _TOLD_BY_THE_ANSWER = {
 
 def opened(info: RunInfo, kinds: Iterable[Kind] = EVERYTHING) -> RunInfo:
     """The run as a recorder tells it who does not see everybody, and who records these kinds."""
-    return replace(info, closed_world=False, records={Level.CLIENT.value: tuple(sorted(kind.value for kind in kinds))})
+    return replace(
+        info,
+        closed_world=False,
+        records={Level.CLIENT.value: tuple(sorted(kind.value for kind in kinds))},
+    )
 
 
 def without_a_party(history: History) -> Iterator[History]:
@@ -121,7 +127,10 @@ def unanswered(history: History) -> Iterator[History]:
     for number in range(2):
         yield (
             opened(info),
-            [cut_open(row) if row.kind in ANSWERED and _drawn(row, number) < 16 else row for row in rows],
+            [
+                cut_open(row) if row.kind in ANSWERED and _drawn(row, number) < 16 else row
+                for row in rows
+            ],
         )
 
 
@@ -137,7 +146,9 @@ def cut_open(row: Row) -> Row:
     told: dict[str, Any] = dict.fromkeys(_TOLD_BY_THE_ANSWER.get(row.kind, ()))
     if row.kind is Kind.READ and row.queue_offset is not None:
         return row  # a message that was read: there is nothing without its answer
-    return row._replace(seq_end=None, ended_us=None, outcome=Outcome.UNKNOWN, code=None, lease_until_us=None, **told)
+    return row._replace(
+        seq_end=None, ended_us=None, outcome=Outcome.UNKNOWN, code=None, lease_until_us=None, **told
+    )
 
 
 def other_clocks(history: History) -> Iterator[History]:
@@ -145,7 +156,10 @@ def other_clocks(history: History) -> Iterator[History]:
     info, rows = history
     names = sorted({row.process or "" for row in rows})
     for number in range(2):
-        off = {name: hashlib.blake2b(f"{info.run} {name} {number}".encode(), digest_size=2).digest() for name in names}
+        off = {
+            name: hashlib.blake2b(f"{info.run} {name} {number}".encode(), digest_size=2).digest()
+            for name in names
+        }
         moved = {name: int.from_bytes(drawn, "big") % (BOUND_US + 1) for name, drawn in off.items()}
         timed = [
             row._replace(
@@ -170,7 +184,10 @@ def put_in_order(rows: Sequence[Row]) -> list[Row]:
     for seq, (_us, _seq, phase, index) in enumerate(sorted(marks), start=1):
         (ends if phase else begins)[index] = seq
     placed = [
-        row._replace(seq_begin=begins[index], seq_end=ends.get(index, None if row.seq_end is None else begins[index]))
+        row._replace(
+            seq_begin=begins[index],
+            seq_end=ends.get(index, None if row.seq_end is None else begins[index]),
+        )
         for index, row in enumerate(rows)
     ]
     return sorted(placed, key=lambda row: row.seq_begin)
@@ -208,13 +225,25 @@ def renamed_and_shifted(history: History) -> Iterator[History]:
     yield renamed(history, "n", HOUR_US)
 
 
-_NAMED = ("process", "client_id", "incarnation", "group", "topic", "broker", "message_id", "origin_id", "sharding_key")
+_NAMED = (
+    "process",
+    "client_id",
+    "incarnation",
+    "group",
+    "topic",
+    "broker",
+    "message_id",
+    "origin_id",
+    "sharding_key",
+)
 
 
 def renamed(history: History, prefix: str, later_us: int = 0) -> History:
     """Every name with a prefix, wherever it stands, so that their order stays; every clock that much later."""
     info, rows = history
-    names = {str(value) for row in rows for value in (getattr(row, column) for column in _NAMED) if value}
+    names = {
+        str(value) for row in rows for value in (getattr(row, column) for column in _NAMED) if value
+    }
     names |= {name.removeprefix(mark) for name in names for mark in (RETRY_PREFIX, DLQ_PREFIX)}
 
     def named(text: str | None) -> str | None:
@@ -230,7 +259,8 @@ def renamed(history: History, prefix: str, later_us: int = 0) -> History:
         if not text:
             return text
         return " ".join(
-            prefix + word if word in names or word.partition("/")[0] in names else word for word in text.split(" ")
+            prefix + word if word in names or word.partition("/")[0] in names else word
+            for word in text.split(" ")
         )
 
     def row_of(row: Row) -> Row:
@@ -315,10 +345,14 @@ class Hearing:
     def lacking(self, laws: Iterable[str]) -> list[str]:
         """The clauses that some of these laws want more histories of, in the catalogue's order."""
         laws = tuple(laws)
-        return [clause.id for clause in all_clauses() if any(self.wants(clause.id, law) for law in laws)]
+        return [
+            clause.id for clause in all_clauses() if any(self.wants(clause.id, law) for law in laws)
+        ]
 
 
-def hear_valid(history: History, hearing: Hearing, judge: Judge = examine, laws: Iterable[str] = TAKEN_AWAY) -> None:
+def hear_valid(
+    history: History, hearing: Hearing, judge: Judge = examine, laws: Iterable[str] = TAKEN_AWAY
+) -> None:
     """Hold the laws about valid histories, and that about needs, to one."""
     info, rows = history
     before = judge(rows, info, all_clauses())
@@ -354,15 +388,24 @@ def hear_broken(clause: Clause, history: History, hearing: Hearing, judge: Judge
             hearing.add(clause.id, law, None if is_broken else f"{info.run}: no longer refuted")
 
 
-def hear_beside(clause: Clause, history: History, others: Iterable[History], hearing: Hearing) -> None:
+def hear_beside(
+    clause: Clause, history: History, others: Iterable[History], hearing: Hearing
+) -> None:
     """Hold them to one that the clause refutes beside other histories, until there are enough."""
     for info, rows in others:
         if not any(hearing.wants(clause.id, law) for law in LEFT_BROKEN):
             return
         merged = beside(history, (info, [row for row in rows if row.kind not in OF_THE_RUN]))
-        for law, (told, both) in (("others added", merged), ("renamed and shifted", renamed(merged, "n", HOUR_US))):
+        for law, (told, both) in (
+            ("others added", merged),
+            ("renamed and shifted", renamed(merged, "n", HOUR_US)),
+        ):
             is_broken = examine(both, told, (clause,)).tallies[clause.id].violations
-            hearing.add(clause.id, law, None if is_broken else f"{told.run} beside {info.run}: no longer refuted")
+            hearing.add(
+                clause.id,
+                law,
+                None if is_broken else f"{told.run} beside {info.run}: no longer refuted",
+            )
 
 
 def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TAKEN_AWAY) -> None:
@@ -426,7 +469,11 @@ def table(hearing: Hearing) -> Table:
     for clause in all_clauses():
         cells = [hearing.counts.get((clause.id, law), Count()) for law in LAWS]
         drawn.add_row(
-            clause.id, *(f"{cell.histories}" + (f" ({cell.broken} broken)" if cell.broken else "") for cell in cells)
+            clause.id,
+            *(
+                f"{cell.histories}" + (f" ({cell.broken} broken)" if cell.broken else "")
+                for cell in cells
+            ),
         )
     return drawn
 
@@ -434,9 +481,17 @@ def table(hearing: Hearing) -> Table:
 @click.command()
 @click.option("--plans", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--profile", default="reference", show_default=True, help="Of the plans, without --least.")
+@click.option(
+    "--profile", default="reference", show_default=True, help="Of the plans, without --least."
+)
 @click.option("--least", type=click.IntRange(1), help="Enough histories of a clause and a law.")
-@click.option("--law", "laws", multiple=True, type=click.Choice(list(TAKEN_AWAY)), help="Only these; repeatable.")
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    type=click.Choice(list(TAKEN_AWAY)),
+    help="Only these; repeatable.",
+)
 def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str, ...]) -> None:
     """Hold the laws to drawn plans on the correct reference and to all transcripts; exit 1 when one is broken."""
     hearing = Hearing(least=least)

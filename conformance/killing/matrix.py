@@ -80,7 +80,10 @@ class Matrix:
                 "cpu_s": round(sum(each.cpu_s for each in self.kills), 1),
             },
             "mutants": [each.to_json() for each in self.kills],
-            "tool": {"inorder": version("inorder"), "python": ".".join(map(str, sys.version_info[:3]))},
+            "tool": {
+                "inorder": version("inorder"),
+                "python": ".".join(map(str, sys.version_info[:3])),
+            },
         }
 
 
@@ -115,18 +118,27 @@ def run_matrix(
     return Matrix(seed, examples, workers, elapsed_s, tuple(kills[name] for name in sorted(kills)))
 
 
-def _results(names: Sequence[str], seed: int, examples: int, workers: int, keep: Path | None) -> Iterable[Kill]:
-    folders: Mapping[str, Path | None] = {name: None if keep is None else keep / name for name in names}
+def _results(
+    names: Sequence[str], seed: int, examples: int, workers: int, keep: Path | None
+) -> Iterable[Kill]:
+    folders: Mapping[str, Path | None] = {
+        name: None if keep is None else keep / name for name in names
+    }
     if workers == 1 or len(names) == 1:
         for name in names:
             yield kill(name, seed, examples=examples, keep=folders[name])
         return
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=begin_work, initargs=(os.getpid(),)
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=begin_work,
+        initargs=(os.getpid(),),
     )
     try:
-        futures = [pool.submit(kill, name, seed, examples=examples, keep=folders[name]) for name in names]
+        futures = [
+            pool.submit(kill, name, seed, examples=examples, keep=folders[name]) for name in names
+        ]
         for future in as_completed(futures):
             yield future.result()
     except BaseException:

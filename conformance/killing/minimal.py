@@ -21,4 +21,6 @@ def is_minimal(clause: Clause, rows: Sequence[Row], info: RunInfo) -> bool:
         return {name for name, each in tally.found.items() if each.violations}
 
     alike = found(rows) if rows else set()
-    return bool(alike) and not any(alike & found([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows)))
+    return bool(alike) and not any(
+        alike & found([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows))
+    )

@@ -27,7 +27,9 @@ class _Enough(BaseException):
     """The rule is broken: no further example is needed. No Exception, which Hypothesis would repeat."""
 
 
-def break_rules(bug: Mutant | None, seed: int, examples: int, until: str = "") -> tuple[dict[str, str], int]:
+def break_rules(
+    bug: Mutant | None, seed: int, examples: int, until: str = ""
+) -> tuple[dict[str, str], int]:
     """The broken rules with what broke each first, in the order of the rules, and the number of examples made.
 
     bug: None for the correct broker. until: the rule whose first breach ends the search. Raises no matter what

@@ -86,7 +86,9 @@ class Change:
         return (self.module.rsplit(".", 1)[1], self.function, self.was, self.becomes)
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.line} in {self.function}: `{self.was}` becomes `{self.becomes}`"
+        return (
+            f"{self.module}:{self.line} in {self.function}: `{self.was}` becomes `{self.becomes}`"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,9 @@ def _edits(node: ast.AST) -> Iterator[tuple[str, _Edit]]:
 
 def _conditions(node: ast.AST) -> Iterator[tuple[str, _Edit]]:
     """Turns a condition around, where no comparison in it is turned around anyway."""
-    if isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(node.test, ast.Compare | ast.BoolOp):
+    if isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(
+        node.test, ast.Compare | ast.BoolOp
+    ):
 
         def turn(it: Any) -> None:
             test = it.test
@@ -190,7 +194,15 @@ def _changed(source: str, module: str) -> Iterator[tuple[Change, ast.FunctionDef
                 continue
             for operator, edit in (*_edits(node), *_conditions(node)):
                 line = getattr(node, "lineno", function.lineno)
-                plans.append((line, operator, lambda it, index=index, edit=edit: edit(list(ast.walk(it))[index])))  # type: ignore[misc]
+                plans.append(
+                    (
+                        line,
+                        operator,
+                        lambda it, index=index, edit=edit: edit(  # type: ignore[misc]
+                            list(ast.walk(it))[index]
+                        ),
+                    )
+                )
         for order, (block, index) in enumerate(_statements(function)):
             plans.append((block[index].lineno, "dropped", lambda it, order=order: _drop(it, order)))  # type: ignore[misc]
         for line, operator, plan in sorted(plans, key=lambda each: each[0]):
@@ -206,7 +218,11 @@ def _changed(source: str, module: str) -> Iterator[tuple[Change, ast.FunctionDef
 
 def _is_annotation(function: ast.FunctionDef, node: ast.AST) -> bool:
     """Types, defaults and decorators are no behaviour of the function's body."""
-    return any(node is inner for part in (function.args, *function.decorator_list) for inner in ast.walk(part)) or (
+    return any(
+        node is inner
+        for part in (function.args, *function.decorator_list)
+        for inner in ast.walk(part)
+    ) or (
         function.returns is not None and any(node is inner for inner in ast.walk(function.returns))
     )
 
@@ -265,9 +281,15 @@ def plant(change: Change) -> None:
         _plant_in_table(change)
         return
     module = importlib.import_module(change.module)
-    function = next(target for found, target in _changed(_source(change.module), change.module) if found == change)
+    function = next(
+        target
+        for found, target in _changed(_source(change.module), change.module)
+        if found == change
+    )
     original = _function(module, change.function)
-    if original.__code__.co_freevars:  # it knows its class, and so must what takes its place, with or without super()
+    if (
+        original.__code__.co_freevars
+    ):  # it knows its class, and so must what takes its place, with or without super()
         function.body.insert(0, ast.Expr(ast.Name("__class__", ast.Load())))
     code = compile(_shell(change.function, function), module.__file__ or change.module, "exec")
     original.__code__ = _code(code, change.function)
@@ -279,7 +301,9 @@ def _shell(name: str, function: ast.FunctionDef) -> ast.Module:
     owner, _, _ = name.rpartition(".")
     if owner:
         body = [ast.ClassDef(owner, bases=[], keywords=[], body=[function], decorator_list=[])]
-    tree = ast.Module([*ast.parse("from __future__ import annotations").body, *body], type_ignores=[])
+    tree = ast.Module(
+        [*ast.parse("from __future__ import annotations").body, *body], type_ignores=[]
+    )
     return ast.fix_missing_locations(tree)
 
 
@@ -317,7 +341,9 @@ def judge(change: Change, seed: int, examples: int = EXAMPLES) -> Fate:
     """Plant the change in this process and run the suite on it."""
     plant(change)
     try:
-        return Fate(change, _by_cases() or _by_programs(seed, examples) or _by_machine(seed, examples))
+        return Fate(
+            change, _by_cases() or _by_programs(seed, examples) or _by_machine(seed, examples)
+        )
     except Exception as error:
         return Fate(change, f"error: {type(error).__name__}")
 
@@ -418,9 +444,19 @@ EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
         "self.end(op, Outcome.UNKNOWN, {'code': answer.code, 'detail': answer.remark})",
         "",
     ): _STAYS_OPEN,
-    ("leases", "Leases.unlock", "self.end(op, Outcome.REFUSED, {'detail': UNREACHABLE})", ""): _STAYS_OPEN,
+    (
+        "leases",
+        "Leases.unlock",
+        "self.end(op, Outcome.REFUSED, {'detail': UNREACHABLE})",
+        "",
+    ): _STAYS_OPEN,
     ("listening", "Listening.__init__", "self._call_number = 0", "self._call_number = 1"): _NUMBERS,
-    ("listening", "Listening.call_listener", "self._call_number += 1", "self._call_number += 2"): _NUMBERS,
+    (
+        "listening",
+        "Listening.call_listener",
+        "self._call_number += 1",
+        "self._call_number += 2",
+    ): _NUMBERS,
     ("listening", "Listening._turn", "pq.consuming = False", "pq.consuming = True"): _NO_TASK,
     ("listening", "Listening._turn", "pq.consuming = False", ""): _NO_TASK,
     (
@@ -481,11 +517,26 @@ EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
         "",
     ): "the rows carry the name already; this one is for people and tests",
     ("process_queue", "ProcessQueue.__init__", "self.offset = NOTHING", ""): _SET_FIRST,
-    ("process_queue", "ProcessQueue.__init__", "self.locked = False", "self.locked = True"): _SET_FIRST,
+    (
+        "process_queue",
+        "ProcessQueue.__init__",
+        "self.locked = False",
+        "self.locked = True",
+    ): _SET_FIRST,
     ("process_queue", "ProcessQueue.__init__", "self.locked = False", ""): _SET_FIRST,
-    ("process_queue", "ProcessQueue.__init__", "self.last_lock_ms = 0", "self.last_lock_ms = 1"): _SET_FIRST,
+    (
+        "process_queue",
+        "ProcessQueue.__init__",
+        "self.last_lock_ms = 0",
+        "self.last_lock_ms = 1",
+    ): _SET_FIRST,
     ("process_queue", "ProcessQueue.__init__", "self.last_lock_ms = 0", ""): _SET_FIRST,
-    ("process_queue", "ProcessQueue.__init__", "self.loop_began_ms = 0", "self.loop_began_ms = 1"): _SET_FIRST,
+    (
+        "process_queue",
+        "ProcessQueue.__init__",
+        "self.loop_began_ms = 0",
+        "self.loop_began_ms = 1",
+    ): _SET_FIRST,
     ("process_queue", "ProcessQueue.__init__", "self.loop_began_ms = 0", ""): _SET_FIRST,
     (
         "process_queue",
@@ -532,7 +583,10 @@ def report(fates: Sequence[Fate]) -> str:
     for fate in fates:
         if not fate.killed:
             reason = EQUIVALENT.get(fate.change.place)
-            lines += [f"survives: {fate.change}", f"    {f'equivalent: {reason}' if reason else 'NOT EXPLAINED'}"]
+            lines += [
+                f"survives: {fate.change}",
+                f"    {f'equivalent: {reason}' if reason else 'NOT EXPLAINED'}",
+            ]
     return "\n".join(lines)
 
 
@@ -547,7 +601,9 @@ _BY = {
 
 def unexplained(fates: Sequence[Fate]) -> list[Change]:
     """The survivors that nobody has looked at."""
-    return [fate.change for fate in fates if not fate.killed and fate.change.place not in EQUIVALENT]
+    return [
+        fate.change for fate in fates if not fate.killed and fate.change.place not in EQUIVALENT
+    ]
 
 
 @click.command()
@@ -562,7 +618,11 @@ def main(count: int | None, seed: int, examples: int, workers: int) -> None:
     people = console()
     changes = all_changes() if count is None else sample(count, seed)
     fates = judge_all(
-        changes, seed, examples, workers, lambda fate: people.print(f"{fate.by or 'survives'}: {fate.change}")
+        changes,
+        seed,
+        examples,
+        workers,
+        lambda fate: people.print(f"{fate.by or 'survives'}: {fate.change}"),
     )
     people.print(report(fates), markup=False)
     raise SystemExit(1 if unexplained(fates) else 0)

@@ -28,7 +28,12 @@ from specs.clauses.catalogue import all_clauses
 
 SHARE = 100
 """Plans of one task: a seed of its own, so that the result does not depend on the number of workers."""
-PROFILES = (*["reference"] * 7, "reference-concurrent", "reference-key-ordered", "reference-broadcast")
+PROFILES = (
+    *["reference"] * 7,
+    "reference-concurrent",
+    "reference-key-ordered",
+    "reference-broadcast",
+)
 """One share after the other is of the next of these: how the groups of its plans consume."""
 AT_LEAST = 100
 """Of 10,000 plans, each clause must be at stake in so many."""
@@ -83,10 +88,14 @@ def listen(seed: int, plans: int, profile: str = PROFILES[0]) -> Silence:
             if clause not in claimed:
                 continue
             against = tally.violations + tally.possible
-            heard.counts[clause].add(Count(int(tally.opportunities > 0), tally.opportunities, against))
+            heard.counts[clause].add(
+                Count(int(tally.opportunities > 0), tally.opportunities, against)
+            )
             if against:
                 heard.broken.append(f"{profile}, seed {seed}: {clause}: {tally.explanation}")
-        heard.broken += [f"{profile}, seed {seed}: inadmissible: {reason}" for reason in examination.facts.broken]
+        heard.broken += [
+            f"{profile}, seed {seed}: inadmissible: {reason}" for reason in examination.facts.broken
+        ]
 
     run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
     return heard
@@ -114,7 +123,9 @@ def _all(shares: Sequence[tuple[int, int, str]], workers: int) -> Iterable[Silen
             yield listen(*share)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_work, initargs=(os.getpid(),)) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=begin_work, initargs=(os.getpid(),)
+    ) as pool:
         futures = [pool.submit(listen, *share) for share in shares]
         try:
             for future in as_completed(futures):
@@ -142,7 +153,9 @@ def table(heard: Silence) -> Table:
 def main(plans: int, seed: int, workers: int) -> None:
     """Drive the correct reference with many plans; exit 1 when anything is said against it."""
     people = console()
-    heard = listen_long(seed, plans, workers, lambda so_far: people.print(f"{so_far.plans:,} plans"))
+    heard = listen_long(
+        seed, plans, workers, lambda so_far: people.print(f"{so_far.plans:,} plans")
+    )
     people.print(table(heard))
     people.print(f"{heard.plans:,} plans, {heard.events:,} events; against: {len(heard.broken)}")
     for reason in heard.broken[:10]:

@@ -32,12 +32,41 @@ WARM = Amount(send_s=12.0, backlog=5_000, singles=100)
 
 
 @click.command()
-@click.option("--soak", "soak_s", type=click.FloatRange(1), help="Instead of the table: so many seconds at half peak.")
+@click.option(
+    "--soak",
+    "soak_s",
+    type=click.FloatRange(1),
+    help="Instead of the table: so many seconds at half peak.",
+)
 @click.option("--send-s", default=3.0, show_default=True, type=click.FloatRange(0.1))
-@click.option("--backlog", default=20_000, show_default=True, type=click.IntRange(100), help="1,000 a queue at least.")
-@click.option("--queues", "queue_counts", multiple=True, type=click.IntRange(1, 256), help="1, 4 and 64 unless said.")
-@click.option("--clients", "client_counts", multiple=True, type=click.IntRange(1, 200), help="1 and 50 unless said.")
-@click.option("--rounds", default=ROUNDS, show_default=True, type=click.IntRange(1), help="Each cell so many times.")
+@click.option(
+    "--backlog",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(100),
+    help="1,000 a queue at least.",
+)
+@click.option(
+    "--queues",
+    "queue_counts",
+    multiple=True,
+    type=click.IntRange(1, 256),
+    help="1, 4 and 64 unless said.",
+)
+@click.option(
+    "--clients",
+    "client_counts",
+    multiple=True,
+    type=click.IntRange(1, 200),
+    help="1 and 50 unless said.",
+)
+@click.option(
+    "--rounds",
+    default=ROUNDS,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Each cell so many times.",
+)
 @click.option("--alone", is_flag=True, help="Our broker only, and no ratios.")
 def main(
     soak_s: float | None,
@@ -54,7 +83,10 @@ def main(
     """
     beside = not alone and jars.present(VERSION) and find_java() is not None
     if not beside and not alone:
-        click.echo(f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with", err=True)
+        click.echo(
+            f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with",
+            err=True,
+        )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-load-")))
         if soak_s is not None:
@@ -71,21 +103,34 @@ def main(
                 amount = Amount(send_s, max(backlog, QUEUE_BACKLOG * queues))
                 for turn in range(rounds):
                     each = systems if turn % 2 == 0 else systems[::-1]
-                    cells += [asyncio.run(measure(system, queues, clients, amount, turn)) for system in each]
+                    cells += [
+                        asyncio.run(measure(system, queues, clients, amount, turn))
+                        for system in each
+                    ]
                 click.echo(f"{queues} queues, {clients} clients measured", err=True)
         console().print(*tables(cells), sep="\n")
         for line in ratios(cells):
             click.echo(line)
-        others = sorted(100 * cost.others for cell in cells for cost in (cell.send_cost, cell.delivery_cost))
-        click.echo(f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})")
+        others = sorted(
+            100 * cost.others for cell in cells for cost in (cell.send_cost, cell.delivery_cost)
+        )
+        click.echo(
+            f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})"
+        )
 
 
 def tables(cells: Sequence[Cell]) -> list[Table]:
     """Of sends and of deliveries: one row for each broker and cell, the medians of its rounds."""
     sends = _table("Sends", "/s", "ms p50 / p99 / p99.9", "broker us", "clients")
-    sends.caption = "broker us: its CPU time for each message. clients: how much of a core they take."
-    deliveries = _table("Ordered deliveries", "/s", "ms late p50 / p99 / p99.9", "broker us", "clients", "MiB")
-    deliveries.caption = "ms late: from the send to the listener, one by one. MiB: what the broker holds."
+    sends.caption = (
+        "broker us: its CPU time for each message. clients: how much of a core they take."
+    )
+    deliveries = _table(
+        "Ordered deliveries", "/s", "ms late p50 / p99 / p99.9", "broker us", "clients", "MiB"
+    )
+    deliveries.caption = (
+        "ms late: from the send to the listener, one by one. MiB: what the broker holds."
+    )
     for (queues, clients, system), rounds in sorted(_rounds(cells).items()):
         head = (str(queues), str(clients), system)
         sends.add_row(
@@ -119,11 +164,16 @@ def _rounds(cells: Sequence[Cell]) -> dict[tuple[int, int, str], list[Cell]]:
 
 
 def _latency(found: Sequence[Latency]) -> str:
-    return " / ".join(f"{median(getattr(one, share) for one in found):.1f}" for share in ("p50", "p99", "p999"))
+    return " / ".join(
+        f"{median(getattr(one, share) for one in found):.1f}" for share in ("p50", "p99", "p999")
+    )
 
 
 def _costs(found: Sequence[Cost]) -> tuple[str, str]:
-    return f"{median(one.broker_us for one in found):.0f}", f"{100 * median(one.client for one in found):.0f} %"
+    return (
+        f"{median(one.broker_us for one in found):.0f}",
+        f"{100 * median(one.client for one in found):.0f} %",
+    )
 
 
 def ratios(cells: Sequence[Cell]) -> list[str]:

@@ -111,7 +111,9 @@ class Meter:
     def cost(self, messages: int) -> Cost:
         began, broker, client, machine = self._began
         wall = max(monotonic_s() - began, 1e-6)
-        broker, client, machine = (now - before for now, before in zip(self._used(), self._began[1:], strict=True))
+        broker, client, machine = (
+            now - before for now, before in zip(self._used(), self._began[1:], strict=True)
+        )
         others = max(0.0, machine - broker - client) / wall / (psutil.cpu_count() or 1)
         return Cost(1e6 * broker / max(messages, 1), client / wall, others)
 
@@ -128,7 +130,9 @@ async def measure(system: Loaded, queues: int, clients: int, amount: Amount, tur
     return Cell(system.name, queues, clients, *sends, *deliveries, system.memory_mib())
 
 
-async def measure_sends(system: Loaded, topic: str, clients: int, send_s: float) -> tuple[float, Latency, Cost]:
+async def measure_sends(
+    system: Loaded, topic: str, clients: int, send_s: float
+) -> tuple[float, Latency, Cost]:
     """Sends per second of all clients together, how long a send takes, and what that cost."""
     body = bytes(BODY_BYTES)
     async with producers(system, topic, clients) as each:
@@ -149,7 +153,10 @@ async def measure_sends(system: Loaded, topic: str, clients: int, send_s: float)
 async def producers(system: Loaded, topic: str, count: int) -> AsyncIterator[list[Producer]]:
     """Started, and each has sent a message, so that routes and connections are there."""
     async with AsyncExitStack() as stack:
-        each = [await stack.enter_async_context(Producer(system.namesrv, retries=0)) for _ in range(count)]
+        each = [
+            await stack.enter_async_context(Producer(system.namesrv, retries=0))
+            for _ in range(count)
+        ]
         await asyncio.gather(*(producer.send(topic, b"warm") for producer in each))
         yield each
 
@@ -165,7 +172,10 @@ async def measure_deliveries(
         await gate.wait()
         seen.add(message)
 
-    async with consumers(system, topic, queues, clients, listen), producers(system, topic, 1) as (producer,):
+    async with (
+        consumers(system, topic, queues, clients, listen),
+        producers(system, topic, 1) as (producer,),
+    ):
         body, sent = bytes(BODY_BYTES), 1
         while sent <= amount.backlog:
             await producer.send_batch(topic, [body] * BATCH)
@@ -216,7 +226,14 @@ async def consumers(
         group = f"{topic}-group"
         members = [
             await stack.enter_async_context(
-                OrderlyConsumer(system.namesrv, group=group, topics=topic, listener=listen, start="first", **TUNING)  # type: ignore[arg-type]
+                OrderlyConsumer(
+                    system.namesrv,
+                    group=group,
+                    topics=topic,
+                    listener=listen,  # type: ignore[arg-type]
+                    start="first",
+                    **TUNING,
+                )
             )
             for _ in range(count)
         ]
@@ -230,7 +247,9 @@ def all_shared(members: Sequence[OrderlyConsumer], queues: int) -> bool:
     """Each queue has one member, and no member has more than its share."""
     held = [queue for member in members for queue in member.queues]
     share = math.ceil(queues / len(members))
-    return len(held) == queues == len(set(held)) and all(len(member.queues) <= share for member in members)
+    return len(held) == queues == len(set(held)) and all(
+        len(member.queues) <= share for member in members
+    )
 
 
 # ---------------------------------------------------------------- for long
@@ -253,7 +272,9 @@ class Soak:
         return self.memory_mib[-1] - self.memory_mib[min(1, len(self.memory_mib) - 1)]
 
 
-async def soak(system: Loaded, seconds: float, peak_per_s: float, clients: int = 8, queues: int = 4) -> Soak:
+async def soak(
+    system: Loaded, seconds: float, peak_per_s: float, clients: int = 8, queues: int = 4
+) -> Soak:
     """Sends at half of the peak, and ordered deliveries beside them, for so long."""
     topic = "soak"
     await asyncio.to_thread(system.create_topic, topic, queues)
@@ -273,14 +294,19 @@ async def soak(system: Loaded, seconds: float, peak_per_s: float, clients: int =
             if result.offset is None:
                 raise TargetMisbehaved(f"{system.name} acknowledged a message without a place")
             acknowledged.add((result.queue.queue_id, result.offset))
-            due = max(due + every_s, monotonic_s() - 1.0)  # what a pause made late is not caught up with for ever
+            due = max(
+                due + every_s, monotonic_s() - 1.0
+            )  # what a pause made late is not caught up with for ever
 
     async def watch(began: float) -> None:
         while monotonic_s() < began + seconds:
             memory.append(system.memory_mib())
             await asyncio.sleep(min(1.0, seconds / 20))
 
-    async with consumers(system, topic, queues, 2, listen), producers(system, topic, clients) as each:
+    async with (
+        consumers(system, topic, queues, 2, listen),
+        producers(system, topic, clients) as each,
+    ):
         began = monotonic_s()
         await asyncio.gather(watch(began), *(work(producer, began) for producer in each))
         took = monotonic_s() - began
@@ -289,6 +315,9 @@ async def soak(system: Loaded, seconds: float, peak_per_s: float, clients: int =
                 while acknowledged - seen.places:
                     await asyncio.sleep(0.05)
     fifth = max(1, len(memory) // 5)
-    fifths = tuple(median(memory[first : first + fifth]) for first in range(0, min(len(memory), 5 * fifth), fifth))
+    fifths = tuple(
+        median(memory[first : first + fifth])
+        for first in range(0, min(len(memory), 5 * fifth), fifth)
+    )
     lost = len(acknowledged - seen.places)
     return Soak(took, len(acknowledged) / took, len(acknowledged), lost, fifths)

@@ -20,7 +20,14 @@ from reference_impl.protocol.headers import CreateTopicHeader
 from reference_impl.shell.client import SyncClient
 from specs.errors import TargetMisbehaved
 
-JVM = ("-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxDirectMemorySize=1g", "-XX:-UsePerfData")
+JVM = (
+    "-server",
+    "-Xms1g",
+    "-Xmx1g",
+    "-XX:+UseG1GC",
+    "-XX:MaxDirectMemorySize=1g",
+    "-XX:-UsePerfData",
+)
 CONF = {
     "mappedFileSizeCommitLog": str(1024**3),
     "mappedFileSizeConsumeQueue": "6000000",
@@ -42,7 +49,10 @@ class Loaded(ABC):
 
     @abstractmethod
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None: ...
 
     @abstractmethod
@@ -52,7 +62,9 @@ class Loaded(ABC):
     def memory_mib(self) -> float:
         """What the broker's processes hold at this moment (resident)."""
         first = psutil.Process(self.pid())
-        return sum(each.memory_info().rss for each in (first, *first.children(recursive=True))) / 2**20
+        return (
+            sum(each.memory_info().rss for each in (first, *first.children(recursive=True))) / 2**20
+        )
 
     def cpu_s(self) -> float:
         """What the broker's processes have used of the CPU so far."""
@@ -63,7 +75,10 @@ class Loaded(ABC):
     def create_topic(self, topic: str, queues: int) -> None:
         """It is in the route when this returns."""
         with SyncClient() as client:
-            command = Command(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext())
+            command = Command(
+                RequestCode.UPDATE_AND_CREATE_TOPIC,
+                CreateTopicHeader(topic, queues, queues).to_ext(),
+            )
             answer = client.call(self.broker, command)
         if answer.code != ResponseCode.SUCCESS:
             raise TargetMisbehaved(f"{self.name} did not create the topic {topic}: {answer.remark}")
@@ -79,7 +94,16 @@ class Ours(Loaded):
         self._folder = folder
 
     def __enter__(self) -> Self:
-        words = ["--namesrv-port", "0", "--broker-port", "0", "--format", "json", "--disk-limits", "100 100 100"]
+        words = [
+            "--namesrv-port",
+            "0",
+            "--broker-port",
+            "0",
+            "--format",
+            "json",
+            "--disk-limits",
+            "100 100 100",
+        ]
         argv = [sys.executable, "-c", SERVE, *words, "--store", str(self._folder / "store")]
         self._process = Process("inorder serve", argv, log=self._folder / "serve.log", pipes=True)
         try:
@@ -94,7 +118,10 @@ class Ours(Loaded):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._process.stop()
 
@@ -110,7 +137,9 @@ class Apaches(Loaded):
 
     def __init__(self, version: str, folder: Path) -> None:
         self.name = version
-        self._cluster = ApacheCluster(version, workdir=folder, broker_jvm=JVM, extra_broker_conf=CONF)
+        self._cluster = ApacheCluster(
+            version, workdir=folder, broker_jvm=JVM, extra_broker_conf=CONF
+        )
 
     def __enter__(self) -> Self:
         addresses = self._cluster.start()
@@ -118,7 +147,10 @@ class Apaches(Loaded):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._cluster.close()
 

@@ -60,7 +60,11 @@ def fault_at(cluster: Cluster, client: str, broker: str) -> str:
     found = []
     if not cluster.is_running(broker):
         found.append("broker down")
-    found += [f"{who} paused" for who, name in (("broker", broker), ("client", client)) if cluster.is_paused(name)]
+    found += [
+        f"{who} paused"
+        for who, name in (("broker", broker), ("client", client))
+        if cluster.is_paused(name)
+    ]
     if cluster.node(client).skew_ms or cluster.node(broker).skew_ms:
         found.append("clock")
     found += cluster.faults_between(client, broker)

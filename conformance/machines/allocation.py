@@ -69,7 +69,9 @@ class AllocationBench(Bench):
         for name in sorted((before.keys() & after.keys()) - {changed}):
             moved = set(after[name]) - set(before[name])
             other = [q for n in before.keys() - {changed, name} for q in before[n] if q in moved]
-            self._check(not other, f"{name} takes {other} from who stays when {changed} comes or goes")
+            self._check(
+                not other, f"{name} takes {other} from who stays when {changed} comes or goes"
+            )
 
     def route(self, broker: str, queues: int) -> None:
         """The broker has so many queues now."""
@@ -82,15 +84,26 @@ class AllocationBench(Bench):
         queues, given = sorted(self.queues), [queue for share in shares.values() for queue in share]
         if name == "CONFIG":
             fixed = sorted(self.queues)[::2]
-            self._check(all(list(share) == fixed for share in shares.values()), f"CONFIG gives {shares}, not {fixed}")
+            self._check(
+                all(list(share) == fixed for share in shares.values()),
+                f"CONFIG gives {shares}, not {fixed}",
+            )
             return
         self._check(len(set(given)) == len(given), f"{name}: a queue has two members: {shares}")
-        self._check(set(given) <= self.queues, f"{name}: a queue is given that there is not: {shares}")
+        self._check(
+            set(given) <= self.queues, f"{name}: a queue is given that there is not: {shares}"
+        )
         wanted = set(queues) if name in COVERING else set()
         if name == "MACHINE_ROOM":
-            wanted = {queue for queue in queues if "@" in queue.broker and room(queue.broker) in self.rooms}
+            wanted = {
+                queue
+                for queue in queues
+                if "@" in queue.broker and room(queue.broker) in self.rooms
+            }
         if self.members and name != "CONFIG":
-            self._check(set(given) == wanted, f"{name}: {sorted(wanted - set(given))} is nobody's: {shares}")
+            self._check(
+                set(given) == wanted, f"{name}: {sorted(wanted - set(given))} is nobody's: {shares}"
+            )
         sizes = [len(share) for share in shares.values()]
         if sizes and name in LEVEL:
             self._check(max(sizes) - min(sizes) <= 1, f"{name}: shares of {sizes} queues")
@@ -113,7 +126,9 @@ class AllocationBench(Bench):
         for member in members:
             share = allocate(member, queues, members)
             again = allocate(member, tuple(queues), tuple(members))
-            self._check(list(share) == list(again), f"{name}: the same view gives {share} and {again}")
+            self._check(
+                list(share) == list(again), f"{name}: the same view gives {share} and {again}"
+            )
             found[member] = list(share)
         if name != "CONFIG":
             stranger = allocate("nobody@nowhere", queues, members)
@@ -125,7 +140,10 @@ class AllocationBench(Bench):
             raise Disagreement(text)
 
     def abstract(self) -> Hashable:
-        rooms = len({room(queue.broker) for queue in self.queues}), len({room(name) for name in self.members})
+        rooms = (
+            len({room(queue.broker) for queue in self.queues}),
+            len({room(name) for name in self.members}),
+        )
         return min(len(self.members), 5), min(len(self.queues), 12), rooms
 
 
@@ -139,12 +157,17 @@ class AllocationMachine(ProgramMachine):
     def begin(self, rooms: list[str]) -> None:
         self.do("begin", rooms=rooms)
 
-    @rule(name=st.sampled_from([f"{where}@c{number}" for where in ROOMS for number in range(4)]), leaves=st.booleans())
+    @rule(
+        name=st.sampled_from([f"{where}@c{number}" for where in ROOMS for number in range(4)]),
+        leaves=st.booleans(),
+    )
     def members(self, name: str, leaves: bool) -> None:
         self.do("leave" if leaves else "join", name=name)
 
     @rule(
-        broker=st.sampled_from([f"{where}@b{number}" for where in ROOMS for number in range(2)] + ["plain"]),
+        broker=st.sampled_from(
+            [f"{where}@b{number}" for where in ROOMS for number in range(2)] + ["plain"]
+        ),
         queues=st.integers(0, 5),
     )
     def route(self, broker: str, queues: int) -> None:

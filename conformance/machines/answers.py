@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from reference_impl.protocol.bodies import BrokerData, LockBatch, QueueData, TopicRoute, encode_lock_answer
+from reference_impl.protocol.bodies import (
+    BrokerData,
+    LockBatch,
+    QueueData,
+    TopicRoute,
+    encode_lock_answer,
+)
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import OffsetResponse, PullResponse
@@ -17,14 +23,18 @@ def route_of(topic: str, queues: Mapping[str, int], broker: str) -> Command:
     if topic not in queues:
         return Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
     count = queues[topic]
-    route = TopicRoute((QueueData(broker, count, count),), (BrokerData("c", broker, {0: f"{broker}:1"}),))
+    route = TopicRoute(
+        (QueueData(broker, count, count),), (BrokerData("c", broker, {0: f"{broker}:1"}),)
+    )
     return Command(0, body=route.encode(), flag=1)
 
 
 def grants_of(request: Command, refused: Collection[Queue]) -> Command:
     """Which of the lanes asked for are granted: all but those that are refused."""
     asked = LockBatch.decode(request.body).queues
-    return Command(0, body=encode_lock_answer(queue for queue in asked if queue not in refused), flag=1)
+    return Command(
+        0, body=encode_lock_answer(queue for queue in asked if queue not in refused), flag=1
+    )
 
 
 def stored_offset(stored: int | None) -> Command:

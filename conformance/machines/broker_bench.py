@@ -12,7 +12,18 @@ from typing import Any
 
 from conformance.machines.programs import Bench, Disagreement
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
-from reference_impl.core.io import Close, Closed, Effect, Input, Opened, Received, Send, SetTimer, Start, TimerFired
+from reference_impl.core.io import (
+    Close,
+    Closed,
+    Effect,
+    Input,
+    Opened,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+)
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.bodies import (
     ConsumerData,
@@ -92,11 +103,17 @@ class BrokerBench(Bench):
         self.now_ms = EPOCH_MS
         self._number = 0
         self._asked: dict[int, Request] = {}
-        self._names: dict[int, str] = {}  # of the messages that were asked for by their place in the log
+        self._names: dict[
+            int, str
+        ] = {}  # of the messages that were asked for by their place in the log
 
     def begin(self, version: str) -> None:
         self.config = BrokerConfig(
-            name=BROKER, dialect=version, delay_levels=DELAY_LEVELS, channel_scan_ms=SCAN_MS, **NUMBERS
+            name=BROKER,
+            dialect=version,
+            delay_levels=DELAY_LEVELS,
+            channel_scan_ms=SCAN_MS,
+            **NUMBERS,
         )
         delays = (1_000, 2_000, 5_000)
         self.rules = Rules.of(version, **NUMBERS, channel_scan_ms=SCAN_MS, delay_ms=delays)
@@ -158,7 +175,9 @@ class BrokerBench(Bench):
         """Every timer that is due now; what is delayed comes before what gives up waiting for it."""
         pushed: list[Pushed] = []
         due = [token for token, at_ms in self._timers.items() if at_ms <= self.now_ms]
-        for token in sorted(due, key=lambda token: (not isinstance(token, tuple), token == "channels", str(token))):
+        for token in sorted(
+            due, key=lambda token: (not isinstance(token, tuple), token == "channels", str(token))
+        ):
             if self._timers.pop(token, None) is not None:
                 pushed += self._feed(TimerFired(token)).pushed
         return Seen(None, tuple(sorted(pushed, key=repr)))
@@ -179,7 +198,9 @@ class BrokerBench(Bench):
         seen = Seen()
         if fate != "request lost":
             seen = self._feed(Received(conn, self._command(request)), self._number)
-        wrong = self.oracle.ask(conn, self._number, request, self.now_ms, seen, answered=fate == "answered")
+        wrong = self.oracle.ask(
+            conn, self._number, request, self.now_ms, seen, answered=fate == "answered"
+        )
         self._check(wrong)
         return seen.answer
 
@@ -196,8 +217,12 @@ class BrokerBench(Bench):
                 case Send(conn, command) if command.is_response and command.opaque == number:
                     answer = self._answer(number, command)
                 case Send(conn, command) if command.is_response:
-                    pushed.append(Pushed(str(conn), command.opaque, self._answer(command.opaque, command)))
-                case Send(conn, command) if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+                    pushed.append(
+                        Pushed(str(conn), command.opaque, self._answer(command.opaque, command))
+                    )
+                case Send(conn, command) if (
+                    command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+                ):
                     told = self._told(decode_reset_offsets(command.body))
                     about = (command.ext.get("group"), command.ext.get("topic"), told)
                     pushed.append(Pushed(str(conn), about))
@@ -224,7 +249,11 @@ class BrokerBench(Bench):
             case model.Unlock(group, client, queues):
                 return RequestCode.UNLOCK_BATCH_MQ, {}, LockBatch(group, client, queues).encode()
             case model.CreateTopic(topic, queues):
-                return RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext(), b""
+                return (
+                    RequestCode.UPDATE_AND_CREATE_TOPIC,
+                    CreateTopicHeader(topic, queues, queues).to_ext(),
+                    b"",
+                )
             case model.CreateGroup(group, retry_max):
                 body = SubscriptionGroup(group, retry_max_times=retry_max).encode()
                 return RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body
@@ -261,7 +290,10 @@ class BrokerBench(Bench):
                 return RequestCode.VIEW_MESSAGE_BY_ID, view.to_ext(), b""
             case model.Beat(client, groups):
                 consumers = tuple(
-                    ConsumerData(group, subscriptions=tuple(Subscription.of(topic) for topic in sorted(topics)))
+                    ConsumerData(
+                        group,
+                        subscriptions=tuple(Subscription.of(topic) for topic in sorted(topics)),
+                    )
                     for group, topics in groups
                 )
                 return RequestCode.HEART_BEAT, {}, Heartbeat(client, (), consumers).encode()
@@ -269,7 +301,11 @@ class BrokerBench(Bench):
                 leave = UnregisterClientHeader(client, consumer_group=group)
                 return RequestCode.UNREGISTER_CLIENT, leave.to_ext(), b""
             case model.Members(group):
-                return RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group).to_ext(), b""
+                return (
+                    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+                    ConsumerGroupHeader(group).to_ext(),
+                    b"",
+                )
             case model.Unknown(code):
                 return code, {}, b""
 
@@ -278,7 +314,10 @@ class BrokerBench(Bench):
         if request.tag is not None:
             properties[PROPERTY_TAGS] = request.tag
         if request.origin is not None:
-            properties |= {PROPERTY_ORIGIN_MESSAGE_ID: request.origin, PROPERTY_RETRY_TOPIC: ORIGIN_TOPIC}
+            properties |= {
+                PROPERTY_ORIGIN_MESSAGE_ID: request.origin,
+                PROPERTY_RETRY_TOPIC: ORIGIN_TOPIC,
+            }
         if request.level:
             properties[PROPERTY_DELAY] = str(request.level)
         header = SendHeader(
@@ -320,7 +359,9 @@ class BrokerBench(Bench):
         try:
             return Answer(int(command.code), self._value(self._asked[number], command))
         except (ProtocolError, KeyError, ValueError) as error:
-            raise Disagreement(f"{self._asked[number]}: the answer {command} can't be read: {error!r}") from error
+            raise Disagreement(
+                f"{self._asked[number]}: the answer {command} can't be read: {error!r}"
+            ) from error
 
     def _value(self, request: Request, command: Command) -> Hashable:
         ext, is_ok = command.ext, command.code == 0
@@ -336,7 +377,12 @@ class BrokerBench(Bench):
                 return int(ext["queueId"]), int(ext["queueOffset"])
             case model.Pull() if command.code in _READ:
                 found = tuple((m.queue_offset, self._message(m)) for m in decode_all(command.body))
-                return int(ext["nextBeginOffset"]), int(ext["minOffset"]), int(ext["maxOffset"]), found
+                return (
+                    int(ext["nextBeginOffset"]),
+                    int(ext["minOffset"]),
+                    int(ext["maxOffset"]),
+                    found,
+                )
             case model.Reset() if is_ok:
                 moved = decode_reset_offsets(command.body)
                 if not self.rules.server_side_reset:
@@ -361,7 +407,9 @@ class BrokerBench(Bench):
         name = stored.message_id or "?"
         if stored.body.decode() != name:
             name = f"{name} with the body of {stored.body.decode()}"
-        return Message(name, stored.tags, stored.reconsume_times, self._origin(stored), stored.store_ms)
+        return Message(
+            name, stored.tags, stored.reconsume_times, self._origin(stored), stored.store_ms
+        )
 
     def _origin(self, stored: StoredMessage) -> str | None:
         """A copy that the broker made names its origin by its place in the log."""
@@ -389,18 +437,32 @@ class BrokerBench(Bench):
         """A message; its id is made from the number of the request."""
         self.ask("producer", model.Send(topic, queue_id, f"m{self._number + 1}", **fields), fate)
 
-    def commit(self, who: str, group: str, topic: str, queue_id: int, value: int, fate: str) -> None:
+    def commit(
+        self, who: str, group: str, topic: str, queue_id: int, value: int, fate: str
+    ) -> None:
         self.ask(who, model.Commit(group, topic, queue_id, value), fate)
 
-    def reset(self, group: str, topic: str, queue_id: int, offset: int | None, ago_ms: int | None, fate: str) -> None:
+    def reset(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int | None,
+        ago_ms: int | None,
+        fate: str,
+    ) -> None:
         """An operator's word: an offset, or a time before now, or (neither) the end. Who names no offset insists."""
         at_ms = -1 if ago_ms is None else self.now_ms - ago_ms
         self.ask("admin", model.Reset(group, topic, queue_id, offset, at_ms, offset is None), fate)
 
-    def fetch(self, who: str, group: str, topic: str, queue_id: int, zero: bool | None, fate: str) -> None:
+    def fetch(
+        self, who: str, group: str, topic: str, queue_id: int, zero: bool | None, fate: str
+    ) -> None:
         self.ask(who, model.Fetch(group, topic, queue_id, zero), fate)
 
-    def pull(self, who: str, group: str, topic: str, queue_id: int, offset: int, fate: str, **fields: Any) -> None:
+    def pull(
+        self, who: str, group: str, topic: str, queue_id: int, offset: int, fate: str, **fields: Any
+    ) -> None:
         tags = fields.pop("tags", None)
         wanted = None if tags is None else frozenset(tags)
         self.ask(who, model.Pull(group, topic, queue_id, offset, tags=wanted, **fields), fate)

@@ -29,7 +29,16 @@ from reference_impl.sim.simulate import cluster_of, runinfo_of
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.plan.plan import NAME_SERVER, STATES, Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.plan.plan import (
+    NAME_SERVER,
+    STATES,
+    Action,
+    ClientPlan,
+    ListenerRule,
+    Plan,
+    TopicPlan,
+    Topology,
+)
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Coverage
@@ -37,7 +46,14 @@ from specs.vocabulary import Outcome
 
 TOPIC = "orders"
 GROUPS = ("billing", "audit")
-CONSUMERS = {"c1": "billing", "c2": "billing", "c3": "billing", "c4": "billing", "d1": "audit", "d2": "audit"}
+CONSUMERS = {
+    "c1": "billing",
+    "c2": "billing",
+    "c3": "billing",
+    "c4": "billing",
+    "d1": "audit",
+    "d2": "audit",
+}
 PRODUCERS = ("p1", "p2")
 PROBERS = ("e1", "e2", "e3")
 STRANGERS = "strangers"
@@ -302,17 +318,28 @@ class ClusterMachine(RuleBasedStateMachine):
         self.mischief = mischief
         manual = manual and self.knows_manual
         numbers: dict[str, Any] = {**self.short} if short else {}
-        numbers |= {"max_reconsume_times": limit, "batch": batch, "threads": threads, "consume_from": consume_from}
+        numbers |= {
+            "max_reconsume_times": limit,
+            "batch": batch,
+            "threads": threads,
+            "consume_from": consume_from,
+        }
         numbers |= {"strategy": strategy, "subscription": subscription}
         mutant = self.collector.mutant
         numbers |= self.collector.asked
         config = replace(Config(), **numbers)
-        clients = [ClientPlan(name, "consumer", group, (TOPIC,)) for name, group in CONSUMERS.items()]
+        clients = [
+            ClientPlan(name, "consumer", group, (TOPIC,)) for name, group in CONSUMERS.items()
+        ]
         clients += [ClientPlan(name, "producer", topics=(TOPIC,)) for name in PRODUCERS]
         clients += [ClientPlan(name, "prober") for name in PROBERS]
         self.plan = Plan(
             seed=seed,
-            topology=Topology(tuple(f"b{n}" for n in range(brokers)), (TopicPlan(TOPIC, queues),), (*GROUPS, MOVED)),
+            topology=Topology(
+                tuple(f"b{n}" for n in range(brokers)),
+                (TopicPlan(TOPIC, queues),),
+                (*GROUPS, MOVED),
+            ),
             config=config,
             clients=tuple(clients),
             settle_ms=SETTLE_MS,
@@ -337,7 +364,9 @@ class ClusterMachine(RuleBasedStateMachine):
         key=st.sampled_from((*KEYS, None, BATCH)),
         count=st.integers(1, 6),
         which=st.integers(0, 5),
-        fate=st.sampled_from(("well", "suspend", "poison", "poison", "throw", "null", "slow", "commit", "rollback")),
+        fate=st.sampled_from(
+            ("well", "suspend", "poison", "poison", "throw", "null", "slow", "commit", "rollback")
+        ),
         suspend_ms=st.sampled_from(SUSPENDS_MS),
         times=st.integers(1, 3),
         gap_ms=st.sampled_from(GAPS_MS),
@@ -375,11 +404,21 @@ class ClusterMachine(RuleBasedStateMachine):
         checked=st.sampled_from(STATES),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def send_half(self, producer: str, key: str | None, count: int, ends: str, checked: str, gap_ms: int) -> None:
+    def send_half(
+        self, producer: str, key: str | None, count: int, ends: str, checked: str, gap_ms: int
+    ) -> None:
         """Messages that nobody may see before their commit."""
         self.sent += count
         args = {} if key is None else {"key": key}
-        self.do("send_half", client=producer, topic=TOPIC, count=count, ends=ends, checked=checked, **args)
+        self.do(
+            "send_half",
+            client=producer,
+            topic=TOPIC,
+            count=count,
+            ends=ends,
+            checked=checked,
+            **args,
+        )
         self.wait(gap_ms)
 
     @precondition(lambda self: self.sent < MESSAGES_MAX)
@@ -390,7 +429,9 @@ class ClusterMachine(RuleBasedStateMachine):
         restarts=st.sampled_from((False, False, False, True)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def send_delayed(self, key: str | None, count: int, level: int, restarts: bool, gap_ms: int) -> None:
+    def send_delayed(
+        self, key: str | None, count: int, level: int, restarts: bool, gap_ms: int
+    ) -> None:
         """Messages that nobody may see before the time of their delay level, one second or five, whatever happens."""
         self.sent += count
         args = {} if key is None else {"key": key}
@@ -444,15 +485,23 @@ class ClusterMachine(RuleBasedStateMachine):
         trouble: what the second message of each burst meets.
         """
         config = self.config
-        duration_ms = {"light": 2, "steady": config.lock_interval_ms // 3, "heavy": config.client_lease_ms // 2}[effort]
+        duration_ms = {
+            "light": 2,
+            "steady": config.lock_interval_ms // 3,
+            "heavy": config.client_lease_ms // 2,
+        }[effort]
         for key in KEYS[:keys]:
             first = self.world.message_number + 1
             self.sent += count
             for number in range(first, first + count):
-                self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number))
+                self.listen(
+                    ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=number)
+                )
             self.decide(first + 1, *TROUBLES[trouble], times=1 if trouble == "rolled back" else 2)
             if config.batch > 1 and config.max_reconsume_times >= 0:
-                self.decide(first + count - 1, "poison", 10, 1)  # given up while others of its batch may have tries
+                self.decide(
+                    first + count - 1, "poison", 10, 1
+                )  # given up while others of its batch may have tries
             tags = {"tags": TAGS[key]} if key in TAGS else {}
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=count, **tags)
         if trouble == "given up in vain":
@@ -465,7 +514,9 @@ class ClusterMachine(RuleBasedStateMachine):
     def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
         """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""
         manual = self.is_manual
-        ends = self.config.max_reconsume_times >= 0 or 0 <= suspend_ms <= 10  # where many tries take no time
+        ends = (
+            self.config.max_reconsume_times >= 0 or 0 <= suspend_ms <= 10
+        )  # where many tries take no time
         bound: int | None = DELIVERIES_MAX if fate == "poison" and ends else times
         match fate:
             case "suspend" | "poison":
@@ -479,7 +530,11 @@ class ClusterMachine(RuleBasedStateMachine):
             case "rollback":
                 outcome, duration_ms, manual = Outcome.ROLLBACK, 2, manual or times == 1
             case "slow":
-                limits = (self.config.lock_interval_ms, self.config.client_lease_ms, self.config.broker_lease_ms)
+                limits = (
+                    self.config.lock_interval_ms,
+                    self.config.client_lease_ms,
+                    self.config.broker_lease_ms,
+                )
                 outcome, duration_ms, bound = Outcome.SUCCESS, limits[times - 1] + 300, None
             case _:
                 return
@@ -514,11 +569,21 @@ class ClusterMachine(RuleBasedStateMachine):
             self.do("crash", client=who, silent=how == "vanish")
         self.wait(gap_ms)
 
-    @rule(number=st.integers(0, 9), how=st.sampled_from(("stop", "crash")), gap_ms=st.sampled_from(GAPS_MS))
+    @rule(
+        number=st.integers(0, 9),
+        how=st.sampled_from(("stop", "crash")),
+        gap_ms=st.sampled_from(GAPS_MS),
+    )
     def hand_over(self, number: int, how: str, gap_ms: int) -> None:
         """A member that works goes, while another one is there to take over."""
-        running = [name for name, group in CONSUMERS.items() if self.world.is_running(name) and group == GROUPS[0]]
-        fresh = [name for name, group in CONSUMERS.items() if name not in running and group == GROUPS[0]]
+        running = [
+            name
+            for name, group in CONSUMERS.items()
+            if self.world.is_running(name) and group == GROUPS[0]
+        ]
+        fresh = [
+            name for name, group in CONSUMERS.items() if name not in running and group == GROUPS[0]
+        ]
         if fresh and len(running) < 2:
             name = self.pick(fresh, number)
             self.do("restart" if self.world.has_started(name) else "start", client=name)
@@ -539,7 +604,9 @@ class ClusterMachine(RuleBasedStateMachine):
         for key in KEYS:
             self.sent += 1
             message = self.world.message_number + 1
-            self.listen(ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=message))
+            self.listen(
+                ListenerRule(duration_ms=duration_ms, manual=self.is_manual, number=message)
+            )
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=1)
         self.wait(50)
         name = self.pick(fresh, number)
@@ -552,7 +619,11 @@ class ClusterMachine(RuleBasedStateMachine):
         """One of two members dies, and nothing else happens until its lanes should have found another owner."""
         config = self.config
         members = [name for name, group in CONSUMERS.items() if group == GROUPS[0]]
-        running = [name for name in members if self.world.is_running(name) and not self.world.is_paused(name)]
+        running = [
+            name
+            for name in members
+            if self.world.is_running(name) and not self.world.is_paused(name)
+        ]
         fresh = [name for name in members if name not in running]
         if len(running) < 2 and fresh:
             name = self.pick(fresh, number)
@@ -616,12 +687,20 @@ class ClusterMachine(RuleBasedStateMachine):
         count=st.integers(1, 4),
         full_ms=st.sampled_from((5, 100, 1_200)),
     )
-    def fill_disk(self, number: int, producer: str, key: str | None, count: int, full_ms: int) -> None:
+    def fill_disk(
+        self, number: int, producer: str, key: str | None, count: int, full_ms: int
+    ) -> None:
         """A broker refuses what is sent to it while its disk is full."""
         broker = self.pick(self.plan.topology.brokers, number)
         self.sent += count
         self.do("disk_full", broker=broker)
-        self.do("send", client=producer, topic=TOPIC, count=count, **({} if key is None else {"key": key}))
+        self.do(
+            "send",
+            client=producer,
+            topic=TOPIC,
+            count=count,
+            **({} if key is None else {"key": key}),
+        )
         self.wait(full_ms)
         self.do("disk_room", broker=broker)
         self.wait(5)
@@ -634,7 +713,9 @@ class ClusterMachine(RuleBasedStateMachine):
         for_ms=st.sampled_from((10, 300, 1_200, 1_900, 4_000)),
         heal=st.booleans(),
     )
-    def break_link(self, who: str, server: str, kind: str, size: int, for_ms: int, heal: bool) -> None:
+    def break_link(
+        self, who: str, server: str, kind: str, size: int, for_ms: int, heal: bool
+    ) -> None:
         server = server if server in self.plan.topology.brokers else "b0"
         match kind:
             case "delay":
@@ -658,10 +739,21 @@ class ClusterMachine(RuleBasedStateMachine):
         other=st.booleans(),
     )
     def cut_off_at_work(
-        self, number: int, kind: str, limit: str, beyond_ms: int, count: int, effort: str, other: bool
+        self,
+        number: int,
+        kind: str,
+        limit: str,
+        beyond_ms: int,
+        count: int,
+        effort: str,
+        other: bool,
     ) -> None:
         """A member loses sight of the brokers while it works through what it holds; others may be there."""
-        running = [name for name, group in CONSUMERS.items() if self.world.is_running(name) and group == GROUPS[0]]
+        running = [
+            name
+            for name, group in CONSUMERS.items()
+            if self.world.is_running(name) and group == GROUPS[0]
+        ]
         if not running or self.sent >= MESSAGES_MAX:
             return
         self.load(len(KEYS), count, effort)
@@ -669,7 +761,11 @@ class ClusterMachine(RuleBasedStateMachine):
         who = self.pick(running, number)
         for broker in self.plan.topology.brokers:
             self.do(kind, a=who, b=broker, **({"percent": 50} if kind == "lose" else {}))
-        fresh = [name for name, group in CONSUMERS.items() if group == GROUPS[0] and not self.world.has_started(name)]
+        fresh = [
+            name
+            for name, group in CONSUMERS.items()
+            if group == GROUPS[0] and not self.world.has_started(name)
+        ]
         if other and fresh:
             self.do("start", client=fresh[0])
         self.wait(self.limit(limit) + beyond_ms)
@@ -716,7 +812,9 @@ class ClusterMachine(RuleBasedStateMachine):
         answer=st.booleans(),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def lose_one_frame(self, who: str, server: str, code: RequestCode, answer: bool, gap_ms: int) -> None:
+    def lose_one_frame(
+        self, who: str, server: str, code: RequestCode, answer: bool, gap_ms: int
+    ) -> None:
         if server in self.plan.topology.brokers:
             self.do("drop_next", a=who, b=server, code=int(code), answer=answer)
             self.wait(gap_ms)
@@ -801,10 +899,17 @@ class ClusterMachine(RuleBasedStateMachine):
         ),
         stranger=st.booleans(),
     )
-    def contend(self, group: str, queue: int, steps: list[tuple[str, str, int, int]], stranger: bool) -> None:
+    def contend(
+        self, group: str, queue: int, steps: list[tuple[str, str, int, int]], stranger: bool
+    ) -> None:
         """Several strangers contend for one lane, at times that matter to the broker's limit."""
         if stranger:  # one holds it, the second gives back what is not its own, the third tries
-            steps = [("e1", "probe_lock", 5, 0), ("e2", "probe_unlock", 5, 0), ("e3", "probe_lock", 5, 0), *steps]
+            steps = [
+                ("e1", "probe_lock", 5, 0),
+                ("e2", "probe_unlock", 5, 0),
+                ("e3", "probe_lock", 5, 0),
+                *steps,
+            ]
         for who, verb, gap_ms, beyond_ms in steps:
             self.probe(verb, who, group, queue)
             self.wait(gap_ms if gap_ms > 0 else self.config.broker_lease_ms + beyond_ms)
@@ -839,7 +944,15 @@ class ClusterMachine(RuleBasedStateMachine):
     def move(self, verb: str, who: str, group: str, queue: int, offset: int) -> None:
         """A raw commit, or a reset, of one queue of the first broker."""
         broker, queues = self.plan.topology.brokers[0], self.plan.topology.topics[0].queues
-        self.do(verb, client=who, group=group, topic=TOPIC, broker=broker, queue=queue % queues, offset=offset)
+        self.do(
+            verb,
+            client=who,
+            group=group,
+            topic=TOPIC,
+            broker=broker,
+            queue=queue % queues,
+            offset=offset,
+        )
 
     @rule(
         offset=st.sampled_from((0, 0, 1, 3)),
@@ -847,7 +960,9 @@ class ClusterMachine(RuleBasedStateMachine):
         after=st.sampled_from((8, 8, 0, None)),
         gap_ms=st.sampled_from((1, 1, 5, 400)),
     )
-    def reset_in_flight(self, offset: int, before: int | None, after: int | None, gap_ms: int) -> None:
+    def reset_in_flight(
+        self, offset: int, before: int | None, after: int | None, gap_ms: int
+    ) -> None:
         """Commits are under way when an operator moves the offsets of a group, and somebody asks where they are."""
         self.is_moved = True
         queues = range(self.plan.topology.topics[0].queues)
@@ -873,7 +988,11 @@ class ClusterMachine(RuleBasedStateMachine):
     )
     def rewind(self, queue: int, offset: int, gap_ms: int, crash: bool) -> None:
         """An operator moves the offset of the smaller group while its members work, or one of them dies."""
-        members = [name for name, group in CONSUMERS.items() if group == GROUPS[1] and self.world.is_running(name)]
+        members = [
+            name
+            for name, group in CONSUMERS.items()
+            if group == GROUPS[1] and self.world.is_running(name)
+        ]
         if not members:
             return
         self.rewinds += 1
@@ -891,14 +1010,20 @@ class ClusterMachine(RuleBasedStateMachine):
         """Messages that wait for a level or a commit, once nothing is in the way: in a run they seldom meet that."""
         brokers = self.plan.topology.brokers
         for broker in brokers:
-            for verb, name in (("resume", "node"), ("broker_restart", "broker"), ("disk_room", "broker")):
+            for verb, name in (
+                ("resume", "node"),
+                ("broker_restart", "broker"),
+                ("disk_room", "broker"),
+            ):
                 self.do(verb, **{name: broker})
             for who in (*CONSUMERS, *PRODUCERS):
                 self.do("heal", a=who, b=broker)
         for _ in range(3):
             self.do("send", client=PRODUCERS[1], topic=TOPIC, key=KEYS[0], count=1, delay_level=1)
             self.wait(20)
-        self.do("send_half", client=PRODUCERS[1], topic=TOPIC, count=3, ends="commit", checked="commit")
+        self.do(
+            "send_half", client=PRODUCERS[1], topic=TOPIC, count=3, ends="commit", checked="commit"
+        )
         self.wait(20)
 
     def teardown(self) -> None:
@@ -907,7 +1032,12 @@ class ClusterMachine(RuleBasedStateMachine):
             return
         self.send_last()
         world, self.cluster = self.cluster, None
-        plan = replace(self.plan, actions=tuple(self.actions), listener=tuple(self.decisions), until_ms=world.now_ms)
+        plan = replace(
+            self.plan,
+            actions=tuple(self.actions),
+            listener=tuple(self.decisions),
+            until_ms=world.now_ms,
+        )
         fresh = self.states - self.collector.states
         self.collector.states |= fresh
         self.collector.growth.append(len(self.collector.states))
@@ -918,7 +1048,9 @@ class ClusterMachine(RuleBasedStateMachine):
         world.drain()
         rows = world.rows()
         info = runinfo_of(plan, self.collector.mutant)
-        found = self.collector.take(Run(info, plan, rows, self.collector.judge(rows, info), world.events))
+        found = self.collector.take(
+            Run(info, plan, rows, self.collector.judge(rows, info), world.events)
+        )
         if found:
             raise Refuted(found)
         if self.collector.enough():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -114,7 +115,9 @@ class ConsumerBench(Bench):
         self.stored: dict[Queue, int] = {}
         self.others: set[Queue] = set()  # whose lease somebody else holds
         self.grants: dict[Queue, int] = {}  # when each lease was granted
-        self.fetched: dict[Queue, int | None] = {}  # the last answer about a stored offset; None for an error
+        self.fetched: dict[
+            Queue, int | None
+        ] = {}  # the last answer about a stored offset; None for an error
         self.ends: dict[Queue, int] = {}
         self.members = [CLIENT]
         self.stopping_ms: int | None = None
@@ -122,8 +125,12 @@ class ConsumerBench(Bench):
         self._script: dict[int, list[str]] = {}
         self._parked: list[tuple[Request, Queue, int]] = []
         self._due: list[tuple[int, int, Hashable, Callable[[], None]]] = []
-        self._asked: dict[Hashable, dict[Queue, OrderlyLane | None]] = {}  # whose lanes a request was for
-        self._tries: dict[tuple[int, int], int] = {}  # of dead letters being sent, by the lane's identity and offset
+        self._asked: dict[
+            Hashable, dict[Queue, OrderlyLane | None]
+        ] = {}  # whose lanes a request was for
+        self._tries: dict[
+            tuple[int, int], int
+        ] = {}  # of dead letters being sent, by the lane's identity and offset
         self._letters: dict[Hashable, tuple[OrderlyLane, int]] = {}
         self.view: list[str] = []
         self._timers: dict[Hashable, int] = {}
@@ -166,7 +173,12 @@ class ConsumerBench(Bench):
         self.stored[Queue(topic, BROKER, queue_id)] = value
 
     def append(
-        self, queue_id: int, count: int, carried: int = 0, topic: str = TOPIC, keys: Sequence[str] = ()
+        self,
+        queue_id: int,
+        count: int,
+        carried: int = 0,
+        topic: str = TOPIC,
+        keys: Sequence[str] = (),
     ) -> None:
         """Messages come to a queue; parked pulls wake. carried: retries that they bring along.
 
@@ -181,8 +193,8 @@ class ConsumerBench(Bench):
             named = {"UNIQ_KEY": f"{topic} {queue_id} {offset}"}
             if keys and keys[number % len(keys)]:
                 named[PROPERTY_SHARDING_KEY] = keys[number % len(keys)]
-            stamp = {"store_ms": self.now_ms, "reconsume_times": carried}
-            log.append(StoredMessage(topic, queue_id, offset, 100 * offset, b"body", named, **stamp))  # type: ignore[arg-type]
+            stored = StoredMessage(topic, queue_id, offset, 100 * offset, b"body", named)
+            log.append(replace(stored, store_ms=self.now_ms, reconsume_times=carried))
         woken = [each for each in self._parked if each[1] == queue]
         self._parked = [each for each in self._parked if each[1] != queue]
         for request, lane, asked in woken:
@@ -224,7 +236,9 @@ class ConsumerBench(Bench):
         self.members = [BEFORE] * before + ours + [AFTER] * after
         if notify and hasattr(self, "consumer"):
             self.wait(self.config.rebalance_min_ms)
-            command = Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": GROUP}, flag=2)
+            command = Command(
+                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": GROUP}, flag=2
+            )
             self._give(Pushed(f"{BROKER}:1", command))
 
     def shut_down(self) -> None:
@@ -245,7 +259,9 @@ class ConsumerBench(Bench):
 
     def reach_suspend(self, which: int, beyond_ms: int) -> None:
         """Until a suspended lane may go on, and so much more."""
-        waits = sorted(lane.not_before_ms for lane in self.lanes.values() if lane.not_before_ms > self.now_ms)
+        waits = sorted(
+            lane.not_before_ms for lane in self.lanes.values() if lane.not_before_ms > self.now_ms
+        )
         if waits:
             self.wait(max(0, waits[which % len(waits)] - self.now_ms + beyond_ms))
 
@@ -253,7 +269,12 @@ class ConsumerBench(Bench):
         """Until a grant is as old as the client believes in it, and so much more."""
         ends = sorted(lane.granted_ms for lane in self.lanes.values() if lane.locked)
         if ends:
-            self.wait(max(0, ends[which % len(ends)] + self.config.client_lease_ms - self.now_ms + beyond_ms))
+            self.wait(
+                max(
+                    0,
+                    ends[which % len(ends)] + self.config.client_lease_ms - self.now_ms + beyond_ms,
+                )
+            )
 
     def end(self) -> None:
         """Let it come to rest: nothing fails any more, calls end well, and whatever is owed has its time."""
@@ -269,7 +290,9 @@ class ConsumerBench(Bench):
         if self.stopping_ms is None:
             ours = [queue for topic in sorted(self.queues) for queue in self.share(topic)]
             if sorted(self.lanes) != sorted(ours):
-                self._check(f"of {self.view} the lanes are {sorted(self.lanes)}, expected {sorted(ours)}")
+                self._check(
+                    f"of {self.view} the lanes are {sorted(self.lanes)}, expected {sorted(ours)}"
+                )
         if self.is_stopped:
             kept = [lane.name for lane in self.leaving if not lane.unlocked]
             self._check(f"the consumer has left and keeps the leases of {kept}" if kept else "")
@@ -350,7 +373,9 @@ class ConsumerBench(Bench):
             case CallListener():
                 self._called(effect)
             case Note(Kind.ADD, _, fields):
-                self._added(Queue(fields["topic"], fields["broker"], fields["queue_id"]), fields["value"])
+                self._added(
+                    Queue(fields["topic"], fields["broker"], fields["queue_id"]), fields["value"]
+                )
             case Note(Kind.DROP, _, fields):
                 self._dropped(Queue(fields["topic"], fields["broker"], fields["queue_id"]))
             case Stopped():
@@ -370,7 +395,9 @@ class ConsumerBench(Bench):
         offsets = [message.queue_offset for message in call.messages]
         lane = self.lanes.get(call.lane.queue)
         if lane is None:
-            self._check(f"a call of {call.lane.queue} with {offsets} begins, though the lane is not ours")
+            self._check(
+                f"a call of {call.lane.queue} with {offsets} begins, though the lane is not ours"
+            )
             return
         if self.stopping_ms is not None:
             self._check(f"a call of {call.lane.queue} begins after the shutdown did")
@@ -428,9 +455,14 @@ class ConsumerBench(Bench):
         if lane is None:
             self._check(f"{queue} is dropped, though it is not ours")
             return
-        self.leaving = [each for each in self.leaving if each.running is not None or not each.unlocked]
+        self.leaving = [
+            each for each in self.leaving if each.running is not None or not each.unlocked
+        ]
         self.leaving.append(lane)
-        if self.stopping_ms is not None and self.now_ms - self.stopping_ms >= self.config.shutdown_wait_ms:
+        if (
+            self.stopping_ms is not None
+            and self.now_ms - self.stopping_ms >= self.config.shutdown_wait_ms
+        ):
             lane.running = None  # the waiting time is over: the call is cut
         self._check(lane.drops())
 
@@ -442,8 +474,13 @@ class ConsumerBench(Bench):
                 self.grants.pop(queue, None)
                 if queue in self.lanes:
                     self._check(self.lanes[queue].unlocks())
-                for lane in [lane for lane in self.leaving if lane.name == str(queue) and not lane.unlocked]:
-                    if self.stopping_ms is not None and self.now_ms - self.stopping_ms >= self.config.shutdown_wait_ms:
+                for lane in [
+                    lane for lane in self.leaving if lane.name == str(queue) and not lane.unlocked
+                ]:
+                    if (
+                        self.stopping_ms is not None
+                        and self.now_ms - self.stopping_ms >= self.config.shutdown_wait_ms
+                    ):
                         lane.running = None
                     self._check(lane.unlocks())
 
@@ -463,7 +500,9 @@ class ConsumerBench(Bench):
         waiting = self._script.get(command.code)
         fate = waiting.pop(0) if waiting else "ok"
         if fate == "error":
-            answer: Command | None = Command(ResponseCode.SERVICE_NOT_AVAILABLE, flag=1, remark="as scripted")
+            answer: Command | None = Command(
+                ResponseCode.SERVICE_NOT_AVAILABLE, flag=1, remark="as scripted"
+            )
         else:
             answer = None if fate == "timeout" else self._answer(request)
         if fate in ("timeout", "lost"):
@@ -480,7 +519,11 @@ class ConsumerBench(Bench):
         """The model learns how a request ended when the core does."""
         if not self.is_stopped:
             self._ended(request, answer)
-            self._give(Failed(request.token, "timeout") if answer is None else Answered(request.token, answer))
+            self._give(
+                Failed(request.token, "timeout")
+                if answer is None
+                else Answered(request.token, answer)
+            )
 
     def _queue(self, command: Command) -> Queue:
         return Queue(command.ext["topic"], BROKER, int(command.ext["queueId"]))
@@ -517,7 +560,9 @@ class ConsumerBench(Bench):
             self._letters[request.token] = (lane, offset)
             self._tries[id(lane), offset] = self._tries.get((id(lane), offset), 0) + 1
             if header.topic != RETRY or (header.max_reconsume_times or 0) != self.config.limit:
-                self._check(f"{offset} is given up to {header.topic} with the limit {header.max_reconsume_times}")
+                self._check(
+                    f"{offset} is given up to {header.topic} with the limit {header.max_reconsume_times}"
+                )
 
     def _ended(self, request: Request, answer: Command | None) -> None:
         """How a request ended, told to the models of the lanes for which it was made. answer: None for none."""
@@ -569,12 +614,18 @@ class ConsumerBench(Bench):
             lane.moved(following, self.now_ms)
         else:
             found = decode_all(answer.body) if code == 0 else []
-            lane.pulled([(m.queue_offset, m.reconsume_times) for m in found], following, self.now_ms)
+            lane.pulled(
+                [(m.queue_offset, m.reconsume_times) for m in found], following, self.now_ms
+            )
 
     def _sent(self, token: Hashable, code: int | None) -> None:
         """A refusal is tried again, up to three times in all; silence is not."""
         lane, offset = self._letters.pop(token)
-        if code is not None and code != 0 and self._tries[id(lane), offset] <= self.config.dead_letter_retries:
+        if (
+            code is not None
+            and code != 0
+            and self._tries[id(lane), offset] <= self.config.dead_letter_retries
+        ):
             return
         self._tries[id(lane), offset] = 0
         lane.gave_up(offset, code == 0, self.now_ms)
@@ -587,7 +638,9 @@ class ConsumerBench(Bench):
                 for lane in (self.lanes.get(queue), *self.leaving):
                     if lane is not None and lane.name == str(queue) and lane.giving_up:
                         return lane, int(words[2])
-        raise Disagreement(f"{self.now_ms - EPOCH_MS} ms: {name!r} is given up, expected was nothing of it")
+        raise Disagreement(
+            f"{self.now_ms - EPOCH_MS} ms: {name!r} is given up, expected was nothing of it"
+        )
 
     def _answer(self, request: Request) -> Command | None:
         command = request.command
@@ -596,7 +649,9 @@ class ConsumerBench(Bench):
                 return route_of(command.ext["topic"], self.queues, BROKER)
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
                 if not self.members:
-                    return Command(ResponseCode.SYSTEM_ERROR, flag=1, remark="no consumer for this group")
+                    return Command(
+                        ResponseCode.SYSTEM_ERROR, flag=1, remark="no consumer for this group"
+                    )
                 return Command(0, body=encode_consumer_ids(self.members), flag=1)
             case RequestCode.LOCK_BATCH_MQ:
                 return grants_of(command, self.others)

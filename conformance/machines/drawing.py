@@ -54,7 +54,9 @@ def drive(machine: type[RuleBasedStateMachine], seed: int, examples: int, steps:
     with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
         set_hypothesis_home_dir(home)
         try:
-            with ctrl_c_is_heard():  # Hypothesis has a callback of `gc`, in which an interrupt would be ignored
+            with (
+                ctrl_c_is_heard()
+            ):  # Hypothesis has a callback of `gc`, in which an interrupt would be ignored
                 run_state_machine_as_test(hypothesis_seed(seed)(machine), settings=how)
         finally:
             set_hypothesis_home_dir(None)

@@ -43,21 +43,29 @@ def is_program(path: Path) -> bool:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(data, dict) and str(data.get("schema", "")).startswith(PROGRAM_SCHEMA.rsplit("/", 1)[0])
+    return isinstance(data, dict) and str(data.get("schema", "")).startswith(
+        PROGRAM_SCHEMA.rsplit("/", 1)[0]
+    )
 
 
 def read_program(path: Path) -> Program:
     """A program from a file. Raises UsageError for another version, an unknown machine or verb, or a broken shape."""
     data = json.loads(path.read_text(encoding="utf-8"))
     if data.get("schema") != PROGRAM_SCHEMA:
-        raise UsageError(f"{path} has schema {data.get('schema')!r}; this version reads {PROGRAM_SCHEMA!r}")
+        raise UsageError(
+            f"{path} has schema {data.get('schema')!r}; this version reads {PROGRAM_SCHEMA!r}"
+        )
     try:
         program = Program.from_json(data)
         machine = MACHINES.get(program.machine)
     except (KeyError, TypeError) as error:
-        raise UsageError(f"{path} can't be read as a program: {type(error).__name__} {error}") from error
+        raise UsageError(
+            f"{path} can't be read as a program: {type(error).__name__} {error}"
+        ) from error
     if machine is None:
-        raise UsageError(f"{path} is of the machine {program.machine!r}; known are {', '.join(MACHINES)}")
+        raise UsageError(
+            f"{path} is of the machine {program.machine!r}; known are {', '.join(MACHINES)}"
+        )
     for step in program.steps:
         if step.do.startswith("_") or not callable(getattr(machine.bench_class, step.do, None)):
             raise UsageError(f"{path}: the machine {program.machine} has no step {step.do!r}")
@@ -70,4 +78,6 @@ def run_program(program: Program, mutant: str | None) -> str | None:
     try:
         return repeat(program, bench_class, None if mutant is None else load(mutant))
     except TypeError as error:
-        raise UsageError(f"a step of the program has other arguments than its verb: {error}") from error
+        raise UsageError(
+            f"a step of the program has other arguments than its verb: {error}"
+        ) from error

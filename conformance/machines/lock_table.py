@@ -18,7 +18,10 @@ CLIENTS = ("alice", "bob", "carol")
 GROUPS = ("billing", "audit")
 LIMIT_MS = NUMBERS["lease_ms"]
 QUEUES = tuple(
-    [topic, broker, number] for topic in ("orders", "bills") for broker in (BROKER, "b1") for number in (0, 1)
+    [topic, broker, number]
+    for topic in ("orders", "bills")
+    for broker in (BROKER, "b1")
+    for number in (0, 1)
 )
 
 batches = st.lists(st.sampled_from(QUEUES), min_size=1, max_size=4, unique_by=tuple)
@@ -64,7 +67,9 @@ class LockTableMachine(ProgramMachine):
         unlock=st.sampled_from((False, False, False, True)),
         fate=st.sampled_from(FATES),
     )
-    def ask(self, who: str, group: str, queues: list[list[object]], unlock: bool, fate: str) -> None:
+    def ask(
+        self, who: str, group: str, queues: list[list[object]], unlock: bool, fate: str
+    ) -> None:
         self.do("unlock" if unlock else "lock", who=who, group=group, queues=queues, fate=fate)
 
     @rule(
@@ -74,7 +79,18 @@ class LockTableMachine(ProgramMachine):
             st.tuples(
                 st.sampled_from(CLIENTS),
                 st.sampled_from(("lock", "lock", "lock", "unlock")),
-                st.sampled_from((1, 1, LIMIT_MS // 2, LIMIT_MS - 1, LIMIT_MS, LIMIT_MS, LIMIT_MS + 1, LIMIT_MS + 1)),
+                st.sampled_from(
+                    (
+                        1,
+                        1,
+                        LIMIT_MS // 2,
+                        LIMIT_MS - 1,
+                        LIMIT_MS,
+                        LIMIT_MS,
+                        LIMIT_MS + 1,
+                        LIMIT_MS + 1,
+                    )
+                ),
             ),
             min_size=2,
             max_size=6,
@@ -102,16 +118,33 @@ class LockTableMachine(ProgramMachine):
     def come_and_go(self, who: str, group: str, how: str) -> None:
         self.do("come_and_go", who=who, group=group, how=how)
 
-    @rule(group=st.sampled_from(GROUPS), times=st.integers(0, 3), limit=st.integers(0, 2), level=st.integers(0, 2))
+    @rule(
+        group=st.sampled_from(GROUPS),
+        times=st.integers(0, 3),
+        limit=st.integers(0, 2),
+        level=st.integers(0, 2),
+    )
     def send_to_retry(self, group: str, times: int, limit: int, level: int) -> None:
         """Where it lands depends on the group's leases (5.x)."""
-        self.do("send", topic=retry_topic(group), queue_id=0, times=times, limit=limit, level=level, origin="m0")
+        self.do(
+            "send",
+            topic=retry_topic(group),
+            queue_id=0,
+            times=times,
+            limit=limit,
+            level=level,
+            origin="m0",
+        )
 
     @rule(who=st.sampled_from(CLIENTS), group=st.sampled_from(GROUPS), value=st.integers(-1, 3))
     def work_without_a_lease(self, who: str, group: str, value: int) -> None:
         """The lease is advice: a commit is taken from anybody."""
-        self.do("commit", who=who, group=group, topic="orders", queue_id=0, value=value, fate="answered")
-        self.do("fetch", who=who, group=group, topic="orders", queue_id=0, zero=None, fate="answered")
+        self.do(
+            "commit", who=who, group=group, topic="orders", queue_id=0, value=value, fate="answered"
+        )
+        self.do(
+            "fetch", who=who, group=group, topic="orders", queue_id=0, zero=None, fate="answered"
+        )
 
     @rule(down_ms=st.sampled_from((1, 500)))
     def crash(self, down_ms: int) -> None:

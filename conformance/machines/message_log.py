@@ -38,17 +38,23 @@ class Bench(BrokerBench):
     def set_limit(self, limit: int) -> None:
         self.ask("admin", model.CreateGroup(GROUP, limit))
 
-    def read(self, topic: str, queue_id: int, place: int, most: int, tags: list[str] | None) -> None:
+    def read(
+        self, topic: str, queue_id: int, place: int, most: int, tags: list[str] | None
+    ) -> None:
         """Pull from a place counted from the queue's start; below it for a negative one."""
         start = self.past.starts.get((topic, queue_id), 0)
-        self.pull("alice", GROUP, topic, queue_id, max(0, start + place), "answered", most=most, tags=tags)
+        self.pull(
+            "alice", GROUP, topic, queue_id, max(0, start + place), "answered", most=most, tags=tags
+        )
 
     def park(self, conn: str, queue_id: int, wait_ms: int, tags: list[str] | None) -> None:
         """Wait at the queue's end for what comes next."""
         offset = self.end_of(TOPIC, queue_id)
         self.pull(conn, GROUP, TOPIC, queue_id, offset, "answered", wait_ms=wait_ms, tags=tags)
 
-    def send_back(self, topic: str, queue_id: int, place: int, level: int, limit: int | None, fate: str) -> None:
+    def send_back(
+        self, topic: str, queue_id: int, place: int, level: int, limit: int | None, fate: str
+    ) -> None:
         offset = self.past.starts.get((topic, queue_id), 0) + place
         self.ask("alice", model.SendBack(GROUP, topic, queue_id, offset, level, limit), fate)
 
@@ -129,9 +135,19 @@ class MessageLogMachine(ProgramMachine):
         limit=st.sampled_from((None, 0, 1)),
         fate=st.sampled_from(FATES),
     )
-    def send_back(self, topic: str, queue_id: int, place: int, level: int, limit: int | None, fate: str) -> None:
+    def send_back(
+        self, topic: str, queue_id: int, place: int, level: int, limit: int | None, fate: str
+    ) -> None:
         level = -1 if len(self.bench.past.delayed) > 2 else level
-        self.do("send_back", topic=topic, queue_id=queue_id, place=place, level=level, limit=limit, fate=fate)
+        self.do(
+            "send_back",
+            topic=topic,
+            queue_id=queue_id,
+            place=place,
+            level=level,
+            limit=limit,
+            fate=fate,
+        )
 
     @rule(
         topic=st.sampled_from(ALL_TOPICS),
@@ -140,7 +156,9 @@ class MessageLogMachine(ProgramMachine):
         most=st.sampled_from((1, 2, 32)),
         tags=st.sampled_from((None, None, ["red"], ["red", "blue"], ["green"])),
     )
-    def read(self, topic: str, queue_id: int, place: int, most: int, tags: list[str] | None) -> None:
+    def read(
+        self, topic: str, queue_id: int, place: int, most: int, tags: list[str] | None
+    ) -> None:
         self.do("read", topic=topic, queue_id=queue_id, place=place, most=most, tags=tags)
 
     @rule(
@@ -152,7 +170,12 @@ class MessageLogMachine(ProgramMachine):
     def park(self, conn: str, queue_id: int, wait_ms: int, tags: list[str] | None) -> None:
         self.do("park", conn=conn, queue_id=queue_id, wait_ms=wait_ms, tags=tags)
 
-    @rule(queue_id=queue_ids, place=st.integers(0, 5), beyond_ms=st.sampled_from((-1, 0, 1)), upper=st.booleans())
+    @rule(
+        queue_id=queue_ids,
+        place=st.integers(0, 5),
+        beyond_ms=st.sampled_from((-1, 0, 1)),
+        upper=st.booleans(),
+    )
     def search(self, queue_id: int, place: int, beyond_ms: int, upper: bool) -> None:
         self.do("search", queue_id=queue_id, place=place, beyond_ms=beyond_ms, upper=upper)
 

@@ -21,7 +21,9 @@ TOPICS = ("orders", "bills", "nowhere")
 class Bench(BrokerBench):
     """Aims at the ends of queues and at the moments of persistence."""
 
-    def near_the_end(self, verb: str, who: str, group: str, topic: str, queue_id: int, beyond: int, fate: str) -> None:
+    def near_the_end(
+        self, verb: str, who: str, group: str, topic: str, queue_id: int, beyond: int, fate: str
+    ) -> None:
         """Commit, or pull from, the queue's end and so much more."""
         value = self.end_of(topic, queue_id) + beyond
         if verb == "commit":
@@ -33,7 +35,9 @@ class Bench(BrokerBench):
         """Until about when the offsets are written next."""
         age_ms = self.now_ms - self.past.booted_ms
         first_ms, every_ms = self.rules.persist_first_ms, self.rules.persist_ms
-        left_ms = first_ms - age_ms if age_ms < first_ms else every_ms - (age_ms - first_ms) % every_ms
+        left_ms = (
+            first_ms - age_ms if age_ms < first_ms else every_ms - (age_ms - first_ms) % every_ms
+        )
         self.wait(max(0, left_ms + beyond_ms))
 
     def trim_to(self, topic: str, queue_id: int, below_end: int) -> None:
@@ -53,7 +57,14 @@ class OffsetTableMachine(ProgramMachine):
             self.do("create_topic", topic=topic, queues=2)
         if known:
             for group in GROUPS[:2]:
-                self.do("beat", who="alice", conn="alice", group=group, topics=["orders"], fate="answered")
+                self.do(
+                    "beat",
+                    who="alice",
+                    conn="alice",
+                    group=group,
+                    topics=["orders"],
+                    fate="answered",
+                )
 
     @rule(
         group=st.sampled_from(GROUPS),
@@ -63,7 +74,15 @@ class OffsetTableMachine(ProgramMachine):
         fate=st.sampled_from(FATES),
     )
     def commit(self, group: str, topic: str, queue_id: int, value: int, fate: str) -> None:
-        self.do("commit", who="alice", group=group, topic=topic, queue_id=queue_id, value=value, fate=fate)
+        self.do(
+            "commit",
+            who="alice",
+            group=group,
+            topic=topic,
+            queue_id=queue_id,
+            value=value,
+            fate=fate,
+        )
 
     @rule(
         group=st.sampled_from(GROUPS),
@@ -73,7 +92,9 @@ class OffsetTableMachine(ProgramMachine):
         fate=st.sampled_from(FATES),
     )
     def fetch(self, group: str, topic: str, queue_id: int, zero: bool | None, fate: str) -> None:
-        self.do("fetch", who="bob", group=group, topic=topic, queue_id=queue_id, zero=zero, fate=fate)
+        self.do(
+            "fetch", who="bob", group=group, topic=topic, queue_id=queue_id, zero=zero, fate=fate
+        )
 
     @rule(
         group=st.sampled_from(GROUPS),
@@ -84,9 +105,33 @@ class OffsetTableMachine(ProgramMachine):
     def commit_in_turn(self, group: str, topic: str, queue_id: int, values: list[int]) -> None:
         """Each value is what is fetched, be it higher or lower than the last; the other queue keeps its own."""
         for value in values:
-            self.do("commit", who="alice", group=group, topic=topic, queue_id=queue_id, value=value, fate="answered")
-            self.do("fetch", who="bob", group=group, topic=topic, queue_id=queue_id, zero=None, fate="answered")
-            self.do("fetch", who="bob", group=group, topic=topic, queue_id=1 - queue_id, zero=None, fate="answered")
+            self.do(
+                "commit",
+                who="alice",
+                group=group,
+                topic=topic,
+                queue_id=queue_id,
+                value=value,
+                fate="answered",
+            )
+            self.do(
+                "fetch",
+                who="bob",
+                group=group,
+                topic=topic,
+                queue_id=queue_id,
+                zero=None,
+                fate="answered",
+            )
+            self.do(
+                "fetch",
+                who="bob",
+                group=group,
+                topic=topic,
+                queue_id=1 - queue_id,
+                zero=None,
+                fate="answered",
+            )
             self.do("wait", ms=100)
 
     @rule(
@@ -99,11 +144,26 @@ class OffsetTableMachine(ProgramMachine):
         fate=st.sampled_from(FATES),
     )
     def near_the_end(
-        self, verb: str, group: str, topic: str, queue_id: int, beyond: int, stored: int | None, fate: str
+        self,
+        verb: str,
+        group: str,
+        topic: str,
+        queue_id: int,
+        beyond: int,
+        stored: int | None,
+        fate: str,
     ) -> None:
         """A pull that finds something, or does not, leaves what is stored alone."""
         if stored is not None:
-            self.do("commit", who="bob", group=group, topic=topic, queue_id=queue_id, value=stored, fate="answered")
+            self.do(
+                "commit",
+                who="bob",
+                group=group,
+                topic=topic,
+                queue_id=queue_id,
+                value=stored,
+                fate="answered",
+            )
         self.do(
             "near_the_end",
             verb=verb,
@@ -114,7 +174,15 @@ class OffsetTableMachine(ProgramMachine):
             beyond=beyond,
             fate=fate,
         )
-        self.do("fetch", who="bob", group=group, topic=topic, queue_id=queue_id, zero=None, fate="answered")
+        self.do(
+            "fetch",
+            who="bob",
+            group=group,
+            topic=topic,
+            queue_id=queue_id,
+            zero=None,
+            fate="answered",
+        )
 
     @rule(
         group=st.sampled_from(GROUPS),
@@ -126,7 +194,14 @@ class OffsetTableMachine(ProgramMachine):
         fate=st.sampled_from(FATES),
     )
     def pull(
-        self, group: str, topic: str, queue_id: int, offset: int, commit: int, wait_ms: int, fate: str
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        commit: int,
+        wait_ms: int,
+        fate: str,
     ) -> None:
         """A commit travels with it."""
         self.do(

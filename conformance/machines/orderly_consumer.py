@@ -32,7 +32,9 @@ class OrderlyConsumerMachine(ProgramMachine):
         suspend_ms=st.sampled_from((100, 1_000)),
         count=st.integers(0, 6),
     )
-    def begin(self, queues: int, batch: int, limit: int, threads: int, suspend_ms: int, count: int) -> None:
+    def begin(
+        self, queues: int, batch: int, limit: int, threads: int, suspend_ms: int, count: int
+    ) -> None:
         self.do(
             "begin",
             queues=queues,
@@ -46,7 +48,11 @@ class OrderlyConsumerMachine(ProgramMachine):
         self.do("start")
         self.do("append", queue_id=0, count=count)
 
-    @rule(queue_id=st.integers(0, 2), count=st.integers(1, 4), carried=st.sampled_from((0, 0, 0, 1, 3)))
+    @rule(
+        queue_id=st.integers(0, 2),
+        count=st.integers(1, 4),
+        carried=st.sampled_from((0, 0, 0, 1, 3)),
+    )
     def append(self, queue_id: int, count: int, carried: int) -> None:
         self.do("append", queue_id=queue_id, count=count, carried=carried)
 

@@ -47,7 +47,9 @@ class ProcessQueueBench(Bench):
 
     def again(self, of_last: bool) -> None:
         """The batch taken last comes again; or one that is not taken any more, which changes nothing."""
-        batch = self.batch if of_last else [_message(offset, 0) for offset in self.model.waiting[:2]]
+        batch = (
+            self.batch if of_last else [_message(offset, 0) for offset in self.model.waiting[:2]]
+        )
         self.queue.make_again(batch)
         self.model.again([message.queue_offset for message in batch])
         self._same("make again", None, None)
@@ -86,12 +88,20 @@ class ProcessQueueBench(Bench):
             model.consuming,
         )
         if seen != right:
-            raise Disagreement(f"{what}: (result, waiting, taken, counted, held, consuming) is {seen}, not {right}")
+            raise Disagreement(
+                f"{what}: (result, waiting, taken, counted, held, consuming) is {seen}, not {right}"
+            )
 
     def abstract(self) -> Hashable:
         model = self.model
         gaps = any(b != a + 1 for a, b in zip(model.held, model.held[1:], strict=False))
-        return min(len(model.waiting), 4), min(len(model.taken), 4), bool(model.counted), model.consuming, gaps
+        return (
+            min(len(model.waiting), 4),
+            min(len(model.taken), 4),
+            bool(model.counted),
+            model.consuming,
+            gaps,
+        )
 
 
 class ProcessQueueMachine(ProgramMachine):

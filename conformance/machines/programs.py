@@ -154,7 +154,11 @@ def _name(mutant: Mutant | None) -> str | None:
 
 
 def search(
-    machine: type[ProgramMachine], seed: int, examples: int, steps: int = STEPS, mutant: Mutant | None = None
+    machine: type[ProgramMachine],
+    seed: int,
+    examples: int,
+    steps: int = STEPS,
+    mutant: Mutant | None = None,
 ) -> Search:
     """Up to `examples` runs of the machine, all from the seed; the first disagreement ends it and is shortened."""
     found = Search(mutant)
@@ -178,7 +182,9 @@ def repeat(program: Program, bench_class: type[Bench], mutant: Mutant | None) ->
     return None
 
 
-def shorten(program: Program, bench_class: type[Bench], mutant: Mutant | None, budget: int = SHRINK_RUNS) -> Program:
+def shorten(
+    program: Program, bench_class: type[Bench], mutant: Mutant | None, budget: int = SHRINK_RUNS
+) -> Program:
     """The same disagreement (any) with fewer steps: ever smaller pieces are taken out, while it lasts."""
     steps = list(program.steps)
     size = max(1, len(steps) // 2)
@@ -187,7 +193,10 @@ def shorten(program: Program, bench_class: type[Bench], mutant: Mutant | None, b
         while at >= 0 and budget > 0:
             fewer = steps[:at] + steps[at + size :]
             budget -= 1
-            if fewer and repeat(Program(program.machine, tuple(fewer)), bench_class, mutant) is not None:
+            if (
+                fewer
+                and repeat(Program(program.machine, tuple(fewer)), bench_class, mutant) is not None
+            ):
                 steps, changed = fewer, True
             at -= size if size > 1 else 1
         if not changed or size > 1:

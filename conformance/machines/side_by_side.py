@@ -43,7 +43,11 @@ class SideBySideMachine(ClusterMachine):
     @property
     def members(self) -> list[str]:
         """Who of the first group runs."""
-        return [client.id for client in self.plan.clients if client.group == GROUPS[0] and self.is_up(client.id)]
+        return [
+            client.id
+            for client in self.plan.clients
+            if client.group == GROUPS[0] and self.is_up(client.id)
+        ]
 
     def is_up(self, name: str) -> bool:
         return self.world.is_running(name) and not self.world.is_paused(name)
@@ -130,6 +134,9 @@ class SideBySideMachine(ClusterMachine):
 def machine_for(collector: Collector) -> type[ClusterMachine]:
     """The machine for the mode that is asked for, bound to a collector."""
     asked = collector.asked
-    orderly = asked.get("mode", "orderly") == "orderly" and asked.get("message_model", "clustering") == "clustering"
+    orderly = (
+        asked.get("mode", "orderly") == "orderly"
+        and asked.get("message_model", "clustering") == "clustering"
+    )
     kind: type[ClusterMachine] = ClusterMachine if orderly else SideBySideMachine
     return type(kind.__name__, (kind,), {"collector": collector})

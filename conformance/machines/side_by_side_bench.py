@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from conformance.machines.consumer_bench import BROKER, CLIENT, GROUP, NUMBERS, RETRY, TOPIC, ConsumerBench
+from conformance.machines.consumer_bench import (
+    BROKER,
+    CLIENT,
+    GROUP,
+    NUMBERS,
+    RETRY,
+    TOPIC,
+    ConsumerBench,
+)
 from conformance.machines.programs import Disagreement
 from reference_impl.core.consumer import ConsumerConfig, KeyOrderedConsumer, consumer_class
 from reference_impl.core.io import CallListener, ListenerReturned, Request
@@ -17,13 +25,22 @@ from reference_impl.mutants import Mutant
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import SendBackHeader, SendHeader
-from reference_impl.protocol.message import PROPERTY_ORIGIN_MESSAGE_ID, decode_all, unpack_properties
+from reference_impl.protocol.message import (
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    decode_all,
+    unpack_properties,
+)
 from reference_impl.sim.time import EPOCH_MS
 from specs.model.orderly_lane import NOTHING
 from specs.model.side_by_side_lane import SideBySideLane
 from specs.vocabulary import Outcome, Queue
 
-OWN: dict[str, Any] = {"pull_batch": 4, "pull_threshold": 6, "span_max": 5, "send_back_retry_ms": 700}
+OWN: dict[str, Any] = {
+    "pull_batch": 4,
+    "pull_threshold": 6,
+    "span_max": 5,
+    "send_back_retry_ms": 700,
+}
 """Small, so that a lane is soon too full to be pulled, and what failed soon comes again."""
 _FOR_LEASES = frozenset({RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ})
 
@@ -123,12 +140,16 @@ class SideBySideBench(ConsumerBench):
         offsets = [message.queue_offset for message in call.messages]
         lane = self.lanes.get(call.lane.queue)
         if lane is None or not offsets:
-            self._check(f"a call of {call.lane.queue} with {offsets} begins, though there is nothing to be called for")
+            self._check(
+                f"a call of {call.lane.queue} with {offsets} begins, though there is nothing to be called for"
+            )
             return
         if self.stopping_ms is not None:
             self._check(f"a call of {call.lane.queue} begins after the shutdown did")
         if not self._free_threads():
-            self._check(f"a call of {call.lane.queue} begins, though all {self.config.threads} threads are at work")
+            self._check(
+                f"a call of {call.lane.queue} begins, though all {self.config.threads} threads are at work"
+            )
         self._check(lane.begins(offsets, self.now_ms))
         self._lane_of[call.call_id] = lane
         self.calls.append(call)
@@ -176,7 +197,9 @@ class SideBySideBench(ConsumerBench):
             return
         ours = self.share(TOPIC)
         if sorted(self.lanes) != sorted(ours):
-            self._check(f"of {self.view} the lanes are {sorted(self.lanes)}, expected {sorted(ours)}")
+            self._check(
+                f"of {self.view} the lanes are {sorted(self.lanes)}, expected {sorted(ours)}"
+            )
         left = {lane.name: sorted(lane.held) for lane in self.lanes.values() if lane.held}
         self._check(f"everything came to rest, and nobody finished {left}" if left else "")
 
@@ -223,7 +246,9 @@ class SideBySideBench(ConsumerBench):
             if lane is not None and lane.name == str(queue) and not lane.sends_away(offset)
         ]
         if not owing:
-            raise Disagreement(f"{self.now_ms - EPOCH_MS} ms: {name!r} is sent away, expected was nothing of it")
+            raise Disagreement(
+                f"{self.now_ms - EPOCH_MS} ms: {name!r} is sent away, expected was nothing of it"
+            )
         if level:
             self._check(f"{name!r} is sent back with level {level}, which nobody asked for")
         self._returns[request.token] = (owing[0], offset)
@@ -234,7 +259,9 @@ class SideBySideBench(ConsumerBench):
         self._sends_away(request, name)
         lane, offset = self._returns[request.token]
         if header.topic != RETRY or header.reconsume_times != lane.times(offset) + 1:
-            self._check(f"{offset} is given up to {header.topic} with counter {header.reconsume_times}")
+            self._check(
+                f"{offset} is given up to {header.topic} with counter {header.reconsume_times}"
+            )
         self._tries[id(lane), offset] = self._tries.get((id(lane), offset), 0) + 1
 
     def _ended(self, request: Request, answer: Command | None) -> None:
@@ -266,5 +293,8 @@ class SideBySideBench(ConsumerBench):
             lane.moved(following, self.now_ms)
         else:
             found = decode_all(answer.body) if answer.code == 0 else []
-            brought = [(message.queue_offset, message.reconsume_times, message.sharding_key) for message in found]
+            brought = [
+                (message.queue_offset, message.reconsume_times, message.sharding_key)
+                for message in found
+            ]
             lane.pulled(brought, following, self.now_ms)

@@ -35,10 +35,23 @@ class SideBySideConsumerMachine(ProgramMachine):
         keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=6),
     )
     def begin(
-        self, mode: str, queues: int, batch: int, limit: int, threads: int, suspend_ms: int, keys: list[str]
+        self,
+        mode: str,
+        queues: int,
+        batch: int,
+        limit: int,
+        threads: int,
+        suspend_ms: int,
+        keys: list[str],
     ) -> None:
         self.do(
-            "begin", mode=mode, queues=queues, batch=batch, limit=limit, threads=threads, suspend_ms=suspend_ms
+            "begin",
+            mode=mode,
+            queues=queues,
+            batch=batch,
+            limit=limit,
+            threads=threads,
+            suspend_ms=suspend_ms,
         )
         self.do("start")
         self.do("append", queue_id=0, count=len(keys), keys=keys)
@@ -52,18 +65,28 @@ class SideBySideConsumerMachine(ProgramMachine):
         self.do("append", queue_id=queue_id, count=len(keys), carried=carried, keys=keys)
 
     @precondition(lambda self: self.bench.calls)
-    @rule(which=st.integers(0, 5), outcome=st.sampled_from(RESULTS), suspend_ms=st.sampled_from(SUSPENDS_MS))
+    @rule(
+        which=st.integers(0, 5),
+        outcome=st.sampled_from(RESULTS),
+        suspend_ms=st.sampled_from(SUSPENDS_MS),
+    )
     def returns(self, which: int, outcome: str, suspend_ms: int) -> None:
         self.do("returns", which=which, outcome=outcome, suspend_ms=suspend_ms)
 
     @precondition(lambda self: self.bench.calls)
-    @rule(results=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("success", *RESULTS))), max_size=6))
+    @rule(
+        results=st.lists(
+            st.tuples(st.integers(0, 5), st.sampled_from(("success", *RESULTS))), max_size=6
+        )
+    )
     def several_return(self, results: list[tuple[int, str]]) -> None:
         for which, outcome in results:
             self.do("returns", which=which, outcome=outcome, suspend_ms=-1)
 
     @rule(
-        request=st.sampled_from((*(name for name in SCRIPTED if name != "lock"), "send", "back", "back", "back")),
+        request=st.sampled_from(
+            (*(name for name in SCRIPTED if name != "lock"), "send", "back", "back", "back")
+        ),
         fates=st.lists(st.sampled_from(FATES), max_size=4),
     )
     def script(self, request: str, fates: list[str]) -> None:

@@ -76,7 +76,9 @@ class StartMatrixMachine(ProgramMachine):
         fates=st.lists(st.sampled_from(FATES), max_size=3),
         before=st.booleans(),
     )
-    def come_again(self, topic: str, queue_id: int, value: int, fates: list[str], before: bool) -> None:
+    def come_again(
+        self, topic: str, queue_id: int, value: int, fates: list[str], before: bool
+    ) -> None:
         """The lanes go to another, who stores an offset, and come back."""
         self.do("regroup", before=before, after=False, alone=True, notify=True)
         self.do("wait", ms=100)

@@ -48,7 +48,9 @@ def with_trouble(*troubles: str, **begin: tuple[Any, ...]) -> Draws:
 INGREDIENTS: Mapping[str, Ingredient] = {
     "bursts": Ingredient(rules=WORK),
     "many lanes": Ingredient({"begin": {"brokers": (2,), "queues": (3, 4), "keys": (4,)}}),
-    "one thread": Ingredient({"begin": {"threads": (1,), "effort": ("heavy",)}, "send_work": {"effort": ("heavy",)}}),
+    "one thread": Ingredient(
+        {"begin": {"threads": (1,), "effort": ("heavy",)}, "send_work": {"effort": ("heavy",)}}
+    ),
     "handovers": Ingredient({"begin": {"members": (2, 3)}}, (*WORK, "hand_over", "join_or_leave")),
     "clean leaves": Ingredient(
         {
@@ -60,16 +62,30 @@ INGREDIENTS: Mapping[str, Ingredient] = {
     ),
     "lost leases": Ingredient(
         {
-            "begin": {"members": (2, 3), "queues": (3, 4), "keys": (3, 4), "effort": ("steady", "heavy")},
-            "cut_off_at_work": {"kind": ("cut", "hold"), "limit": ("client", "broker"), "other": (True,)},
-            "stand_still": {"who": ("c1", "c2", "c3"), "limit": ("client", "broker"), "beyond_ms": (1, 400)},
+            "begin": {
+                "members": (2, 3),
+                "queues": (3, 4),
+                "keys": (3, 4),
+                "effort": ("steady", "heavy"),
+            },
+            "cut_off_at_work": {
+                "kind": ("cut", "hold"),
+                "limit": ("client", "broker"),
+                "other": (True,),
+            },
+            "stand_still": {
+                "who": ("c1", "c2", "c3"),
+                "limit": ("client", "broker"),
+                "beyond_ms": (1, 400),
+            },
         },
         (*WORK, "cut_off_at_work", "stand_still", "hand_over"),
     ),
     "broker restarts": Ingredient(rules=(*WORK, "restart_broker")),
     "strangers": Ingredient({"contend": {"stranger": (True,)}}, (*WORK, "contend")),
     "ends of a lease": Ingredient(
-        {"ask_at_the_limit": {"beyond_ms": ([0, 1, 2], [1, 1, 0])}}, (*WORK, "ask_at_the_limit", "contend")
+        {"ask_at_the_limit": {"beyond_ms": ([0, 1, 2], [1, 1, 0])}},
+        (*WORK, "ask_at_the_limit", "contend"),
     ),
     "resets": Ingredient(rules=(*WORK, "reset_in_flight")),
     "a lane at rest": Ingredient(
@@ -80,17 +96,27 @@ INGREDIENTS: Mapping[str, Ingredient] = {
         (*WORK, "let_one_rest"),
     ),
     "given up": Ingredient(
-        with_trouble("poison", "poison by default", limit=(0, 1, 2), batch=(1,), manual=(False,)), WORK
+        with_trouble("poison", "poison by default", limit=(0, 1, 2), batch=(1,), manual=(False,)),
+        WORK,
     ),
     "given up in vain": Ingredient(with_trouble("given up in vain", limit=(0, 1, 2)), WORK),
-    "batches to a call": Ingredient(with_trouble("poison", "given up in vain", batch=(2,), limit=(0, 1)), WORK),
+    "batches to a call": Ingredient(
+        with_trouble("poison", "given up in vain", batch=(2,), limit=(0, 1)), WORK
+    ),
     "failures": Ingredient(with_trouble("throw", "null"), WORK),
-    "rollbacks in manual mode": Ingredient(with_trouble("rolled back", manual=(True,), limit=(1, 2, -1)), WORK),
+    "rollbacks in manual mode": Ingredient(
+        with_trouble("rolled back", manual=(True,), limit=(1, 2, -1)), WORK
+    ),
     "suspended for long": Ingredient(with_trouble("suspended for long", "default")),
     "refused in the middle of a key": Ingredient(
         {
             "begin": {"brokers": (1,)},
-            "fill_disk": {"producer": PRODUCERS[:1], "key": KEYS[:2], "count": (2, 3, 4), "full_ms": (5, 100)},
+            "fill_disk": {
+                "producer": PRODUCERS[:1],
+                "key": KEYS[:2],
+                "count": (2, 3, 4),
+                "full_ms": (5, 100),
+            },
             "send": {"producer": PRODUCERS[:1], "key": KEYS[:2]},
         },
         (*WORK, "fill_disk", "send"),
@@ -162,19 +188,28 @@ def steered(machine: type[ClusterMachine], names: Iterable[str]) -> type[Cluster
     draws: dict[str, dict[str, st.SearchStrategy[Any]]] = {}
     for each in chosen:
         for name, arguments in each.draws.items():
-            draws.setdefault(name, {}).update({key: st.sampled_from(values) for key, values in arguments.items()})
+            draws.setdefault(name, {}).update(
+                {key: st.sampled_from(values) for key, values in arguments.items()}
+            )
     left = {name for each in chosen for name in each.rules}
     members: dict[str, Any] = {}
     for name, member in getmembers(machine):
-        begins, does = getattr(member, INITIALIZE_RULE_MARKER, None), getattr(member, RULE_MARKER, None)
+        begins, does = (
+            getattr(member, INITIALIZE_RULE_MARKER, None),
+            getattr(member, RULE_MARKER, None),
+        )
         if does is not None and left and name not in left:
             members[name] = None
         elif name in draws:
-            members[name] = _drawn_anew(initialize if does is None else rule, does or begins, draws[name])
+            members[name] = _drawn_anew(
+                initialize if does is None else rule, does or begins, draws[name]
+            )
     return type(machine.__name__, (machine,), members)
 
 
-def _drawn_anew(mark: Callable[..., Any], before: Any, draws: Mapping[str, st.SearchStrategy[Any]]) -> Any:
+def _drawn_anew(
+    mark: Callable[..., Any], before: Any, draws: Mapping[str, st.SearchStrategy[Any]]
+) -> Any:
     """The same rule under the same preconditions, with some of its arguments drawn from elsewhere."""
     again = mark(**{**before.arguments, **draws})(before.function)
     for condition in before.preconditions:

@@ -224,7 +224,10 @@ class ApacheCluster:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -244,7 +247,10 @@ class ApacheCluster:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await asyncio.to_thread(self.close)
 
@@ -255,11 +261,17 @@ class ApacheCluster:
         answer = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(topic, queues))
         if answer is None or answer.code != SUCCESS:
             said = "nothing" if answer is None else f"code {answer.code}"
-            raise self.broker_process.misbehaved(f"was asked to create topic {topic!r} and answered {said}")
+            raise self.broker_process.misbehaved(
+                f"was asked to create topic {topic!r} and answered {said}"
+            )
 
         def routed() -> bool:
             route = _ask(self.namesrv, GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-            return route is not None and route.code == SUCCESS and f'"{self.advertised}"'.encode() in route.body
+            return (
+                route is not None
+                and route.code == SUCCESS
+                and f'"{self.advertised}"'.encode() in route.body
+            )
 
         self.broker_process.wait_until(
             routed, what=f"register topic {topic!r}", deadline_s=START_DEADLINE_S, every_s=0.05
@@ -313,7 +325,9 @@ class ApacheCluster:
             }
         return conf | self.extra_broker_conf
 
-    def _java(self, lib: Path, jvm: tuple[str, ...], main: str, conf: str, *properties: str) -> list[str]:
+    def _java(
+        self, lib: Path, jvm: tuple[str, ...], main: str, conf: str, *properties: str
+    ) -> list[str]:
         home = self.workdir / "home"
         return [
             str(java()),
@@ -339,7 +353,11 @@ class ApacheCluster:
     def _start_broker(self, lib: Path) -> Process:
         # 4.x keeps a direct buffer of 4 MiB per busy thread: with 128 MiB its pulls fail after some hundred
         # requests.
-        memory = ("-Xms128m", "-Xmx384m", f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m")
+        memory = (
+            "-Xms128m",
+            "-Xmx384m",
+            f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m",
+        )
         main = "org.apache.rocketmq.broker.BrokerStartup"
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
         argv = self._java(lib, self.broker_jvm or (*memory, *_JVM), main, "broker.conf", lease)

@@ -73,7 +73,9 @@ def connect() -> DockerClient:
         except (DockerException, requests.RequestException) as error:
             client.close()
             reason = error
-    raise UsageError(f"No Docker engine answers at {where()} ({_short(reason)}); {MEND}.") from reason
+    raise UsageError(
+        f"No Docker engine answers at {where()} ({_short(reason)}); {MEND}."
+    ) from reason
 
 
 def where() -> str:
@@ -123,7 +125,9 @@ def ensure_image(client: DockerClient) -> str:
     """
     root = checkout()
     if root is None:
-        raise UsageError("The consumer image is built from a source checkout, and this is an installed package.")
+        raise UsageError(
+            "The consumer image is built from a source checkout, and this is an installed package."
+        )
     base = ensure_base(client)
     dockerfile = (root / "docker" / "consumer" / "Dockerfile").read_bytes()
     sources = {
@@ -168,7 +172,9 @@ def ensure_base(client: DockerClient) -> str:
         repository, tag = image.split(":")
         client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
         if not _present(client, image):
-            raise TargetMisbehaved(f"The Docker engine imported {archive} and does not have {image}.")
+            raise TargetMisbehaved(
+                f"The Docker engine imported {archive} and does not have {image}."
+            )
         return image
     if not _present(client, PULLED_BASE):
         try:
@@ -216,11 +222,19 @@ def _ensure_base_archive() -> Path:
         if done.returncode != 0:
             said = "\n".join(done.stdout.strip().splitlines()[-8:])
             raise TargetMisbehaved(f"debootstrap could not make a Debian {SUITE}; it said:\n{said}")
-        for heavy in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
+        for heavy in (
+            "var/cache/apt",
+            "var/lib/apt/lists",
+            "usr/share/doc",
+            "usr/share/man",
+            "usr/share/locale",
+        ):
             shutil.rmtree(root / heavy, ignore_errors=True)
         new = Path(scratch) / "base.tar"
         # Not tarfile: device nodes and ownership as they are, and quicker.
-        subprocess.run(["tar", "-C", str(root), "-cf", str(new), "."], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            ["tar", "-C", str(root), "-cf", str(new), "."], check=True, stdin=subprocess.DEVNULL
+        )
         os.replace(new, archive)
     return archive
 
@@ -276,7 +290,9 @@ class _Reaper:
     def tell(self, line: str) -> None:
         assert self._popen.stdin is not None
         if self._popen.poll() is not None:
-            raise TargetMisbehaved(f"The container reaper died (exit code {self._popen.returncode}).")
+            raise TargetMisbehaved(
+                f"The container reaper died (exit code {self._popen.returncode})."
+            )
         self._popen.stdin.write(line + "\n")
         self._popen.stdin.flush()
 
@@ -332,14 +348,17 @@ class Container:
                 network_mode="host",
                 user=f"{os.getuid()}:{os.getgid()}",
                 volumes={
-                    str(host.resolve()): {"bind": inside, "mode": "rw"} for host, inside in (volumes or {}).items()
+                    str(host.resolve()): {"bind": inside, "mode": "rw"}
+                    for host, inside in (volumes or {}).items()
                 },
                 environment=dict(env or {}),
                 labels={LABEL: str(os.getpid())},
             )
         except (DockerException, requests.RequestException) as error:
             self._remove(client)
-            raise TargetMisbehaved(f"Container {self.name} could not be started: {_short(error)}") from error
+            raise TargetMisbehaved(
+                f"Container {self.name} could not be started: {_short(error)}"
+            ) from error
         self._client = client
 
     def _remove(self, client: DockerClient) -> None:
@@ -403,13 +422,18 @@ class Container:
     def _expect(self, status: str) -> None:
         found = self.status
         if found != status:
-            raise TargetMisbehaved(f"Container {self.name} should be {status} and is {found}: {self.logs()[-2000:]}")
+            raise TargetMisbehaved(
+                f"Container {self.name} should be {status} and is {found}: {self.logs()[-2000:]}"
+            )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -53,8 +53,14 @@ def why_not(name: str) -> str | None:
     """
     for part in checks():
         if part.name == name:
-            return None if part.state is State.OK else f"{name} is missing: {part.detail}; to mend it: {part.mend}"
-    raise UsageError(f"There is no part {name!r}; known: {', '.join(part.name for part in checks())}.")
+            return (
+                None
+                if part.state is State.OK
+                else f"{name} is missing: {part.detail}; to mend it: {part.mend}"
+            )
+    raise UsageError(
+        f"There is no part {name!r}; known: {', '.join(part.name for part in checks())}."
+    )
 
 
 def _checks() -> Iterator[Part]:
@@ -108,7 +114,9 @@ def _checks() -> Iterator[Part]:
     )
 
 
-def _part(name: str, find: Callable[[], str], *, skipped: str, mend: str, optional: bool = False) -> Part:
+def _part(
+    name: str, find: Callable[[], str], *, skipped: str, mend: str, optional: bool = False
+) -> Part:
     """find: gives the detail, or raises UsageError with the reason."""
     try:
         state, detail = State.OK, find()

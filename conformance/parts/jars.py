@@ -64,7 +64,9 @@ _DEPENDENCY = (
 def check_version(version: str) -> None:
     """Raises UsageError, naming the known ones, if this version can't be had."""
     if version not in VERSIONS:
-        raise UsageError(f"There are no jars of Apache RocketMQ {version!r} to start; known: {', '.join(VERSIONS)}.")
+        raise UsageError(
+            f"There are no jars of Apache RocketMQ {version!r} to start; known: {', '.join(VERSIONS)}."
+        )
 
 
 def folder(version: str) -> Path:
@@ -95,7 +97,9 @@ def check_client_version(version: str) -> None:
     """Raises UsageError, naming the known ones, if there is no such client to drive."""
     if version not in CLIENT_VERSIONS:
         known = ", ".join(CLIENT_VERSIONS)
-        raise UsageError(f"There is no Java client of Apache RocketMQ {version!r} to drive; known: {known}.")
+        raise UsageError(
+            f"There is no Java client of Apache RocketMQ {version!r} to drive; known: {known}."
+        )
 
 
 def ensure_client(version: str) -> Path:
@@ -115,7 +119,9 @@ def _ensure(version: str, lib: Path, artifacts: Sequence[str]) -> Path:
         )
     lib.parent.mkdir(parents=True, exist_ok=True)
     with _alone(lib.parent / "lock"):
-        if not _complete(version, lib, artifacts):  # another process may have fetched them while we waited
+        if not _complete(
+            version, lib, artifacts
+        ):  # another process may have fetched them while we waited
             _fetch(version, maven, lib, artifacts)
     return lib
 

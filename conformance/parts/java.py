@@ -25,5 +25,7 @@ def java() -> Path:
     """The `java` command. Raises UsageError if there is none."""
     found = find_java()
     if found is None:
-        raise UsageError(f"There is no Java runtime on this machine; install one (Debian: {REMEDY}).")
+        raise UsageError(
+            f"There is no Java runtime on this machine; install one (Debian: {REMEDY})."
+        )
     return found

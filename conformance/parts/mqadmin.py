@@ -1,6 +1,6 @@
 """RocketMQ's own administration tool, `mqadmin`, from the released jars of one version.
 
-    said = run_mqadmin("5.4.0", namesrv, ["topicList"], folder)
+said = run_mqadmin("5.4.0", namesrv, ["topicList"], folder)
 """
 
 from __future__ import annotations
@@ -39,8 +39,15 @@ def run_mqadmin(version: str, namesrv: str, words: Sequence[str], folder: Path) 
     command = [str(java()), *_JVM, *home, "-cp", f"{lib}/*", MAIN, *words, "-n", namesrv]
     try:
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE_S, check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise TargetMisbehaved(f"mqadmin {' '.join(words)} did not end within {DEADLINE_S:g} s") from error
+        raise TargetMisbehaved(
+            f"mqadmin {' '.join(words)} did not end within {DEADLINE_S:g} s"
+        ) from error
     return "\n".join(line for line in done.stdout.splitlines() if _LOGBACK_SAYS not in line)

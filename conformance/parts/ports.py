@@ -37,7 +37,9 @@ def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("0.0.0.0", port))  # the wildcard: some of our servers listen there, whatever we ask for
+            probe.bind(
+                ("0.0.0.0", port)
+            )  # the wildcard: some of our servers listen there, whatever we ask for
             probe.listen(1)
         except OSError:
             return False
@@ -61,7 +63,10 @@ class Reservation:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.release()
 

@@ -48,7 +48,9 @@ SIGNAL_AGAIN_S = 0.05
 # ---------------------------------------------------------------------------------------------- waiting
 
 
-def wait_until(probe: Callable[[], T | None], *, deadline_s: float, every_s: float = 0.05) -> T | None:
+def wait_until(
+    probe: Callable[[], T | None], *, deadline_s: float, every_s: float = 0.05
+) -> T | None:
     """Calls `probe` each `every_s` seconds until it returns something true, and returns that.
 
     Returns None when `deadline_s` seconds have passed. What the probe raises goes through.
@@ -129,7 +131,9 @@ class Process:
         self.argv = [str(word) for word in argv]
         self.log = log
         if shutil.which(self.argv[0]) is None:
-            raise UsageError(f"{name} can't be started: there is no command {self.argv[0]!r} on this machine.")
+            raise UsageError(
+                f"{name} can't be started: there is no command {self.argv[0]!r} on this machine."
+            )
         log.parent.mkdir(parents=True, exist_ok=True)
         leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *self.argv]
         environment = {**os.environ, **(env or {})}
@@ -196,7 +200,11 @@ class Process:
     def misbehaved(self, what: str) -> TargetMisbehaved:
         """The error that says what this process did wrong, with the last lines of its log."""
         tail = self.tail()
-        said = f"Its log ({self.log}) ends with:\n{tail}" if tail else f"Its log ({self.log}) is empty."
+        said = (
+            f"Its log ({self.log}) ends with:\n{tail}"
+            if tail
+            else f"Its log ({self.log}) is empty."
+        )
         return TargetMisbehaved(f"{self.name} {what}. {said}")
 
     def check_alive(self) -> None:
@@ -205,7 +213,9 @@ class Process:
         if code is not None:
             raise self.misbehaved(f"died ({_how_it_ended(code)})")
 
-    def wait_until(self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05) -> T:
+    def wait_until(
+        self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05
+    ) -> T:
         """Like the function of that name, for a condition that this process must bring about.
 
         Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after
@@ -284,7 +294,10 @@ class Process:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.kill()
 

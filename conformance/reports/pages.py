@@ -26,12 +26,22 @@ def refresh(
     old, closed, after = rest.partition(end)
     if not found or not closed:
         raise UsageError(f"the page has no table between {begin!r} and {end!r}")
-    kept = [[cell.strip() for cell in line.strip("|").split("|")] for line in old.splitlines() if line.startswith("| ")]
+    kept = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in old.splitlines()
+        if line.startswith("| ")
+    ]
     # The old head is not in the order either.
-    known = [row for row in kept if " ".join(row[:keys]) in order and " ".join(row[:keys]) not in run]
+    known = [
+        row for row in kept if " ".join(row[:keys]) in order and " ".join(row[:keys]) not in run
+    ]
     written = [[_plain(cell) for cell in row] for row in rows]
     everything = sorted([*known, *written], key=lambda row: order.index(" ".join(row[:keys])))
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in everything)]
+    lines = [
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(head)}",
+        *(f"| {' | '.join(row)} |" for row in everything),
+    ]
     return "\n".join([f"{before}{begin}", *lines, f"{end}{after}"])
 
 

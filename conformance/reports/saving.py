@@ -37,7 +37,9 @@ def check(data: Mapping[str, Any], schema_id: str) -> None:
         raise WrongReport(f"{schema_id}: at {where}: {error.message}") from error
 
 
-def save(verdict: Verdict, folder: Path, *, history: History | None = None, events: int | None = None) -> VerdictView:
+def save(
+    verdict: Verdict, folder: Path, *, history: History | None = None, events: int | None = None
+) -> VerdictView:
     """Write `verdict.json` and, beside it, report.txt, report.md, junit.xml and allure-results/.
 
     history: what was judged, where it does not lie in the folder. events: how many rows were judged, where
@@ -47,7 +49,9 @@ def save(verdict: Verdict, folder: Path, *, history: History | None = None, even
     data = verdict.to_json()
     check(data, VERDICT_SCHEMA)
     temporary = folder / f"{VERDICT_FILE}.part"
-    temporary.write_text(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.write_text(
+        json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     temporary.replace(folder / VERDICT_FILE)
     seen = view(verdict, folder=folder, events=count_events(folder) if events is None else events)
     write_reports(seen, folder, context=context_of(history or folder, seen))
@@ -74,7 +78,11 @@ def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row,
     try:
         history = where if isinstance(where, History) else open_history(where)
         found = _from_parquet(history.parquet) if history.parquet else iter(history.loaded)
-        rows = [row for row in found if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)]
+        rows = [
+            row
+            for row in found
+            if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)
+        ]
     except HistoryError:
         return ()
     return tuple(sorted(rows, key=lambda row: (row.run, row.seq_begin))[:MOST_CONTEXT])

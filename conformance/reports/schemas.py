@@ -20,7 +20,15 @@ MATRIX_SCHEMA = "inorder/mutants/v1"
 SHRINK_SCHEMA = "inorder/shrink/v1"
 PROGRAM_SCHEMA = "inorder/program/v1"
 CROSSING_SCHEMA = "inorder/crossing/v1"
-NAMES = (VERDICT_SCHEMA, LIST_SCHEMA, CASE_SCHEMA, MATRIX_SCHEMA, SHRINK_SCHEMA, PROGRAM_SCHEMA, CROSSING_SCHEMA)
+NAMES = (
+    VERDICT_SCHEMA,
+    LIST_SCHEMA,
+    CASE_SCHEMA,
+    MATRIX_SCHEMA,
+    SHRINK_SCHEMA,
+    PROGRAM_SCHEMA,
+    CROSSING_SCHEMA,
+)
 
 
 @cache
@@ -108,7 +116,11 @@ def list_schema() -> dict[str, Any]:
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "anyOf": [{"required": ["name"]}, {"required": ["id"]}, {"required": ["verdict", "schema"]}],
+                    "anyOf": [
+                        {"required": ["name"]},
+                        {"required": ["id"]},
+                        {"required": ["verdict", "schema"]},
+                    ],
                 },
             },
         },
@@ -127,7 +139,10 @@ def program_schema() -> dict[str, Any]:
         "properties": {
             "schema": {"const": PROGRAM_SCHEMA},
             "machine": {"type": "string"},
-            "mutant": {"type": ["string", "null"], "description": "Whose cores ran; null for the reference."},
+            "mutant": {
+                "type": ["string", "null"],
+                "description": "Whose cores ran; null for the reference.",
+            },
             "steps": {
                 "type": "array",
                 "items": {
@@ -181,7 +196,12 @@ def case_schema() -> dict[str, Any]:
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": [*properties], "additionalProperties": False, "properties": properties}
+    return {
+        "type": "object",
+        "required": [*properties],
+        "additionalProperties": False,
+        "properties": properties,
+    }
 
 
 _TEXT = {"type": "string"}
@@ -193,7 +213,10 @@ _SECONDS = {"type": "number", "minimum": 0}
 def matrix_schema() -> dict[str, Any]:
     """What `inorder mutants --format json` prints and keeps as `matrix.json`; draft 2020-12."""
     count_or_none = {**_COUNT, "type": ["integer", "null"]}
-    size = {**_object({"rows": _COUNT, "actions": _COUNT, "rules": _COUNT}), "type": ["object", "null"]}
+    size = {
+        **_object({"rows": _COUNT, "actions": _COUNT, "rules": _COUNT}),
+        "type": ["object", "null"],
+    }
     mutant = _object(
         {
             "name": _TEXT,
@@ -204,8 +227,14 @@ def matrix_schema() -> dict[str, Any]:
             },
             "clause": {**_TEXT, "description": "The clause or wire rule that has to kill it."},
             "killed": {"type": "boolean", "description": "By that clause."},
-            "refuted": {**_TEXTS, "description": "All that the run refutes; of a survivor, all that any run refuted."},
-            "examples": {**_COUNT, "description": "Generated runs, up to and with the one that kills."},
+            "refuted": {
+                **_TEXTS,
+                "description": "All that the run refutes; of a survivor, all that any run refuted.",
+            },
+            "examples": {
+                **_COUNT,
+                "description": "Generated runs, up to and with the one that kills.",
+            },
             "found": {**size, "description": "The run that kills, as it was found."},
             "shrunk": {**size, "description": "The same, shrunk."},
             "shrunk_refuted": _TEXTS,
@@ -225,7 +254,10 @@ def matrix_schema() -> dict[str, Any]:
         "mutants": _COUNT,
         "killed": _COUNT,
         "survivors": _TEXTS,
-        "not_good": {**_TEXTS, "description": "Survivors, and those whose witness is not minimal or too large."},
+        "not_good": {
+            **_TEXTS,
+            "description": "Survivors, and those whose witness is not minimal or too large.",
+        },
         "witness_median": {"type": ["number", "null"]},
         "witness_max": count_or_none,
         "cpu_s": _SECONDS,
@@ -239,7 +271,10 @@ def matrix_schema() -> dict[str, Any]:
             {
                 "schema": {"const": MATRIX_SCHEMA},
                 "seed": _COUNT,
-                "examples": {**_COUNT, "description": "The budget of generated runs for each mutant."},
+                "examples": {
+                    **_COUNT,
+                    "description": "The budget of generated runs for each mutant.",
+                },
                 "workers": _COUNT,
                 "elapsed_s": _SECONDS,
                 "summary": _object(summary),

@@ -91,7 +91,9 @@ def set_aside(verdict: VerdictView, width: int) -> list[Text]:
     lines: list[Text] = []
     for (word, reason), names in sorted(reasons.items()):
         told = textwrap.wrap(f"{', '.join(names)}: {reason}", width - 15, break_on_hyphens=False)
-        lines += [Text(f"{word if n == 0 else '':<14} {line}", style="dim") for n, line in enumerate(told)]
+        lines += [
+            Text(f"{word if n == 0 else '':<14} {line}", style="dim") for n, line in enumerate(told)
+        ]
     return lines
 
 
@@ -104,7 +106,11 @@ def parties_line(verdict: VerdictView) -> Text:
 def _in_table(clause: ClauseView) -> bool:
     """What is set aside below: not claimed, not recorded, never at stake, told by a more specific clause."""
     idle = clause.verdict is ClauseVerdict.NOT_EXERCISED and not clause.opportunities
-    return not (clause.hidden or idle or clause.verdict in (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.NOT_RECORDED))
+    return not (
+        clause.hidden
+        or idle
+        or clause.verdict in (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.NOT_RECORDED)
+    )
 
 
 def check_lines(checks: Sequence[CheckView]) -> list[Text]:
@@ -112,7 +118,11 @@ def check_lines(checks: Sequence[CheckView]) -> list[Text]:
     failed = [check for check in checks if check.ok is False]
     if not failed:
         done = sum(check.ok is True for check in checks)
-        return [Text(f"checks of the run: {done} of {len(checks)} made, all passed", style="dim")] if checks else []
+        return (
+            [Text(f"checks of the run: {done} of {len(checks)} made, all passed", style="dim")]
+            if checks
+            else []
+        )
     return [Text.assemble(("check failed  ", "bold yellow"), _told(check)) for check in failed]
 
 
@@ -121,14 +131,25 @@ def coverage_lines(verdict: VerdictView) -> list[Text]:
     coverage = verdict.coverage
     if coverage is None:
         return []
-    grows = f"{coverage.new_at_the_end} of them new in the last tenth" if coverage.new_at_the_end else "none new lately"
-    reached = Text(f"reached: {coverage.states} abstract states in {coverage.runs} runs, {grows}", style="dim")
-    return [reached, *(_further_lines(coverage.further, verdict) if coverage.further is not None else ())]
+    grows = (
+        f"{coverage.new_at_the_end} of them new in the last tenth"
+        if coverage.new_at_the_end
+        else "none new lately"
+    )
+    reached = Text(
+        f"reached: {coverage.states} abstract states in {coverage.runs} runs, {grows}", style="dim"
+    )
+    return [
+        reached,
+        *(_further_lines(coverage.further, verdict) if coverage.further is not None else ()),
+    ]
 
 
 def _further_lines(further: Further, verdict: VerdictView) -> list[Text]:
     """That the search went on, for which clauses, and which of them it could not bring to their floor."""
-    short = [f"{c.id} {c.opportunities} of {c.floor}" for c in verdict.of(ClauseVerdict.NOT_EXERCISED)]
+    short = [
+        f"{c.id} {c.opportunities} of {c.floor}" for c in verdict.of(ClauseVerdict.NOT_EXERCISED)
+    ]
     made = f"{further.runs} further runs of at most {further.most}, for {', '.join(further.sought)}"
     if short and further.runs >= further.most:
         return [Text(f"went on: {made}; they ran out at {', '.join(short)}", style="yellow")]
@@ -136,7 +157,9 @@ def _further_lines(further: Further, verdict: VerdictView) -> list[Text]:
 
 
 def _told(check: CheckView) -> str:
-    return f"{check.id} {check.title}: {check.detail}" if check.detail else f"{check.id} {check.title}"
+    return (
+        f"{check.id} {check.title}: {check.detail}" if check.detail else f"{check.id} {check.title}"
+    )
 
 
 def closing(verdict: VerdictView) -> str:
@@ -179,7 +202,11 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
     if clause.reason:
         lines += _item("because:", _sentence(clause.reason), width)
     for number, paragraph in enumerate(doc.split("\n\n")):
-        lines += ["", *_item("in words:" if number == 0 else "", " ".join(paragraph.split()), width)] if doc else []
+        lines += (
+            ["", *_item("in words:" if number == 0 else "", " ".join(paragraph.split()), width)]
+            if doc
+            else []
+        )
     return "\n".join(lines)
 
 
@@ -210,11 +237,15 @@ def coloured(block: str) -> Text:
     """The block with its first word, the verdict, in colour. Its lines stay whole: a command is to be copied."""
     text = Text(block, no_wrap=True, overflow="ignore")
     word = block.split(" ", 1)[0]
-    text.stylize("bold red" if word == WORDS[ClauseVerdict.REFUTED] else "bold yellow", 0, len(word))
+    text.stylize(
+        "bold red" if word == WORDS[ClauseVerdict.REFUTED] else "bold yellow", 0, len(word)
+    )
     return text
 
 
-def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, context: Sequence[Row] = ()) -> str:
+def failure(
+    verdict: VerdictView, clause: ClauseView, *, width: int = 100, context: Sequence[Row] = ()
+) -> str:
     """The story of one failure, as plain text at most `width` wide (events may be wider: they are never cut)."""
     lines = [_head(verdict, clause, width)]
     lines += _item("promised:", clause.statement, width)
@@ -226,7 +257,9 @@ def failure(verdict: VerdictView, clause: ClauseView, *, width: int = 100, conte
     if clause.reason:
         lines += _item("note:", _sentence(clause.reason), width)
     if clause.witness:
-        drawing = draw(clause.witness, width=width - _INDENT, context=around(clause.witness, context))
+        drawing = draw(
+            clause.witness, width=width - _INDENT, context=around(clause.witness, context)
+        )
         lines += _block("timeline:", drawing)
         base_us = min(row.started_us for row in clause.witness)
         since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
@@ -262,7 +295,14 @@ def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
 
 def render(renderable: RenderableType, *, width: int = 100) -> str:
     """A renderable as plain text, for files."""
-    console = Console(width=width, file=None, record=False, force_terminal=False, color_system=None, highlight=False)
+    console = Console(
+        width=width,
+        file=None,
+        record=False,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+    )
     with console.capture() as capture:
         console.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
@@ -325,13 +365,21 @@ def _sentence(text: str) -> str:
 
 
 def _item(name: str, text: str, width: int) -> list[str]:
-    wrapped = textwrap.wrap(text, max(30, width - _INDENT), break_long_words=False, break_on_hyphens=False) or [""]
-    return [f"  {name:<{_INDENT - 2}}{wrapped[0]}", *(f"{'':<{_INDENT}}{line}" for line in wrapped[1:])]
+    wrapped = textwrap.wrap(
+        text, max(30, width - _INDENT), break_long_words=False, break_on_hyphens=False
+    ) or [""]
+    return [
+        f"  {name:<{_INDENT - 2}}{wrapped[0]}",
+        *(f"{'':<{_INDENT}}{line}" for line in wrapped[1:]),
+    ]
 
 
 def _block(name: str, text: str) -> list[str]:
     first, *rest = text.splitlines() or [""]
-    return [f"  {name:<{_INDENT - 2}}{first}".rstrip(), *(f"{'':<{_INDENT}}{line}".rstrip() for line in rest)]
+    return [
+        f"  {name:<{_INDENT - 2}}{first}".rstrip(),
+        *(f"{'':<{_INDENT}}{line}".rstrip() for line in rest),
+    ]
 
 
 def _hang(text: str, width: int) -> str:
@@ -345,6 +393,10 @@ def _hang(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, verdict: VerdictView, *, width: int = 100, context: Sequence[Row] = ()) -> None:
+def write(
+    path: Path, verdict: VerdictView, *, width: int = 100, context: Sequence[Row] = ()
+) -> None:
     """The whole report as a text file."""
-    path.write_text(render(report(verdict, width=width, context=context), width=width), encoding="utf-8")
+    path.write_text(
+        render(report(verdict, width=width, context=context), width=width), encoding="utf-8"
+    )

@@ -57,11 +57,15 @@ class _Column:
 
 def draw(rows: Sequence[Row], *, width: int = 100, context: Sequence[Row] = ()) -> str:
     """The drawing of `rows` (and of the `context` around them), at most `width` columns wide."""
-    shown = sorted({row.seq_begin: row for row in (*context, *rows)}.values(), key=lambda row: row.seq_begin)
+    shown = sorted(
+        {row.seq_begin: row for row in (*context, *rows)}.values(), key=lambda row: row.seq_begin
+    )
     if not shown:
         return ""
     ops = _operations(shown)
-    columns = _columns(ops, several=len({row.queue for row in rows if row.queue_id is not None}) > 1)
+    columns = _columns(
+        ops, several=len({row.queue for row in rows if row.queue_id is not None}) > 1
+    )
     tracks = _tracks(ops)
     name_width = min(_NAME_WIDTH, max(len(name) for name, _ in tracks))
     panels = _panels(columns, max(_SMALLEST_PANEL, width - name_width - 3))
@@ -92,7 +96,11 @@ def _columns(ops: Sequence[_Op], *, several: bool) -> list[_Column]:
     """One column per mark, in the total order; each operation is told which columns are its own."""
     marks = sorted(
         [(op.begin, 0, index) for index, op in enumerate(ops)]
-        + [(op.end, 1, index) for index, op in enumerate(ops) if op.end is not None and not op.instant]
+        + [
+            (op.end, 1, index)
+            for index, op in enumerate(ops)
+            if op.end is not None and not op.instant
+        ]
     )
     columns: list[_Column] = []
     merged: set[int] = set()
@@ -102,7 +110,9 @@ def _columns(ops: Sequence[_Op], *, several: bool) -> list[_Column]:
         if phase and index in merged:
             continue
         next_mark = marks[place + 1] if place + 1 < len(marks) else None
-        whole = not phase and (op.instant or (next_mark is not None and next_mark[1:] == (1, index)))
+        whole = not phase and (
+            op.instant or (next_mark is not None and next_mark[1:] == (1, index))
+        )
         if whole:
             merged.add(index)
             label = _whole(op)
@@ -129,7 +139,11 @@ def _tracks(ops: Sequence[_Op]) -> list[tuple[str, list[_Op]]]:
                 break
         else:
             lines.append([op])
-    return [(name if number == 0 else "", line) for name, lines in parties.items() for number, line in enumerate(lines)]
+    return [
+        (name if number == 0 else "", line)
+        for name, lines in parties.items()
+        for number, line in enumerate(lines)
+    ]
 
 
 def _panels(columns: Sequence[_Column], width: int) -> list[tuple[int, int]]:
@@ -145,7 +159,11 @@ def _panels(columns: Sequence[_Column], width: int) -> list[tuple[int, int]]:
 
 
 def _panel(
-    columns: Sequence[_Column], tracks: Sequence[tuple[str, list[_Op]]], start: int, stop: int, name_width: int
+    columns: Sequence[_Column],
+    tracks: Sequence[tuple[str, list[_Op]]],
+    start: int,
+    stop: int,
+    name_width: int,
 ) -> str:
     at: dict[int, int] = {}
     x = 0
@@ -161,9 +179,15 @@ def _panel(
         cells: list[tuple[int, str]] = []
         for op in ops:
             cells.extend(_fill(op, columns, at, start, stop, x))
-            cells.extend((at[column], columns[column].label) for column in op.columns if start <= column < stop)
+            cells.extend(
+                (at[column], columns[column].label)
+                for column in op.columns
+                if start <= column < stop
+            )
         if any(text for _x, text in cells):
-            lines.append(f"{_short(waiting, name_width).ljust(name_width)} │ {_paint(x, cells)}".rstrip())
+            lines.append(
+                f"{_short(waiting, name_width).ljust(name_width)} │ {_paint(x, cells)}".rstrip()
+            )
             waiting = ""
     return "\n".join(lines)
 
@@ -228,13 +252,19 @@ def _read(row: Row) -> str:
 
 def _sent(row: Row) -> str:
     key = f" {row.sharding_key}" if row.sharding_key else ""
-    return f"send{key} → {row.queue_offset}" if row.queue_offset is not None else f"send{key}{_answer(row)}"
+    return (
+        f"send{key} → {row.queue_offset}"
+        if row.queue_offset is not None
+        else f"send{key}{_answer(row)}"
+    )
 
 
 _LABELS: dict[Kind, Callable[[Row], str]] = {
     Kind.LOCK: lambda row: f"lock{_answer(row)}",
     Kind.UNLOCK: lambda row: f"unlock{_answer(row)}",
-    Kind.COMMIT: lambda row: f"commit {row.value}" + ("" if row.outcome is Outcome.OK else _answer(row)),
+    Kind.COMMIT: lambda row: (
+        f"commit {row.value}" + ("" if row.outcome is Outcome.OK else _answer(row))
+    ),
     Kind.FETCH_OFFSET: _fetched,
     Kind.ADD: lambda row: "add" if row.value is None else f"add, start {row.value}",
     Kind.DROP: lambda _row: "drop",

@@ -19,7 +19,15 @@ from specs.clauses.base import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
-from specs.verdicts.verdict import EXIT_CODES, VERDICT_SCHEMA, ClauseVerdict, Coverage, Further, RunVerdict, Verdict
+from specs.verdicts.verdict import (
+    EXIT_CODES,
+    VERDICT_SCHEMA,
+    ClauseVerdict,
+    Coverage,
+    Further,
+    RunVerdict,
+    Verdict,
+)
 
 VERDICT_FILE = "verdict.json"
 _SHOWN_AS = "shown as "
@@ -42,7 +50,9 @@ class ClauseView:
     witness: tuple[Row, ...]
     explanation: str
     reason: str
-    findings: tuple[str, ...] = ()  # public names of what was found; a verdict of an older version names none
+    findings: tuple[
+        str, ...
+    ] = ()  # public names of what was found; a verdict of an older version names none
 
     @property
     def family(self) -> str:
@@ -61,7 +71,12 @@ class ClauseView:
     @property
     def happened(self) -> str:
         """What was found, in a sentence or two: with what a refutation takes for granted, if anything."""
-        if self.verdict is ClauseVerdict.REFUTED and self.reason and not self.hidden and self.explanation:
+        if (
+            self.verdict is ClauseVerdict.REFUTED
+            and self.reason
+            and not self.hidden
+            and self.explanation
+        ):
             return f"{self.explanation.rstrip('.')}; {self.reason}"
         return self.explanation
 
@@ -107,7 +122,10 @@ class VerdictView:
         """Refuted clauses to show, then possible ones, in catalogue order."""
         wanted = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
         return tuple(
-            clause for verdict in wanted for clause in self.clauses if clause.verdict is verdict and not clause.hidden
+            clause
+            for verdict in wanted
+            for clause in self.clauses
+            if clause.verdict is verdict and not clause.hidden
         )
 
     def of(self, verdict: ClauseVerdict) -> tuple[ClauseView, ...]:
@@ -122,7 +140,9 @@ def view(verdict: Verdict, *, folder: Path | None = None, events: int | None = N
     return parse(verdict.to_json(), where="the verdict", folder=folder, events=events)
 
 
-def parse(data: Mapping[str, Any], *, where: str, folder: Path | None = None, events: int | None = None) -> VerdictView:
+def parse(
+    data: Mapping[str, Any], *, where: str, folder: Path | None = None, events: int | None = None
+) -> VerdictView:
     """Read `inorder/verdict/v1`. Raises HistoryError (exit 64) for another version or a broken shape."""
     schema = data.get("schema")
     if schema != VERDICT_SCHEMA:
@@ -138,7 +158,9 @@ def parse(data: Mapping[str, Any], *, where: str, folder: Path | None = None, ev
             parties=dict(data["parties"]),
             levels=tuple(data["levels"]),
             clauses=tuple(_clause(each) for each in data["clauses"]),
-            met=tuple(CheckView(c["id"], c["title"], c["ok"], c.get("detail", "")) for c in data["met"]),
+            met=tuple(
+                CheckView(c["id"], c["title"], c["ok"], c.get("detail", "")) for c in data["met"]
+            ),
             cut=tuple(data.get("cut", ())),
             faults=tuple((str(f["fault"]), bool(f["effective"])) for f in data.get("faults", ())),
             tool=dict(data.get("tool", {})),
@@ -148,7 +170,9 @@ def parse(data: Mapping[str, Any], *, where: str, folder: Path | None = None, ev
             coverage=_coverage(data["coverage"]) if data.get("coverage") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise HistoryError(f"{where} can't be read as a verdict: {type(error).__name__} {error}") from error
+        raise HistoryError(
+            f"{where} can't be read as a verdict: {type(error).__name__} {error}"
+        ) from error
 
 
 def _coverage(data: Mapping[str, Any]) -> Coverage:

@@ -70,7 +70,9 @@ def parse_rule(text: str) -> Rule:
         action = Action(match["action"])
     except ValueError:
         known = ", ".join(each.value for each in Action)
-        raise UsageError(f"{match['action']} is nothing that a tap does to a request; known are {known}") from None
+        raise UsageError(
+            f"{match['action']} is nothing that a tap does to a request; known are {known}"
+        ) from None
     if (match["number"] is None) is (action in _WITH_NUMBER):
         wants = "needs a number" if action in _WITH_NUMBER else "takes no number"
         raise UsageError(f"{action.value} {wants}, in {text!r}")
@@ -88,7 +90,9 @@ def _code(word: str) -> int:
     try:
         return RequestCode[word]
     except KeyError:
-        raise UsageError(f"{word} is no request of the protocol; write its name, as LOCK_BATCH_MQ, or number") from None
+        raise UsageError(
+            f"{word} is no request of the protocol; write its name, as LOCK_BATCH_MQ, or number"
+        ) from None
 
 
 def _name(code: int) -> str:

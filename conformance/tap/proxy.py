@@ -56,7 +56,9 @@ class _Passage:
     server: asyncio.StreamWriter
     broker: str | None  # None: the name server
     asked: dict[int, int] = field(default_factory=dict)
-    faults: dict[int, Rule] = field(default_factory=dict)  # by the opaque of the request whose answer they meet
+    faults: dict[int, Rule] = field(
+        default_factory=dict
+    )  # by the opaque of the request whose answer they meet
     is_open: bool = True
 
 
@@ -69,7 +71,9 @@ class Tap:
     def __init__(self, upstream: str, recorder: TapRecorder, faults: Faults | None = None) -> None:
         split_address(upstream)
         self.namesrv = ""  # the tap's own, once started
-        self.brokers: dict[str, str] = {}  # a broker's real address → the tap's, as routes have named it
+        self.brokers: dict[
+            str, str
+        ] = {}  # a broker's real address → the tap's, as routes have named it
         self._upstream = upstream
         self._recorder = recorder
         self._faults = faults or Faults()
@@ -79,7 +83,9 @@ class Tap:
         self._numbers = itertools.count(1)
         self._opening = asyncio.Lock()
         self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
-        self._lives: dict[str, BrokerLife] = {}  # a master's real address → what is known of its life
+        self._lives: dict[
+            str, BrokerLife
+        ] = {}  # a master's real address → what is known of its life
 
     async def start(self, port: int = 0) -> None:
         """Listen. Raises UsageError when the port can't be had."""
@@ -118,12 +124,18 @@ class Tap:
         try:
             server = await asyncio.start_server(passing, HOST, port)
         except (OSError, OverflowError) as error:
-            raise UsageError(f"Port {port} of {HOST} can't be had ({error}); choose another, or 0 for any.") from error
+            raise UsageError(
+                f"Port {port} of {HOST} can't be had ({error}); choose another, or 0 for any."
+            ) from error
         self._servers.append(server)
         return f"{HOST}:{server.sockets[0].getsockname()[1]}"
 
     async def _pass(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: str, broker: str | None
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        upstream: str,
+        broker: str | None,
     ) -> None:
         host, port = split_address(upstream)
         life = self._lives.get(upstream)
@@ -144,7 +156,9 @@ class Tap:
         by_broker = False
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
-            by_broker = not up.done() and (from_server.at_eof() or from_server.exception() is not None)
+            by_broker = not up.done() and (
+                from_server.at_eof() or from_server.exception() is not None
+            )
         finally:
             server.close()  # before any wait: a second cancellation ends this one
             for task in (up, down):
@@ -156,7 +170,9 @@ class Tap:
                     self._closed(life, passage.number, upstream, broker, by_broker=by_broker)
             await asyncio.gather(up, down, return_exceptions=True)
 
-    def _closed(self, life: BrokerLife, number: int, upstream: str, broker: str, *, by_broker: bool) -> None:
+    def _closed(
+        self, life: BrokerLife, number: int, upstream: str, broker: str, *, by_broker: bool
+    ) -> None:
         match life.closed(number, by_broker=by_broker, at_s=asyncio.get_running_loop().time()):
             case Sign.DEATH:
                 self._recorder.crashed(broker)
@@ -213,7 +229,9 @@ class Tap:
     def _meets(self, passage: _Passage, command: Command) -> Rule | None:
         if passage.broker is None:
             return None
-        place = " ".join(command.ext.get(name, command.ext.get(letter, "")) for name, letter in _PLACE)
+        place = " ".join(
+            command.ext.get(name, command.ext.get(letter, "")) for name, letter in _PLACE
+        )
         client = self._recorder.client_of(passage.number)
         rule = self._faults.on_request(command.code, client, place)
         if rule is not None:
@@ -244,7 +262,9 @@ class Tap:
             raw = encode_frame(await self._through_us(command, code))
         await _write(passage.client, raw)
 
-    async def _hand_down_later(self, ms: int, passage: _Passage, raw: bytes, command: Command) -> None:
+    async def _hand_down_later(
+        self, ms: int, passage: _Passage, raw: bytes, command: Command
+    ) -> None:
         await asyncio.sleep(ms / 1000)  # the rule's own delay: time is its effect
         await self._hand_down(passage, raw, command)
 
@@ -286,7 +306,9 @@ class Tap:
         self._spawn(write)
 
     def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def quietly() -> None:  # ended before it begins, it leaves nothing that was never awaited
+        async def quietly() -> (
+            None
+        ):  # ended before it begins, it leaves nothing that was never awaited
             with contextlib.suppress(OSError):  # the connection went before the frame did
                 await work()
 
@@ -355,7 +377,10 @@ class ThreadedTap:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             self._do(self._tap.stop())

@@ -37,7 +37,12 @@ from typing import Any
 from reference_impl.core.consumer.dead_letters import FIRST_DELAY_LEVEL
 from reference_impl.core.consumer.offsets import CORRECTED
 from reference_impl.core.consumer.pulling import READ_CODES
-from reference_impl.protocol.bodies import Heartbeat, LockBatch, decode_consumer_ids, decode_lock_answer
+from reference_impl.protocol.bodies import (
+    Heartbeat,
+    LockBatch,
+    decode_consumer_ids,
+    decode_lock_answer,
+)
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
@@ -147,7 +152,9 @@ class TapRecorder:
     ) -> None:
         self._clock = clock or host_clock()
         self._ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
-        self.unreadable = 0  # frames of a known kind that could not be read: they pass, and leave no row
+        self.unreadable = (
+            0  # frames of a known kind that could not be read: they pass, and leave no row
+        )
         self._journal = journal
         self._name_of = name_of
         self._skip = skip
@@ -220,12 +227,16 @@ class TapRecorder:
         ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
         moved_us, self._ahead_us = ahead_us - self._ahead_us, ahead_us
         if abs(moved_us) >= STEP_US:
-            self._journal.note(Kind.CLOCK_STEP, Outcome.OK, {"level": Level.TAP, "value": moved_us // 1000})
+            self._journal.note(
+                Kind.CLOCK_STEP, Outcome.OK, {"level": Level.TAP, "value": moved_us // 1000}
+            )
 
     def fault(self, detail: str, *, effective: bool) -> None:
         """The tap did something to a frame, or (not effective) never had the occasion."""
         self._journal.note(
-            Kind.FAULT, Outcome.OK if effective else Outcome.REFUSED, {"level": Level.TAP, "detail": detail}
+            Kind.FAULT,
+            Outcome.OK if effective else Outcome.REFUSED,
+            {"level": Level.TAP, "detail": detail},
         )
 
     # ------------------------------------------------------------------ leases
@@ -248,7 +259,11 @@ class TapRecorder:
             for (who, lane), work in self._works.items():
                 if who != client and lane.group == batch.consumer_group and lane.queue in granted:
                     work.mine = work.leased = False
-            return Outcome.OK, {}, [{"outcome": Outcome.OK if q in granted else Outcome.REFUSED} for q in asked]
+            return (
+                Outcome.OK,
+                {},
+                [{"outcome": Outcome.OK if q in granted else Outcome.REFUSED} for q in asked],
+            )
 
         if asked:
             rows = [queue._asdict() for queue in asked]
@@ -276,7 +291,9 @@ class TapRecorder:
 
     def _fetch(self, link: _Link, command: Command) -> None:
         header = QueryConsumerOffsetHeader.from_ext(command.ext)
-        lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        lane = Lane(
+            header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id
+        )
         self._is_known(link, lane)
         client = self._name_of(link.who)
         work = self._work(client, lane)
@@ -297,26 +314,37 @@ class TapRecorder:
             if answer.code == ResponseCode.SUCCESS:
                 start = OffsetResponse.from_ext(answer.ext).offset
                 if start >= 0:
-                    if not (work.added and work.start == start):  # orderly consumers of 5.x ask twice
+                    if not (
+                        work.added and work.start == start
+                    ):  # orderly consumers of 5.x ask twice
                         self._add(client, lane, start)
                     return
-            work.told_nothing = not work.added and answer.code in (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
+            work.told_nothing = not work.added and answer.code in (
+                ResponseCode.SUCCESS,
+                ResponseCode.QUERY_NOT_FOUND,
+            )
 
         name = {"incarnation": _incarnation(client, lane, work.number)} if work.added else {}
         self._begin(link, command, Kind.FETCH_OFFSET, {**lane._asdict(), **name}, (), end, then)
 
     def _end_asked(self, link: _Link, command: Command) -> None:
         header = GetMaxOffsetHeader.from_ext(command.ext)
-        self._start_asked(link, command, (header.topic, header.broker_name or link.broker, header.queue_id))
+        self._start_asked(
+            link, command, (header.topic, header.broker_name or link.broker, header.queue_id)
+        )
 
     def _time_asked(self, link: _Link, command: Command) -> None:
         header = SearchOffsetHeader.from_ext(command.ext)
-        self._start_asked(link, command, (header.topic, header.broker_name or link.broker, header.queue_id))
+        self._start_asked(
+            link, command, (header.topic, header.broker_name or link.broker, header.queue_id)
+        )
 
     def _start_asked(self, link: _Link, command: Command, place: Place) -> None:
         """A question for a queue's end or for a time fixes the start of who was just told that nothing is stored."""
         client = self._name_of(link.who)
-        lanes = [lane for (who, lane), work in self._works.items() if who == client and lane[1:] == place]
+        lanes = [
+            lane for (who, lane), work in self._works.items() if who == client and lane[1:] == place
+        ]
         waiting = [lane for lane in lanes if self._work(client, lane).told_nothing]
 
         def then(answer: Command) -> None:
@@ -332,13 +360,24 @@ class TapRecorder:
         header = UpdateConsumerOffsetHeader.from_ext(command.ext)
         if header.queue_id is None or header.commit_offset is None:
             return
-        lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        lane = Lane(
+            header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id
+        )
         self._is_known(link, lane)
-        self._begin(link, command, Kind.COMMIT, self._commit_of(link, lane, header.commit_offset), (), _plainly)
+        self._begin(
+            link,
+            command,
+            Kind.COMMIT,
+            self._commit_of(link, lane, header.commit_offset),
+            (),
+            _plainly,
+        )
 
     def _pull(self, link: _Link, command: Command) -> None:
         header = PullHeader.from_ext(command.ext)
-        lane = Lane(header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id)
+        lane = Lane(
+            header.consumer_group, header.topic, header.broker_name or link.broker, header.queue_id
+        )
         if not self._is_known(link, lane):
             return  # a pull of nobody begins no work
         client = self._name_of(link.who)
@@ -351,7 +390,9 @@ class TapRecorder:
         def end(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
             if answer.code not in READ_CODES:
                 return Outcome.REFUSED, {}, ()
-            outcome = Outcome.REFUSED if answer.code == ResponseCode.PULL_OFFSET_MOVED else Outcome.OK
+            outcome = (
+                Outcome.REFUSED if answer.code == ResponseCode.PULL_OFFSET_MOVED else Outcome.OK
+            )
             return outcome, {"value": PullResponse.from_ext(answer.ext).next_begin_offset}, ()
 
         def then(answer: Command) -> None:
@@ -361,11 +402,15 @@ class TapRecorder:
                 for message in decode_all(answer.body):
                     self._remember(client, lane, message)
 
-        def committed(answer: Command) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+        def committed(
+            answer: Command,
+        ) -> tuple[Outcome, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
             taken = answer.code in READ_CODES
             return Outcome.OK if taken else Outcome.REFUSED, {"code": 0} if taken else {}, ()
 
-        self._begin(link, command, Kind.PULL, {**row, "queue_offset": header.queue_offset}, (), end, then)
+        self._begin(
+            link, command, Kind.PULL, {**row, "queue_offset": header.queue_offset}, (), end, then
+        )
         if header.sys_flag & PULL_COMMIT and header.commit_offset > 0:
             fields = {**self._commit_of(link, lane, header.commit_offset), "view": "pull"}
             self._begin(link, command, Kind.COMMIT, fields, (), committed)
@@ -374,7 +419,9 @@ class TapRecorder:
 
     def _send(self, link: _Link, command: Command) -> None:
         letters = command.code == RequestCode.SEND_MESSAGE_V2
-        header = SendHeader.from_ext_v2(command.ext) if letters else SendHeader.from_ext(command.ext)
+        header = (
+            SendHeader.from_ext_v2(command.ext) if letters else SendHeader.from_ext(command.ext)
+        )
         properties = header.property_map
         message_id = properties.get(PROPERTY_UNIQ_KEY)
         if header.batch or PROPERTY_TRANSACTION_PREPARED in properties:
@@ -411,7 +458,9 @@ class TapRecorder:
 
         self._begin(link, command, Kind.SEND, fields, (), end, then)
 
-    def _give_up(self, link: _Link, command: Command, header: SendHeader, properties: Mapping[str, str]) -> None:
+    def _give_up(
+        self, link: _Link, command: Command, header: SendHeader, properties: Mapping[str, str]
+    ) -> None:
         client, message_id = self._name_of(link.who), properties.get(PROPERTY_UNIQ_KEY, "")
         group = header.topic[len(RETRY_PREFIX) :]
         seen = self._seen.get((f"{client} {group}", message_id))
@@ -474,7 +523,9 @@ class TapRecorder:
         header = UnregisterClientHeader.from_ext(command.ext)
         client = self._name_of(header.client_id)
         its_own = [(lane, work) for (who, lane), work in self._works.items() if who == client]
-        for lane, work in sorted(its_own, key=lambda item: item[0]):  # by name: whose turn came first is chance
+        for lane, work in sorted(
+            its_own, key=lambda item: item[0]
+        ):  # by name: whose turn came first is chance
             if header.consumer_group in (None, lane.group):
                 _gone(work)
                 self._left(client, lane, work)
@@ -499,8 +550,16 @@ class TapRecorder:
     def _is_known(self, link: _Link, lane: Lane) -> bool:
         """Whose connection is it? Who is at work on the lane and has lost its own may ask before it says its name."""
         if not link.is_named:
-            at_work = {self._ids.get(who, who) for (who, of), work in self._works.items() if of == lane and work.added}
-            here = {other.who for other in self._links.values() if other.is_named and other.broker == link.broker}
+            at_work = {
+                self._ids.get(who, who)
+                for (who, of), work in self._works.items()
+                if of == lane and work.added
+            }
+            here = {
+                other.who
+                for other in self._links.values()
+                if other.is_named and other.broker == link.broker
+            }
             missing = sorted(at_work - here)
             if len(missing) == 1:
                 self._name(link, missing[0])
@@ -523,7 +582,9 @@ class TapRecorder:
     def _epoch(self, broker: str) -> int:
         return self._epochs.get(broker, 1)
 
-    def _epoch_of(self, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _epoch_of(
+        self, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """The epoch of the broker that a row names, if it names one."""
         named = [each["broker"] for each in (*rows, fields) if each.get("broker") is not None]
         return {"broker_epoch": self._epoch(named[0])} if named else {}
@@ -536,14 +597,18 @@ class TapRecorder:
         if Kind.ADD not in self._skip:
             name = _incarnation(client, lane, work.number)
             fields = {**lane._asdict(), "client_id": client, "incarnation": name, "value": start}
-            self._journal.note(Kind.ADD, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())})
+            self._journal.note(
+                Kind.ADD, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())}
+            )
 
     def _left(self, client: str, lane: Lane, work: _Work) -> None:
         """Whoever leaves the group drops what it had."""
         if work.mine and Kind.DROP not in self._skip:
             name = _incarnation(client, lane, work.number)
             fields = {**lane._asdict(), "client_id": client, "incarnation": name}
-            self._journal.note(Kind.DROP, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())})
+            self._journal.note(
+                Kind.DROP, Outcome.OK, {"level": Level.TAP, **fields, **self._epoch_of(fields, ())}
+            )
         work.mine = False
 
     def _begin(
@@ -560,7 +625,11 @@ class TapRecorder:
         waiting = link.waiting.setdefault(command.opaque, []) if not command.is_oneway else []
         if kind not in self._skip:
             operation = next(self._numbers)
-            common = {"client_id": self._name_of(link.who), "level": Level.TAP, **self._epoch_of(fields, rows)}
+            common = {
+                "client_id": self._name_of(link.who),
+                "level": Level.TAP,
+                **self._epoch_of(fields, rows),
+            }
             self._journal.begin(operation, kind, {**common, **fields}, rows)
             if command.is_oneway:
                 self._journal.end(operation, Outcome.SENT)

@@ -24,13 +24,17 @@ def profile_of(version: str) -> str:
     if version.startswith("4."):
         newer = tuple(int(part) for part in version.split(".")[:3]) >= (4, 9, 4)
         return "rocketmq-4.9-orderly" if newer else "rocketmq-4.0-orderly"
-    return "rocketmq-5.0-orderly" if version.startswith(("5.0.", "5.1.")) else "rocketmq-5.2-orderly"
+    return (
+        "rocketmq-5.0-orderly" if version.startswith(("5.0.", "5.1.")) else "rocketmq-5.2-orderly"
+    )
 
 
 def reference(client: str | None) -> DrivenRun:
     """Apache's Java client of a version on our own cluster, which records what the client asks for."""
     if not client:
-        raise UsageError("the target reference+java needs the client's version, as in reference+java:5.4.0")
+        raise UsageError(
+            "the target reference+java needs the client's version, as in reference+java:5.4.0"
+        )
     jars.check_client_version(client)
     return pair(None, client)
 
@@ -51,7 +55,10 @@ def pair(broker: str | None, client: str | None) -> DrivenRun:
             "producer": ours() if client is None else theirs,
         },
         profile=" + ".join(
-            dict.fromkeys(REFERENCE if version is None else profile_of(version) for version in (broker, client))
+            dict.fromkeys(
+                REFERENCE if version is None else profile_of(version)
+                for version in (broker, client)
+            )
         ),
         config=replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x"),
         version=client,
@@ -67,7 +74,9 @@ def _name(system: str, client: str | None) -> str:
     return "reference+tcp" if system == REFERENCE else system
 
 
-def _open(broker: str | None, config: Config, watch: Watch | None) -> AbstractContextManager[System]:
+def _open(
+    broker: str | None, config: Config, watch: Watch | None
+) -> AbstractContextManager[System]:
     if broker is not None:
         return ApacheOnThisMachine(broker, config)
     if watch is None:

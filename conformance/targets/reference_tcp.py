@@ -41,7 +41,9 @@ def target(argument: str | None) -> WireRun:
         in_memory,
         target=f"reference+tcp:{argument}",
         config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
-        open_system=lambda config, proxied: ServedReference(config, flush, Path(folder) if folder else None),
+        open_system=lambda config, proxied: ServedReference(
+            config, flush, Path(folder) if folder else None
+        ),
         kills_broker=True,
         remembers=bool(folder),
     )

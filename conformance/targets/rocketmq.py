@@ -41,7 +41,9 @@ def local(version: str | None) -> WireRun | DrivenRun:
 def remote(address: str | None) -> WireRun:
     """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s."""
     if not address or ":" not in address:
-        raise UsageError("the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876")
+        raise UsageError(
+            "the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876"
+        )
     split_address(address)
 
     def open_remote(_config: Config, proxied: bool) -> Remote:

@@ -56,7 +56,9 @@ class SimulatedTarget:
     async def start(self, party: str) -> None:
         """A client for the first time, or a broker that was crashed."""
         is_broker = party in self._plan.topology.brokers
-        self.cluster.perform("broker_restart" if is_broker else "start", {"broker" if is_broker else "client": party})
+        self.cluster.perform(
+            "broker_restart" if is_broker else "start", {"broker" if is_broker else "client": party}
+        )
 
     async def act(self, action: Action) -> None:
         if action.at_ms > self.cluster.now_ms:
@@ -66,7 +68,9 @@ class SimulatedTarget:
     async def stop(self, party: str) -> None:
         """A client in good order; a broker of the simulated world can only crash."""
         is_broker = party in self._plan.topology.brokers
-        self.cluster.perform("broker_crash" if is_broker else "stop", {"broker" if is_broker else "client": party})
+        self.cluster.perform(
+            "broker_crash" if is_broker else "stop", {"broker" if is_broker else "client": party}
+        )
 
     async def close(self) -> None:
         """Let the faults heal and the cluster come to rest, and drain it, as the plan says."""
@@ -94,7 +98,9 @@ def reference(argument: str | None = None) -> SimulatedTarget:
     if argument is None:
         return SimulatedTarget()
     if argument not in ON_DISK:
-        raise UsageError(f"target reference takes no argument {argument!r}; {known_names(argument, ON_DISK)}")
+        raise UsageError(
+            f"target reference takes no argument {argument!r}; {known_names(argument, ON_DISK)}"
+        )
     return SimulatedTarget(flush=argument)
 
 
@@ -106,10 +112,16 @@ def mutant_names() -> tuple[str, ...]:
 def mutant(argument: str | None = None) -> SimulatedTarget:
     """The reference with the bug of that name. Raises UsageError with near matches for any other."""
     if not argument:
-        raise UsageError(f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}")
+        raise UsageError(
+            f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}"
+        )
     for oracle, what in ((MODEL, "the wire rules do"), (VECTORS, "a table of vectors does")):
         if argument in {each.name for each in all_mutants(oracle)}:
-            raise UsageError(f"no history of a cluster at work shows the mutant {argument}: only {what}")
+            raise UsageError(
+                f"no history of a cluster at work shows the mutant {argument}: only {what}"
+            )
     if argument not in mutant_names():
-        raise UsageError(f"there is no mutant {argument!r}; {known_names(argument, mutant_names())}")
+        raise UsageError(
+            f"there is no mutant {argument!r}; {known_names(argument, mutant_names())}"
+        )
     return SimulatedTarget(load(argument))

@@ -52,7 +52,10 @@ class System(ABC):
 
     @abstractmethod
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None: ...
 
     def crash_broker(self, name: str) -> None:
@@ -73,7 +76,9 @@ class ReferenceOnSockets(System):
 
     can_be_full = True
 
-    def __init__(self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker) -> None:
+    def __init__(
+        self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker
+    ) -> None:
         self._reservation = ports.reserve()
         port = self._reservation.port
         self._cluster = ThreadedCluster(
@@ -90,7 +95,10 @@ class ReferenceOnSockets(System):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             self._cluster.stop()
@@ -116,7 +124,9 @@ class ServedReference(System):
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
         if config.persist_first_ms != FIRST_PERSISTS * config.persist_ms:
-            raise UsageError(f"a served broker persists its first offsets after {FIRST_PERSISTS} intervals")
+            raise UsageError(
+                f"a served broker persists its first offsets after {FIRST_PERSISTS} intervals"
+            )
         self._reservations = [ports.reserve(), ports.reserve()]
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-served-")
         folder = Path(self._temporary.name)
@@ -155,7 +165,10 @@ class ServedReference(System):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._process is not None:
             self._process.stop()
@@ -172,7 +185,9 @@ class ServedReference(System):
 
     def _start(self) -> None:
         self._process = Process("inorder serve", self._command, log=self._log)
-        self._process.wait_until(self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S)
+        self._process.wait_until(
+            self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S
+        )
 
     def _is_ready(self) -> bool:
         try:
@@ -185,10 +200,19 @@ class ApacheOnThisMachine(System):
     """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration."""
 
     def __init__(
-        self, version: str, config: Config, *, proxied: bool = False, more: Mapping[str, str] | None = None
+        self,
+        version: str,
+        config: Config,
+        *,
+        proxied: bool = False,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
-        extra = {} if version.startswith("4.") else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
+        extra = (
+            {}
+            if version.startswith("4.")
+            else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
+        )
         self._cluster = ApacheCluster(
             version,
             workdir=Path(self._temporary.name),
@@ -208,13 +232,18 @@ class ApacheOnThisMachine(System):
         # A 5.x broker is listed a moment before its address is.
         if not wait_until(lambda: bool(broker_addresses(self.namesrv)), ADDRESS_DEADLINE_S):
             self.__exit__(None, None, None)
-            raise TargetMisbehaved(f"the broker of RocketMQ {self._cluster.version} did not register its address")
+            raise TargetMisbehaved(
+                f"the broker of RocketMQ {self._cluster.version} did not register its address"
+            )
         self.brokers = broker_addresses(self.namesrv)
         self.upstreams = dict.fromkeys(self.brokers, addresses.broker)
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._cluster.close()
         self._temporary.cleanup()
@@ -240,7 +269,10 @@ class Remote(System):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         pass
 
@@ -251,9 +283,13 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
         try:
             answer = client.call(namesrv, Command(RequestCode.GET_BROKER_CLUSTER_INFO))
         except RequestFailed as error:
-            raise UsageError(f"no name server answers at {namesrv} ({error.reason}); is it running there?") from error
+            raise UsageError(
+                f"no name server answers at {namesrv} ({error.reason}); is it running there?"
+            ) from error
     if answer.code != ResponseCode.SUCCESS:
-        raise UsageError(f"{namesrv} is no RocketMQ name server: it answered with code {answer.code}")
+        raise UsageError(
+            f"{namesrv} is no RocketMQ name server: it answered with code {answer.code}"
+        )
     try:
         info = ClusterInfo.decode(answer.body)
     except ProtocolError as error:
@@ -276,4 +312,6 @@ def wait_for_route(namesrv: str, topic: str, broker: str) -> None:
 
     with SyncClient() as client:
         if not wait_until(leads_there, ADDRESS_DEADLINE_S):
-            raise TargetMisbehaved(f"the name server {namesrv} has no route to topic {topic} on {broker}")
+            raise TargetMisbehaved(
+                f"the name server {namesrv} has no route to topic {topic} on {broker}"
+            )

@@ -60,9 +60,21 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
 
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1, metavar="[ID]...")
-@click.option("--times", type=click.IntRange(1), default=TIMES, show_default=True, help="Seeds for each side.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the runs: DIR/ID/red|green/SEED.")
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="The page whose table is refreshed.")
+@click.option(
+    "--times", type=click.IntRange(1), default=TIMES, show_default=True, help="Seeds for each side."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the runs: DIR/ID/red|green/SEED.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path),
+    default=PAGE,
+    help="The page whose table is refreshed.",
+)
 def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> None:
     def say(line: str) -> None:
         click.echo(line, err=True)
@@ -71,16 +83,22 @@ def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> No
     wrong: list[str] = []
     try:
         chosen = _chosen(names)
-        refresh(page.read_text(encoding="utf-8"), (), {})  # before anything slow: is there a table at all?
+        refresh(
+            page.read_text(encoding="utf-8"), (), {}
+        )  # before anything slow: is there a table at all?
         for each in chosen:
             if out is not None and (out / each.id).exists():
-                raise UsageError(f"{out / each.id} is there already; runs get a folder of their own")
+                raise UsageError(
+                    f"{out / each.id} is there already; runs get a folder of their own"
+                )
     except (InorderError, OSError) as error:
         say(str(error))
         sys.exit(EXIT_USAGE)
     with ExitStack() as stack:
         if out is None:
-            out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-track-record-")))
+            out = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-track-record-"))
+            )
         for each in chosen:
             say(f"{each.id}: {each.bug}")
             try:
@@ -88,22 +106,32 @@ def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> No
             except UsageError as error:  # a part that this machine lacks
                 say(f"{each.id} is skipped: {error}")
                 continue
-            except InorderError as error:  # a machine that is too busy, or a driver that is wrong: no verdict
+            except (
+                InorderError
+            ) as error:  # a machine that is too busy, or a driver that is wrong: no verdict
                 wrong.append(f"{each.id} could not be played: {error}")
                 continue
             click.echo(done.line())
             if done.red_times:
-                number = next(n for n, one in enumerate(done.red) if one.explanation and one.violations)
+                number = next(
+                    n for n, one in enumerate(done.red) if one.explanation and one.violations
+                )
                 example = done.red[number]
-                say(f"{each.judged_by}: {example.explanation} ({len(example.witness)} events of witness)")
+                say(
+                    f"{each.judged_by}: {example.explanation} ({len(example.witness)} events of witness)"
+                )
             if not done.reproduced:
                 wrong.append(done.wrong())
                 continue
             if example.witness:
-                keep_witness(example, out / each.id / "red" / f"{number + 1}", page.with_suffix("") / each.id)
+                keep_witness(
+                    example, out / each.id / "red" / f"{number + 1}", page.with_suffix("") / each.id
+                )
             # Read at the last moment, and a row at a time: what was reproduced is kept whatever follows.
             text = page.read_text(encoding="utf-8")
-            page.write_text(refresh(text, [one.id for one in ENTRIES], {each.id: done.line()}), encoding="utf-8")
+            page.write_text(
+                refresh(text, [one.id for one in ENTRIES], {each.id: done.line()}), encoding="utf-8"
+            )
     for sentence in wrong:
         say(sentence)
     sys.exit(EXIT_REFUTED if wrong else EXIT_UPHELD)

@@ -17,7 +17,12 @@ ALONE = "java:"
 
 
 def choose_with_java(
-    target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+    target: str,
+    profile: str,
+    judged_by: str,
+    seeds: Sequence[int],
+    folder: Path,
+    say: Callable[[str], Any],
 ) -> list[Judged]:
     """One result per seed, each of a process of its own. target: `java:VERSION`. UsageError where a part is missing."""
     kind, version = target[: len(ALONE)], target[len(ALONE) :]

@@ -180,7 +180,11 @@ ENTRIES: tuple[Entry, ...] = (
         "rocketmq-local:5.4.0+java:5.4.0",
         "rocketmq-local:5.4.0+java:4.9.8",
         "rocketmq-5.2-orderly-documented",
-        Played(scenes.a_member_leaves_and_another_stays, SHORT_LEASES, rules=(RELEASE_IS_ANSWERED_LATE,)),
+        Played(
+            scenes.a_member_leaves_and_another_stays,
+            SHORT_LEASES,
+            rules=(RELEASE_IS_ANSWERED_LATE,),
+        ),
         _reproduce("lock-after-release"),
     ),
 )

@@ -32,7 +32,12 @@ STEPS = 40
 
 
 def ask_over_the_wire(
-    target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+    target: str,
+    profile: str,
+    judged_by: str,
+    seeds: Sequence[int],
+    folder: Path,
+    say: Callable[[str], Any],
 ) -> list[Judged]:
     """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
     run = find(target)
@@ -42,11 +47,15 @@ def ask_over_the_wire(
     with run.open_system(run.config, False) as system:
         for seed in seeds:
             say(f"{target}, seed {seed}")
-            found.append(_session(run, system, profiles.load(profile), judged_by, seed, folder / f"{seed}"))
+            found.append(
+                _session(run, system, profiles.load(profile), judged_by, seed, folder / f"{seed}")
+            )
     return found
 
 
-def _session(run: WireRun, system: System, profile: Profile, judged_by: str, seed: int, folder: Path) -> Judged:
+def _session(
+    run: WireRun, system: System, profile: Profile, judged_by: str, seed: int, folder: Path
+) -> Judged:
     name, address = next(iter(sorted(system.brokers.items())))
     info = RunInfo(
         run=f"track-record-{seed}",
@@ -63,12 +72,21 @@ def _session(run: WireRun, system: System, profile: Profile, judged_by: str, see
     write_runinfo(folder, info)
     with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
         session = Session(
-            address, name, journal, run.config, profile.wire, f"t{seed}-", run.lease_known, excused=profile.rules
+            address,
+            name,
+            journal,
+            run.config,
+            profile.wire,
+            f"t{seed}-",
+            run.lease_known,
+            excused=profile.rules,
         )
         run_machine(session, seed, EXAMPLES, steps=STEPS)
         session.drain_when_settled()
     if judged_by in RULES:
-        return next(each for each in session.judged(run.parties["broker"], 1) if each.id == judged_by)
+        return next(
+            each for each in session.judged(run.parties["broker"], 1) if each.id == judged_by
+        )
     return judge_history(folder, profile, judged_by)
 
 
@@ -77,5 +95,7 @@ def judge_history(folder: Path, profile: Profile, clause_id: str) -> Judged:
     history = compact_journal(folder)
     clause = by_id()[clause_id]
     examination = examine(history.rows(), history.info, (clause,), history.why_cut)
-    verdict = conclude(examination, history.info, profile, require_exercised=False, clauses=(clause,))
+    verdict = conclude(
+        examination, history.info, profile, require_exercised=False, clauses=(clause,)
+    )
     return verdict.clauses[0]

@@ -14,7 +14,9 @@ def a_member_joins_during_a_call(stage: Stage) -> None:
     """A consumer's call of its second message takes long. Another consumer joins, and the lane falls to it."""
     shop = stage.producer()
     stage.send(shop, 5)
-    first = stage.consumer("z", ListenerRule(Outcome.SUCCESS, number=2, delivery_max=1, duration_ms=SLOW_CALL_MS))
+    first = stage.consumer(
+        "z", ListenerRule(Outcome.SUCCESS, number=2, delivery_max=1, duration_ms=SLOW_CALL_MS)
+    )
     stage.wait(first, "begin the slow call", lambda: first.begun(2))
     second = stage.consumer("b")  # sorts before z, and so is given the only queue
     stage.wait(second, "get to the last message", lambda: second.begun(5))
@@ -76,7 +78,9 @@ def a_batch_fails_as_one(stage: Stage) -> None:
 
 
 def _refuses_the_first_two(stage: Stage) -> Actor:
-    return stage.consumer("c1", *(ListenerRule(Outcome.SUSPEND, number=number) for number in (1, 2)))
+    return stage.consumer(
+        "c1", *(ListenerRule(Outcome.SUSPEND, number=number) for number in (1, 2))
+    )
 
 
 def _gets_to_the_third(stage: Stage, worker: Actor) -> None:

@@ -66,6 +66,8 @@ def refresh(page: str, order: Sequence[str], new: Mapping[str, str]) -> str:
     table, end, after = rest.partition(END)
     if not begin or not end:
         raise UsageError(f"the page has no table between {BEGIN!r} and {END!r}")
-    kept = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")}
+    kept = {
+        line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")
+    }
     rows = [row for name in order if (row := new.get(name) or kept.get(name))]
     return "\n".join([f"{before}{BEGIN}", *HEAD, *rows, f"{END}{after}"])

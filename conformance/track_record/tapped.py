@@ -22,13 +22,19 @@ from specs.plan.config import Config
 from specs.verdicts.verdict import Judged
 from specs.vocabulary import Kind, Level
 
-SHORT = Config(lock_interval_ms=1_000, rebalance_ms=1_000, heartbeat_ms=1_000, channel_expiry_ms=10_000)
+SHORT = Config(
+    lock_interval_ms=1_000, rebalance_ms=1_000, heartbeat_ms=1_000, channel_expiry_ms=10_000
+)
 """Leases as released; what the clients do at intervals comes sooner."""
 
 QUICK_UNLOCK = {"rocketmq.client.unlockDelayTimeMills": 1_000}
 """Clients up to 5.1 give a dropped lane back after this time, 20 s as released."""
 
-SMALL_FILES = {"mappedFileSizeCommitLog": "1048576", "fileReservedTime": "0", "cleanResourceInterval": "1000"}
+SMALL_FILES = {
+    "mappedFileSizeCommitLog": "1048576",
+    "fileReservedTime": "0",
+    "cleanResourceInterval": "1000",
+}
 """A broker that lets go of what is old as soon as a MiB has been written since."""
 
 
@@ -48,7 +54,13 @@ class Played:
     others: bool = False
 
     def __call__(
-        self, target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+        self,
+        target: str,
+        profile: str,
+        judged_by: str,
+        seeds: Sequence[int],
+        folder: Path,
+        say: Callable[[str], Any],
     ) -> list[Judged]:
         """One result per seed; the broker is started once, and must be a fresh one.
 
@@ -77,7 +89,13 @@ class Played:
                 )
                 write_runinfo(inside, info)
                 with Stage(
-                    system, version, config, inside, f"t{seed}-", properties=self.properties, rules=self.rules
+                    system,
+                    version,
+                    config,
+                    inside,
+                    f"t{seed}-",
+                    properties=self.properties,
+                    rules=self.rules,
                 ) as stage:
                     self.scene(stage)
                     stage.check_faults()
@@ -87,12 +105,17 @@ class Played:
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:
         """What is written down of the scene whenever it happens."""
-        return {**BEHIND_A_TAP, Level.TAP: (*BEHIND_A_TAP[Level.TAP], Kind.LEAVE, *((Kind.DROP,) if self.stay else ()))}
+        return {
+            **BEHIND_A_TAP,
+            Level.TAP: (*BEHIND_A_TAP[Level.TAP], Kind.LEAVE, *((Kind.DROP,) if self.stay else ())),
+        }
 
     def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
         if not self.broker:
             return run.open_system(config, False)
         kind, _, version = run.target.partition(":")
         if kind != "rocketmq-local":
-            raise UsageError(f"{run.target} is no Apache broker that could be started with a configuration of its own")
+            raise UsageError(
+                f"{run.target} is no Apache broker that could be started with a configuration of its own"
+            )
         return ApacheOnThisMachine(version, config, more=self.broker)

@@ -37,7 +37,12 @@ WORKING = Config(
 
 
 def consume_with_java(
-    target: str, profile: str, judged_by: str, seeds: Sequence[int], folder: Path, say: Callable[[str], Any]
+    target: str,
+    profile: str,
+    judged_by: str,
+    seeds: Sequence[int],
+    folder: Path,
+    say: Callable[[str], Any],
 ) -> list[Judged]:
     """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
     run, version = find_driven(target)
@@ -48,7 +53,11 @@ def consume_with_java(
             say(f"{target}, seed {seed}")
             inside = folder / f"{seed}"
             inside.mkdir(parents=True)
-            parties = {**run.parties, "client": f"Apache Java client {version}", "producer": f"Java client {version}"}
+            parties = {
+                **run.parties,
+                "client": f"Apache Java client {version}",
+                "producer": f"Java client {version}",
+            }
             info = RunInfo(
                 run=f"track-record-{seed}",
                 seed=seed,
@@ -63,7 +72,9 @@ def consume_with_java(
             write_runinfo(inside, info)
             with Journal(inside, "tap", common={"level": Level.TAP}) as journal:
                 watcher = TapRecorder(
-                    journal, name_of=lambda name: name.removeprefix(HOST_MARK), skip=frozenset({Kind.SEND})
+                    journal,
+                    name_of=lambda name: name.removeprefix(HOST_MARK),
+                    skip=frozenset({Kind.SEND}),
                 )
                 with ThreadedTap(system.namesrv, watcher) as tap:
                     prefix = f"t{seed}x{run_nonce(system)}-"

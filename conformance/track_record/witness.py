@@ -49,7 +49,9 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     clause = by_id()[found.id]
     profile = profiles.load(info.profile or "")
     examination = examine(history.rows(), history.info, (clause,))
-    verdict = conclude(examination, history.info, profile, require_exercised=False, clauses=(clause,))
+    verdict = conclude(
+        examination, history.info, profile, require_exercised=False, clauses=(clause,)
+    )
     if verdict.clauses[0].verdict is not ClauseVerdict.REFUTED:
         raise SpecError(f"the witness of {found.id} alone is {verdict.clauses[0].verdict.value}")
     text = json.dumps(verdict.to_json(), indent=2, sort_keys=True, ensure_ascii=False)
@@ -58,8 +60,12 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
 
 def _with_what_explains(witness: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
     """The witness, with what its rows stand on: sends, grants, and departures and drops until the last of them."""
-    messages = {name for row in witness for name in (row.message_id, row.origin_id) if name is not None}
-    sends = {row.seq_begin: row for row in rows if row.kind is Kind.SEND and row.message_id in messages}
+    messages = {
+        name for row in witness for name in (row.message_id, row.origin_id) if name is not None
+    }
+    sends = {
+        row.seq_begin: row for row in rows if row.kind is Kind.SEND and row.message_id in messages
+    }
     last = max(row.seq_begin for row in witness)
     incarnations = {row.incarnation for row in witness} - {None}
     members = {(row.client_id, row.group) for row in witness if row.group is not None}
@@ -85,7 +91,11 @@ def _with_grants(witness: Sequence[Row], rows: Iterable[Row]) -> dict[int, Row]:
     for row in rows:
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
             last[row.client_id, row.lane] = row
-        elif row.seq_begin in wanted and row.kind in (Kind.ADD, Kind.DELIVER) and row.incarnation in watched:
+        elif (
+            row.seq_begin in wanted
+            and row.kind in (Kind.ADD, Kind.DELIVER)
+            and row.incarnation in watched
+        ):
             grant = last.get((row.client_id, row.lane))
             if grant is not None and grant.seq_end is not None and grant.seq_end < row.seq_begin:
                 kept[grant.seq_begin] = grant

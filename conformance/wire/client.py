@@ -51,7 +51,16 @@ from reference_impl.shell.errors import UNREACHABLE, RequestFailed
 from specs.errors import TargetMisbehaved
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.journal import Journal
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Lane, Level, Outcome, Queue, retry_topic
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    Kind,
+    Lane,
+    Level,
+    Outcome,
+    Queue,
+    retry_topic,
+)
 
 PRODUCER_GROUP = "inorder-wire"
 TIMEOUT_S = 5.0
@@ -88,7 +97,9 @@ class WireClient:
         self._journal = journal
         self._clock: RecorderClock = host_clock()
         self._link = SyncClient()
-        self._made_from: dict[str, str] = {}  # the broker's id of a message that was read → its producer's
+        self._made_from: dict[
+            str, str
+        ] = {}  # the broker's id of a message that was read → its producer's
 
     def close(self) -> None:
         """Close the connection, as a client does that dies: no unlock, no unregister."""
@@ -118,7 +129,13 @@ class WireClient:
         answer = self._ask(RequestCode.LOCK_BATCH_MQ, {}, body)
         granted = decode_lock_answer(answer.body) if answer.code == ResponseCode.SUCCESS else None
         rows = [
-            {"outcome": Outcome.UNKNOWN if granted is None else Outcome.OK if queue in granted else Outcome.REFUSED}
+            {
+                "outcome": Outcome.UNKNOWN
+                if granted is None
+                else Outcome.OK
+                if queue in granted
+                else Outcome.REFUSED
+            }
             for queue in queues
         ]
         self._end(operation, answer, rows=rows)
@@ -126,7 +143,9 @@ class WireClient:
 
     def unlock(self, group: str, queues: Sequence[Queue]) -> Answer:
         body = LockBatch(group, self.client_id, tuple(queues)).encode()
-        operation = self._begin(Kind.UNLOCK, {"group": group}, [queue._asdict() for queue in queues])
+        operation = self._begin(
+            Kind.UNLOCK, {"group": group}, [queue._asdict() for queue in queues]
+        )
         return self._end(operation, self._ask(RequestCode.UNLOCK_BATCH_MQ, {}, body))
 
     def unregister(self, group: str) -> Answer:
@@ -137,10 +156,17 @@ class WireClient:
     # ------------------------------------------------------------------ messages
 
     def create_topic(self, topic: str, queues: int) -> Answer:
-        return self._ask(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext())
+        return self._ask(
+            RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext()
+        )
 
     def send(
-        self, queue: Queue, message_id: str, key: str | None = None, key_seq: int | None = None, keys: str = ""
+        self,
+        queue: Queue,
+        message_id: str,
+        key: str | None = None,
+        key_seq: int | None = None,
+        keys: str = "",
     ) -> Answer:
         """Send one message to one queue; its body is its id. keys: by which it can be looked up, besides its id."""
         properties = {PROPERTY_UNIQ_KEY: message_id} | ({PROPERTY_KEYS: keys} if keys else {})
@@ -169,7 +195,9 @@ class WireClient:
         """The queue offset that a broker gave a message."""
         return SendResponse.from_ext(answer.ext).queue_offset
 
-    def give_up(self, lane: Lane, offset: int, message_id: str, key: str, times: int, limit: int) -> Answer:
+    def give_up(
+        self, lane: Lane, offset: int, message_id: str, key: str, times: int, limit: int
+    ) -> Answer:
         """Send a message's copy to the group's retry topic, its tries exhausted, as an orderly consumer does."""
         operation = self._begin(
             Kind.DEAD_LETTER,
@@ -246,7 +274,9 @@ class WireClient:
         self, group: str, queue: Queue, offset: int, count: int = 32
     ) -> tuple[Answer, list[StoredMessage], PullResponse | None]:
         """One pull without waiting. Returns the answer, the messages and the answer's header."""
-        operation = self._begin(Kind.PULL, {"group": group, **queue._asdict(), "queue_offset": offset})
+        operation = self._begin(
+            Kind.PULL, {"group": group, **queue._asdict(), "queue_offset": offset}
+        )
         header = PullHeader(
             consumer_group=group,
             topic=queue.topic,
@@ -265,10 +295,22 @@ class WireClient:
 
     def max_offset(self, queue: Queue) -> int | None:
         """The queue's end; None when the broker does not know the queue."""
-        answer = self._ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext())
-        return OffsetResponse.from_ext(answer.ext).offset if answer.code == ResponseCode.SUCCESS else None
+        answer = self._ask(
+            RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext()
+        )
+        return (
+            OffsetResponse.from_ext(answer.ext).offset
+            if answer.code == ResponseCode.SUCCESS
+            else None
+        )
 
-    def read(self, queue: Queue, upto: int, group: str | None = None, mark: Mapping[str, Any] | None = None) -> int:
+    def read(
+        self,
+        queue: Queue,
+        upto: int,
+        group: str | None = None,
+        mark: Mapping[str, Any] | None = None,
+    ) -> int:
         """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
 
         Returns how many messages there were. group: whose retry or dead-letter topic it is. mark: what the marker
@@ -295,7 +337,9 @@ class WireClient:
                 fields = read_fields(message)
                 if message.message_id is not None:
                     self._made_from[message.offset_id] = message.message_id
-                fields["origin_id"] = self._made_from.get(fields["origin_id"] or "", fields["origin_id"])
+                fields["origin_id"] = self._made_from.get(
+                    fields["origin_id"] or "", fields["origin_id"]
+                )
                 self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **fields})
                 offset = message.queue_offset + 1
                 seen += 1
@@ -315,7 +359,11 @@ class WireClient:
         operation = self._begin(Kind.FETCH_OFFSET, lane._asdict())
         header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
         answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
-        value = OffsetResponse.from_ext(answer.ext).offset if answer.code == ResponseCode.SUCCESS else None
+        value = (
+            OffsetResponse.from_ext(answer.ext).offset
+            if answer.code == ResponseCode.SUCCESS
+            else None
+        )
         missing = answer.code == ResponseCode.QUERY_NOT_FOUND
         self._end(operation, answer, {"value": -1 if missing else value})
         return answer, value
@@ -329,8 +377,12 @@ class WireClient:
 
     def members(self, group: str) -> tuple[Answer, list[str]]:
         operation = self._begin(Kind.MEMBER, {"group": group})
-        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group).to_ext())
-        ids = sorted(decode_consumer_ids(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+        answer = self._ask(
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group).to_ext()
+        )
+        ids = (
+            sorted(decode_consumer_ids(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+        )
         self._end(operation, answer, {"view": ",".join(ids)})
         return answer, ids
 
@@ -343,7 +395,9 @@ class WireClient:
     def _client(self) -> dict[str, Any]:
         return {"client_id": self.client_id}
 
-    def _begin(self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> int:
+    def _begin(
+        self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+    ) -> int:
         operation = next(self._numbers)
         self._journal.begin(operation, kind, {**self._client(), **fields}, rows)
         return operation
@@ -365,9 +419,18 @@ class WireClient:
             answer = self._link.call(self.broker, Command(code, ext=ext, body=body), TIMEOUT_S)
         except RequestFailed as error:
             if error.reason == UNREACHABLE:
-                raise TargetMisbehaved(f"The broker at {self.broker} is gone: nobody listens there.") from error
+                raise TargetMisbehaved(
+                    f"The broker at {self.broker} is gone: nobody listens there."
+                ) from error
             return Answer(None, begun, self._clock.monotonic_us(), reason=error.reason)
-        return Answer(answer.code, begun, self._clock.monotonic_us(), answer.ext, answer.body, answer.remark or "")
+        return Answer(
+            answer.code,
+            begun,
+            self._clock.monotonic_us(),
+            answer.ext,
+            answer.body,
+            answer.remark or "",
+        )
 
 
 def read_fields(message: StoredMessage) -> dict[str, Any]:

@@ -11,7 +11,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from conformance.waiting import pass_time
 from conformance.wire.session import CLIENTS, QUEUES, Session, World
@@ -111,7 +117,9 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             group = self._group(0)
             self.waits += 1
             self.world.lock(owner, group, [queue])
-            if renew:  # half a lease later the lease is young again, and half of the rest must not free it
+            if (
+                renew
+            ):  # half a lease later the lease is young again, and half of the rest must not free it
                 self._sleep(lease_s / 2)
                 self.world.lock(owner, group, [queue])
                 self._sleep(lease_s * 0.7)
@@ -127,8 +135,16 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def send(self, who: str, queue: int) -> None:
             self.world.send(who, queue)
 
-        @rule(who=WHO, group=GROUP, queue=QUEUE, back=st.integers(1, 3), beyond=st.sampled_from((1, 2, 1000)))
-        def pull_inside_at_and_beyond_the_end(self, who: str, group: int, queue: int, back: int, beyond: int) -> None:
+        @rule(
+            who=WHO,
+            group=GROUP,
+            queue=QUEUE,
+            back=st.integers(1, 3),
+            beyond=st.sampled_from((1, 2, 1000)),
+        )
+        def pull_inside_at_and_beyond_the_end(
+            self, who: str, group: int, queue: int, back: int, beyond: int
+        ) -> None:
             self.world.send(who, queue)  # an empty queue answers differently at 0
             end = self.world.logs[queue].end
             if end is not None:
@@ -204,7 +220,11 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
 
 
 def run_machine(
-    session: Session, run_seed: int, examples: int, steps: int = 60, progress: Callable[[int], Any] | None = None
+    session: Session,
+    run_seed: int,
+    examples: int,
+    steps: int = 60,
+    progress: Callable[[int], Any] | None = None,
 ) -> None:
     """Drive the broker through `examples` examples; what was found is in the session."""
     machine = make_machine(session)

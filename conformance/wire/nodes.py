@@ -50,11 +50,23 @@ class OneLife:
         self._old = f"{client_id}#"
         self._new = self._old if life == 1 else f"{client_id}.{life}#"
 
-    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-        self.journal.begin(op, kind, self._of_this_life(fields), [self._of_this_life(row) for row in rows])
+    def begin(
+        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self.journal.begin(
+            op, kind, self._of_this_life(fields), [self._of_this_life(row) for row in rows]
+        )
 
-    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-        self.journal.end(op, outcome, self._of_this_life(fields), [self._of_this_life(row) for row in rows])
+    def end(
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self.journal.end(
+            op, outcome, self._of_this_life(fields), [self._of_this_life(row) for row in rows]
+        )
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:
         self.journal.note(kind, outcome, self._of_this_life(fields))
@@ -78,7 +90,9 @@ class PlanRunner:
         self._journals: dict[str, Journal] = {}
         self._lives: dict[str, int] = {}
         self._sends: list[asyncio.Task[None]] = []
-        self._offset_files: dict[str, OffsetFile] = {}  # of broadcast consumers; they outlive a process
+        self._offset_files: dict[
+            str, OffsetFile
+        ] = {}  # of broadcast consumers; they outlive a process
         self._messages = 0
         self._key_seq: dict[str, int] = {}
         self._began_s = 0.0
@@ -124,17 +138,25 @@ class PlanRunner:
             case "send" | "send_half":
                 self._sends.append(asyncio.create_task(self._send(args)))
             case "disk_full" | "disk_room":
-                await asyncio.to_thread(self._system.fill_disk, args["broker"], full=action.do == "disk_full")
+                await asyncio.to_thread(
+                    self._system.fill_disk, args["broker"], full=action.do == "disk_full"
+                )
             case do if do in _PROBES:
                 self._probe(_PROBES[do], args)
             case "broker_crash":
                 await asyncio.to_thread(self._system.crash_broker, args["broker"])
                 with Journal(self._folder, args["broker"]) as journal:
-                    journal.note(Kind.CRASH, Outcome.OK, {"broker": args["broker"], "detail": "killed by the harness"})
+                    journal.note(
+                        Kind.CRASH,
+                        Outcome.OK,
+                        {"broker": args["broker"], "detail": "killed by the harness"},
+                    )
             case "broker_restart":
                 await asyncio.to_thread(self._system.restart_broker, args["broker"])
             case other:
-                raise UsageError(f"the action {other!r} needs a simulated target or a chaos backend")
+                raise UsageError(
+                    f"the action {other!r} needs a simulated target or a chaos backend"
+                )
 
     async def _until(self, at_ms: int) -> None:
         await asyncio.sleep(max(0.0, self._began_s + at_ms / 1000 - now_s()))
@@ -147,7 +169,13 @@ class PlanRunner:
         recorder = OneLife(journal, name, life)
         file = self._offset_files.setdefault(name, {})
         node = self._nodes[name] = client_node(
-            self._plan, name, self._system.namesrv, recorder, self._began_s, file, held_longer_ms=_HELD_LONGER_MS
+            self._plan,
+            name,
+            self._system.namesrv,
+            recorder,
+            self._began_s,
+            file,
+            held_longer_ms=_HELD_LONGER_MS,
         )
         node.start()
 
@@ -185,7 +213,9 @@ class PlanRunner:
         if node is None:
             return
         batch = bool(args.get("batch"))
-        messages = [self._message(args, None if batch else args.get("key")) for _ in range(args["count"])]
+        messages = [
+            self._message(args, None if batch else args.get("key")) for _ in range(args["count"])
+        ]
         if batch:
             messages = [replace(messages[0], more=tuple(messages[1:]))]
         for message in messages:

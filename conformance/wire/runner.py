@@ -143,7 +143,9 @@ def ours() -> str:
     return f"inorder reference {version('inorder')}"
 
 
-def orderly_plan(config: Config, prefix: str, seed: int, messages: int, broker: str | None = None) -> Plan:
+def orderly_plan(
+    config: Config, prefix: str, seed: int, messages: int, broker: str | None = None
+) -> Plan:
     """Our consumers at work: they join, crash, come back and leave while keyed messages flow.
 
     Every `POISON_EVERY`-th message is suspended until it is given up, some others once. broker: one that is killed
@@ -179,7 +181,11 @@ def orderly_plan(config: Config, prefix: str, seed: int, messages: int, broker: 
     until = at_ms + lease + 3 * step
     pace = max(1, (until - 2 * step) // (per_key * 2))
     actions += [
-        Action(1_000 + turn * pace, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1})
+        Action(
+            1_000 + turn * pace,
+            "send",
+            {"client": shop, "topic": topic, "key": f"k{key}", "count": 1},
+        )
         for turn in range(per_key * 2)
         for key in range(turn % 2, KEYS, 2)
     ]
@@ -226,7 +232,9 @@ class Worked:
     def verdict(self, profile: Profile, floor: int) -> Verdict:
         """What it comes to under a profile; one of the same way, for others were other clients at work."""
         if way_of(profile) != self.way:
-            raise UsageError(f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}")
+            raise UsageError(
+                f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}"
+            )
         total = Examination()
         for part in self.parts:
             total.merge(part.examination)
@@ -265,10 +273,21 @@ def conform_wire(
     rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
     first part that refutes a claimed clause, else that of the raw clients' part; every round's own is in `rounds/`.
     """
-    worked = work(run, profile, seed=seed, examples=examples, out=out, messages=messages, rounds=rounds, say=say)
+    worked = work(
+        run,
+        profile,
+        seed=seed,
+        examples=examples,
+        out=out,
+        messages=messages,
+        rounds=rounds,
+        say=say,
+    )
     shown = worked.shown(profile)
     if shown is not worked.parts[0]:
-        write_history(out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+        write_history(
+            out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut
+        )
     return worked.verdict(profile, floor), shown.history
 
 
@@ -298,7 +317,17 @@ def work(
         records=OF_OUR_CLIENTS,
         config=config,
         replay=again.command(
-            *("conform", "--target", run.target, "--profile", profile.name, "--seed", seed, "--examples", examples)
+            *(
+                "conform",
+                "--target",
+                run.target,
+                "--profile",
+                profile.name,
+                "--seed",
+                seed,
+                "--examples",
+                examples,
+            )
         ),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
@@ -310,15 +339,29 @@ def work(
         prefix = f"r{seed}x{run_nonce(system)}-" if may_meet_others else f"r{seed}-"
         if run.kills_broker:
             messages *= 2  # so that enough happens between two kills
-        plan = orderly_plan(config, prefix, seed, messages, broker=name if run.kills_broker else None)
+        plan = orderly_plan(
+            config, prefix, seed, messages, broker=name if run.kills_broker else None
+        )
         info = replace(info, plan=plan.to_json())
         write_runinfo(out, info)
         with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
             session = Session(
-                address, name, journal, config, profile.wire, prefix, run.lease_known, excused=profile.rules
+                address,
+                name,
+                journal,
+                config,
+                profile.wire,
+                prefix,
+                run.lease_known,
+                excused=profile.rules,
             )
             say(f"asking the broker over the wire ({examples} examples)")
-            run_machine(session, seed, examples, progress=lambda number: say(f"example {number} of {examples}"))
+            run_machine(
+                session,
+                seed,
+                examples,
+                progress=lambda number: say(f"example {number} of {examples}"),
+            )
             if run.kills_broker:  # offsets are promised to be dense in one of its lives
                 session.drain()
             say(f"our {way_of(profile)} consumers at work")
@@ -347,7 +390,9 @@ def work_round(run: WireRun, info: RunInfo, seed: int, number: int, folder: Path
         prefix = f"r{seed}n{number}x{run_nonce(system)}-"
         kills = run.kills_broker or (system.can_be_full and not number % 2)
         plan = round_plan(config, prefix, seed, number, name, kills=kills, fills=system.can_be_full)
-        info = replace(info, run=f"{info.run}-{number}", config=plan.config, plan=plan.to_json(), settles=True)
+        info = replace(
+            info, run=f"{info.run}-{number}", config=plan.config, plan=plan.to_json(), settles=True
+        )
         write_runinfo(folder, info)
         with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
             session = Session(address, name, journal, plan.config, {}, prefix)
@@ -376,7 +421,9 @@ def out_of_reach(run: WireRun, *, rounds: int) -> Mapping[str, str]:
         return SERVED if run.kills_broker else {}
     if not run.kills_broker:
         return OUT_OF_REACH
-    return {clause: why for clause, why in OUT_OF_REACH.items() if clause != "CMT-7"} | dict(WITH_KILLS)
+    return {clause: why for clause, why in OUT_OF_REACH.items() if clause != "CMT-7"} | dict(
+        WITH_KILLS
+    )
 
 
 def replace_run_folder(out: Path) -> None:
@@ -409,7 +456,9 @@ def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> Non
     """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
     answer = client.create_topic(topic, queues)
     if answer.code != 0:
-        raise TargetMisbehaved(f"the broker did not create {topic}: code {answer.code} {answer.remark}")
+        raise TargetMisbehaved(
+            f"the broker did not create {topic}: code {answer.code} {answer.remark}"
+        )
     wait_for_route(namesrv, topic, client.broker_name)
 
 

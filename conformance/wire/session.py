@@ -68,7 +68,9 @@ class Session:
     prefix: str
     lease_known: bool = True
     excused: Mapping[str, Claim] = field(default_factory=dict)
-    tallies: dict[str, RuleTally] = field(default_factory=lambda: {rule: RuleTally() for rule in RULES})
+    tallies: dict[str, RuleTally] = field(
+        default_factory=lambda: {rule: RuleTally() for rule in RULES}
+    )
     to_drain: list[tuple[Queue, str | None]] = field(default_factory=list)
     worlds: int = 0
 
@@ -89,7 +91,9 @@ class Session:
 
     def judged(self, implementation: str, floor: int) -> tuple[Judged, ...]:
         """The wire rules as lines of a verdict."""
-        return tuple(self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items())
+        return tuple(
+            self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items()
+        )
 
     def under(self, profile: Profile) -> Session:
         """The same session under another profile of the same dialect; it may leave answers open."""
@@ -100,7 +104,10 @@ class Session:
         rule = RULES[rule_id]
         reason = ""
         if rule.dialect is not None and rule.dialect not in self.wire:
-            verdict, reason = ClauseVerdict.NOT_CLAIMED, f"the profile's [wire] table does not name {rule.dialect}"
+            verdict, reason = (
+                ClauseVerdict.NOT_CLAIMED,
+                f"the profile's [wire] table does not name {rule.dialect}",
+            )
         elif tally.violations:
             claim = self.excused.get(rule_id)
             is_allowed = claim is not None and claim.status == "allowed"
@@ -207,7 +214,9 @@ class World:
         self._messages = 0
         self._drained: set[str] = set()
         made = self.client("alice").create_topic(self.topic, QUEUES)
-        assert made.code == ResponseCode.SUCCESS, f"the broker did not make topic {self.topic}: {made}"
+        assert made.code == ResponseCode.SUCCESS, (
+            f"the broker did not make topic {self.topic}: {made}"
+        )
         for queue_id in range(QUEUES):
             session.to_drain.append((self.queue(queue_id), None))
         for group in self.groups:  # a commit needs its group
@@ -250,7 +259,9 @@ class World:
             return found[0] == end
 
         right = wait_until(shown, INDEX_DEADLINE_S)
-        self.session.check("WIR-22", right, f"{self.queue(queue_id)} ends at {end}, the broker says {found[0]}")
+        self.session.check(
+            "WIR-22", right, f"{self.queue(queue_id)} ends at {end}, the broker says {found[0]}"
+        )
         return end if right else None
 
     def _took(self, answer: Answer) -> Answer:
@@ -270,19 +281,37 @@ class World:
         self._took(answer)
         if granted is not None:
             asked = set(queues)
-            check("WIR-1", granted <= asked, f"{who} asked for {sorted(asked)} and was granted {sorted(granted)}")
+            check(
+                "WIR-1",
+                granted <= asked,
+                f"{who} asked for {sorted(asked)} and was granted {sorted(granted)}",
+            )
         elif answer.code is not None:
-            check("WIR-1", False, f"a lock request was answered with code {answer.code}: {answer.remark}")
+            check(
+                "WIR-1",
+                False,
+                f"a lock request was answered with code {answer.code}: {answer.remark}",
+            )
         free: set[Queue] = set()
         held: set[Queue] = set()
         for queue in queues:
             lane = Lane(group, *queue)
             given = None if granted is None else queue in granted
             if given is not None and self.locks.must_grant(lane, client.client_id, answer.begun_us):
-                check("WIR-2", given, f"{client.client_id} was refused {lane}, which was free, its own or expired")
+                check(
+                    "WIR-2",
+                    given,
+                    f"{client.client_id} was refused {lane}, which was free, its own or expired",
+                )
                 free.add(queue)
-            if given is not None and self.locks.must_refuse(lane, client.client_id, answer.ended_us):
-                check("WIR-3", not given, f"{client.client_id} was granted {lane}, which another holds")
+            if given is not None and self.locks.must_refuse(
+                lane, client.client_id, answer.ended_us
+            ):
+                check(
+                    "WIR-3",
+                    not given,
+                    f"{client.client_id} was granted {lane}, which another holds",
+                )
                 held.add(queue)
             self.locks.lock(lane, client.client_id, answer.begun_us, answer.ended_us, given)
         found = Asked(granted or frozenset(), frozenset(free), frozenset(held))
@@ -299,7 +328,9 @@ class World:
         client = self.client(who)
         answer = self._took(client.unlock(group, queues))
         if answer.code is not None:
-            self.session.check("WIR-4", answer.code == 0, f"an unlock was answered with code {answer.code}")
+            self.session.check(
+                "WIR-4", answer.code == 0, f"an unlock was answered with code {answer.code}"
+            )
         for queue in queues:
             self.locks.unlock(Lane(group, *queue), client.client_id, answer.code == 0)
 
@@ -324,7 +355,9 @@ class World:
             self.unlock_queues(other, its_group, [its_queue])
         asked = self.lock_queues(other, group, [queue])
         if asked.held:
-            self.session.check("WIR-24", not asked.granted, f"{mine}, held by {who}, was freed with another lane")
+            self.session.check(
+                "WIR-24", not asked.granted, f"{mine}, held by {who}, was freed with another lane"
+            )
 
     def send(self, who: str, queue_id: int) -> None:
         client = self.client(who)
@@ -332,7 +365,9 @@ class World:
         message_id = f"{self.name}-m{self._messages}"
         queue = self.queue(queue_id)
         known = queue_id in self.logs
-        answer = self._took(client.send(queue, message_id, key=self.key_of(queue_id), key_seq=self._messages))
+        answer = self._took(
+            client.send(queue, message_id, key=self.key_of(queue_id), key_seq=self._messages)
+        )
         if not known:
             code = self.session.wire.get("queue_out_of_range_code")
             if answer.code is not None and code is not None:
@@ -366,32 +401,47 @@ class World:
         where = f"a pull of {self.queue(queue_id)} at {offset} (end {log.end})"
         if offset < log.end:
             right = bool(found) and all(
-                message.queue_offset == offset + place and log.ids.get(offset + place) == message.message_id
+                message.queue_offset == offset + place
+                and log.ids.get(offset + place) == message.message_id
                 for place, message in enumerate(found)
             )
             got = [(message.queue_offset, message.message_id) for message in found]
             check("WIR-7", right, f"{where} was answered with code {answer.code} and {got}")
         elif offset == log.end:
-            check("WIR-8", answer.code == ResponseCode.PULL_NOT_FOUND, f"{where} was answered with {answer.code}")
+            check(
+                "WIR-8",
+                answer.code == ResponseCode.PULL_NOT_FOUND,
+                f"{where} was answered with {answer.code}",
+            )
         else:
             moved = answer.code == ResponseCode.PULL_OFFSET_MOVED and response is not None
             right = moved and response is not None and response.next_begin_offset == log.end
             to = response.next_begin_offset if response else None
-            check("WIR-9", right, f"{where} was answered with {answer.code} {answer.remark!r} and next offset {to}")
+            check(
+                "WIR-9",
+                right,
+                f"{where} was answered with {answer.code} {answer.remark!r} and next offset {to}",
+            )
 
     def pull_unknown_topic(self, who: str, group: str) -> None:
         queue = Queue(f"{self.name}-nowhere", self.session.broker_name, 0)
         answer, _, _ = self.client(who).pull(group, queue, 0)
         if answer.code is not None:
             right = answer.code == ResponseCode.TOPIC_NOT_EXIST
-            self.session.check("WIR-11", right, f"a pull of an unknown topic was answered with {answer.code}")
+            self.session.check(
+                "WIR-11", right, f"a pull of an unknown topic was answered with {answer.code}"
+            )
 
     def commit(self, who: str, group: str, queue_id: int, value: int) -> None:
         lane = self.lane(group, queue_id)
         answer = self._took(self.client(who).commit(lane, value))
         self.offsets.commit(lane, value, answer.code == 0)
         if answer.code is not None:
-            self.session.check("WIR-12", answer.code == 0, f"commit {value} of {lane} was answered with {answer.code}")
+            self.session.check(
+                "WIR-12",
+                answer.code == 0,
+                f"commit {value} of {lane} was answered with {answer.code}",
+            )
 
     def fetch(self, who: str, group: str, queue_id: int) -> None:
         check = self.session.check
@@ -411,10 +461,24 @@ class World:
             return
         end = self.logs[queue_id].end
         if end:
-            check("WIR-14", value == 0, f"a fetch of {lane}, nothing stored, answered {value} (code {answer.code})")
-        elif end == 0 and (expected := self.session.wire.get("empty_queue_offset_query")) is not None:
-            got = "not_found" if answer.code == ResponseCode.QUERY_NOT_FOUND else "zero" if value == 0 else value
-            text = f"a fetch of the empty {lane}, nothing stored, answered {got}, expected {expected}"
+            check(
+                "WIR-14",
+                value == 0,
+                f"a fetch of {lane}, nothing stored, answered {value} (code {answer.code})",
+            )
+        elif (
+            end == 0 and (expected := self.session.wire.get("empty_queue_offset_query")) is not None
+        ):
+            got = (
+                "not_found"
+                if answer.code == ResponseCode.QUERY_NOT_FOUND
+                else "zero"
+                if value == 0
+                else value
+            )
+            text = (
+                f"a fetch of the empty {lane}, nothing stored, answered {got}, expected {expected}"
+            )
             check("WIR-15", got == expected, text)
 
     def commit_unknown(self, who: str, *, topic: bool) -> None:
@@ -445,7 +509,9 @@ class World:
             return
         for member in [client, *everybody]:
             heard = member.hears_of(group, NOTICE_DEADLINE_S)
-            self.session.check("WIR-19", heard, f"{member.client_id} was not told that {who} joined {group}")
+            self.session.check(
+                "WIR-19", heard, f"{member.client_id} was not told that {who} joined {group}"
+            )
 
     def disconnect(self, who: str) -> None:
         """The client's connection is gone; its locks stay, its memberships go."""
@@ -466,7 +532,9 @@ class World:
             answer, ids = client.members(group)
             seen[0], seen[1] = answer.code, ids
             expected = self.members.listed(group)
-            return ids == expected and (answer.code == 0 if expected else answer.code == ResponseCode.SYSTEM_ERROR)
+            return ids == expected and (
+                answer.code == 0 if expected else answer.code == ResponseCode.SYSTEM_ERROR
+            )
 
         right = wait_until(as_expected)
         text = f"{group}: code {seen[0]}, members {seen[1]}, connected are {self.members.listed(group)}"
@@ -474,7 +542,9 @@ class World:
 
     def give_up(self, who: str, group: str, limit: int) -> None:
         """Send an existing message's copy to the retry topic with its tries exhausted."""
-        newest = [(*max(log.ids.items()), queue_id) for queue_id, log in self.logs.items() if log.ids]
+        newest = [
+            (*max(log.ids.items()), queue_id) for queue_id, log in self.logs.items() if log.ids
+        ]
         fresh = [entry for entry in newest if entry[1] not in self._drained]
         if not fresh:
             return
@@ -508,7 +578,13 @@ class World:
             return ends[0] != before
 
         wait_until(landed, INDEX_DEADLINE_S)
-        where = "dead letters" if ends[0][0] > before[0] else "retry topic" if ends[0][1] > before[1] else "nowhere"
+        where = (
+            "dead letters"
+            if ends[0][0] > before[0]
+            else "retry topic"
+            if ends[0][1] > before[1]
+            else "nowhere"
+        )
         if self.locks.certainly_locked(group, answer.ended_us):
             wanted = "dead letters" if expected else "retry topic"
             text = f"a send to the retry topic of {group} under a living lock went to {where}, expected {wanted}"
@@ -523,4 +599,6 @@ class World:
         answer = self.client(who).ask_unknown()
         if answer.code is not None:
             right = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            self.session.check("WIR-21", right, f"an unknown request was answered with {answer.code}")
+            self.session.check(
+                "WIR-21", right, f"an unknown request was answered with {answer.code}"
+            )

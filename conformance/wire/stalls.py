@@ -47,7 +47,9 @@ class Stalls:
         names = sorted(self._clients())
         self._at_us = from_us
         for name in names:
-            self._journal.begin(name, Kind.PAUSE, {"client_id": name, "detail": "the process stood still"})
+            self._journal.begin(
+                name, Kind.PAUSE, {"client_id": name, "detail": "the process stood still"}
+            )
         self._at_us = to_us
         for name in names:
             self._journal.end(name, Outcome.OK)

@@ -89,11 +89,20 @@ def round_config(config: Config, number: int) -> Config:
     config = replace(config, **LEASES)
     if number % 2:
         return replace(config, batch=1, max_reconsume_times=1, threads=200)
-    return replace(config, batch=3, max_reconsume_times=2, pull_batch=8, threads=1, continuous_ms=300)
+    return replace(
+        config, batch=3, max_reconsume_times=2, pull_batch=8, threads=1, continuous_ms=300
+    )
 
 
 def round_plan(
-    config: Config, prefix: str, seed: int, number: int, broker: str, *, kills: bool, fills: bool = False
+    config: Config,
+    prefix: str,
+    seed: int,
+    number: int,
+    broker: str,
+    *,
+    kills: bool,
+    fills: bool = False,
 ) -> Plan:
     """The plan of a round. config: the round's. broker: the one that is asked; with `kills` it is killed, with `fills`
     its disk has no room for a while."""
@@ -161,7 +170,12 @@ def _sends(prefix: str, topic: str, until_ms: int) -> list[Action]:
     actions = []
     for turn, at_ms in enumerate(range(1_000, until_ms, TURN_MS)):
         actions += [
-            _send(at_ms, f"{prefix}p{2 if key == KEYS - 1 and turn % 8 > 4 else 1}", topic, key=f"k{key}")
+            _send(
+                at_ms,
+                f"{prefix}p{2 if key == KEYS - 1 and turn % 8 > 4 else 1}",
+                topic,
+                key=f"k{key}",
+            )
             for key in range(turn % 3, KEYS, 3)
         ]
         others = f"{prefix}p2"
@@ -173,7 +187,9 @@ def _sends(prefix: str, topic: str, until_ms: int) -> list[Action]:
             actions.append(_send(at_ms + 120, others, topic, delay_level=1 + turn % 2))
         if turn % 3 == 1:
             ends, checked = _STATES[turn // 3 % 3], _STATES[turn // 9 % 3]
-            actions.append(_send(at_ms + 150, others, topic, "send_half", ends=ends, checked=checked))
+            actions.append(
+                _send(at_ms + 150, others, topic, "send_half", ends=ends, checked=checked)
+            )
     return actions
 
 
@@ -181,7 +197,9 @@ def _send(at_ms: int, client: str, topic: str, do: str = "send", **more: Any) ->
     return Action(at_ms, do, {"client": client, "topic": topic, "count": 1, **more})
 
 
-def _resets(prefix: str, topic: str, group: str, broker: str, until_ms: int, draw: Random) -> list[Action]:
+def _resets(
+    prefix: str, topic: str, group: str, broker: str, until_ms: int, draw: Random
+) -> list[Action]:
     """A raw client commits, an operator resets, the first commits again, and somebody looks."""
     actions = []
     for at_ms in range(2_000, until_ms, 1_200):
@@ -199,7 +217,9 @@ def _resets(prefix: str, topic: str, group: str, broker: str, until_ms: int, dra
     return actions
 
 
-def _rules(actions: list[Action], draw: Random, *, is_plain: bool, is_orderly: bool) -> tuple[ListenerRule, ...]:
+def _rules(
+    actions: list[Action], draw: Random, *, is_plain: bool, is_orderly: bool
+) -> tuple[ListenerRule, ...]:
     """How the calls end: most well, some once or twice badly, some always; committed by hand in a round that is not
     plain, if the consumers are orderly."""
     manual = is_orderly and not is_plain
@@ -217,14 +237,24 @@ def _rules(actions: list[Action], draw: Random, *, is_plain: bool, is_orderly: b
                 rules.append(ListenerRule(how, wait_ms, 1, manual, number=number))
             elif place == 5:
                 tries = 1 if is_plain else draw.choice((1, 2))
-                rules.append(ListenerRule(how, wait_ms, 1, manual, number=number, delivery_max=tries))
+                rules.append(
+                    ListenerRule(how, wait_ms, 1, manual, number=number, delivery_max=tries)
+                )
             elif place == 8 and manual:  # taken, and committed by a later call
-                rules.append(ListenerRule(Outcome.SUCCESS, duration_ms=1, manual=True, number=number))
+                rules.append(
+                    ListenerRule(Outcome.SUCCESS, duration_ms=1, manual=True, number=number)
+                )
             elif place == 10 and manual:
-                rules.append(ListenerRule(Outcome.ROLLBACK, wait_ms, 1, True, number=number, delivery_max=1))
-            elif place == 3 and number % 3 == 0:  # rests for so long that somebody may come or go meanwhile
+                rules.append(
+                    ListenerRule(Outcome.ROLLBACK, wait_ms, 1, True, number=number, delivery_max=1)
+                )
+            elif (
+                place == 3 and number % 3 == 0
+            ):  # rests for so long that somebody may come or go meanwhile
                 rest_ms = draw.choice((500, 1_300))
-                rules.append(ListenerRule(Outcome.SUSPEND, rest_ms, 1, manual, number=number, delivery_max=1))
+                rules.append(
+                    ListenerRule(Outcome.SUSPEND, rest_ms, 1, manual, number=number, delivery_max=1)
+                )
             elif place == 13:  # and works for so long
                 rules.append(ListenerRule(done, duration_ms=300, manual=manual, number=number))
     return tuple(rules)

@@ -92,7 +92,10 @@ class Admin:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._remoting is not None:
             await self._remoting.close()
@@ -114,9 +117,13 @@ class Admin:
         since, until: when they were stored, both included. at_most: of each broker, 1 to 64.
         """
         if not 1 <= at_most <= AT_MOST_MAX:
-            raise UsageError(f"at_most is {at_most}; a broker answers 1 to {AT_MOST_MAX} messages at a time.")
+            raise UsageError(
+                f"at_most is {at_most}; a broker answers 1 to {AT_MOST_MAX} messages at a time."
+            )
         if not key or " " in key:
-            raise UsageError(f"{key!r} is no key: the keys of a message are words, parted by blanks.")
+            raise UsageError(
+                f"{key!r} is no key: the keys of a message are words, parted by blanks."
+            )
         window = (0 if since is None else _ms(since), _FOR_EVER_MS if until is None else _ms(until))
         header = QueryMessageHeader(topic_name(topic), key, at_most, *window)
         found = await self._query(topic, header, {})
@@ -137,7 +144,9 @@ class Admin:
             address, place = "", -1
         for name, known in brokers.items():
             if known == address:
-                answer = await self._ask(known, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place))
+                answer = await self._ask(
+                    known, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place)
+                )
                 if answer.code == ResponseCode.SUCCESS:
                     for message in _messages(answer, name):
                         if message.offset_id == message_id.upper():
@@ -151,7 +160,9 @@ class Admin:
                 return message
         return None
 
-    async def _query(self, topic: str, header: QueryMessageHeader, more: Mapping[str, str]) -> list[Message]:
+    async def _query(
+        self, topic: str, header: QueryMessageHeader, more: Mapping[str, str]
+    ) -> list[Message]:
         found: list[Message] = []
         for name, address in (await self._brokers(topic)).items():
             answer = await self._ask(address, RequestCode.QUERY_MESSAGE, header, more)
@@ -159,7 +170,9 @@ class Admin:
                 found += _messages(answer, name)
             elif answer.code != ResponseCode.QUERY_NOT_FOUND:
                 raise Refused(f"look up messages of {topic}", answer.code, answer.remark)
-        return sorted(found, key=lambda message: (message.stored_ms, message.queue.broker, message.offset_id))
+        return sorted(
+            found, key=lambda message: (message.stored_ms, message.queue.broker, message.offset_id)
+        )
 
     # ------------------------------------------------------------ resetting
 
@@ -181,19 +194,29 @@ class Admin:
             else:
                 moved |= await self._to_a_time(group, address, queues, to)
         if isinstance(to, Mapping) and (unknown := to.keys() - moved.keys()):
-            raise UsageError(f"{', '.join(map(str, sorted(unknown)))}: no queue of {topic} that can be read.")
+            raise UsageError(
+                f"{', '.join(map(str, sorted(unknown)))}: no queue of {topic} that can be read."
+            )
         return moved
 
     async def _to_a_time(
-        self, group: str, address: str, queues: Sequence[Queue], to: Literal["first", "last"] | datetime
+        self,
+        group: str,
+        address: str,
+        queues: Sequence[Queue],
+        to: Literal["first", "last"] | datetime,
     ) -> dict[Queue, int]:
         if not queues:
             return {}
         topic = queues[0].topic
         at_ms = _ms(to) if isinstance(to, datetime) else {"first": FIRST_MS, "last": END_MS}.get(to)
         if at_ms is None:
-            raise UsageError(f"A group is reset to 'first', 'last', a datetime or offsets by queue, not to {to!r}.")
-        if not await self._keeps_resets(group, topic, address) and not await self._is_online(group, address):
+            raise UsageError(
+                f"A group is reset to 'first', 'last', a datetime or offsets by queue, not to {to!r}."
+            )
+        if not await self._keeps_resets(group, topic, address) and not await self._is_online(
+            group, address
+        ):
             found = {queue: await self._place(address, queue, at_ms) for queue in queues}
             return await self._commit(group, address, found)
         header = ResetOffsetHeader(topic, group, at_ms, is_force=True)
@@ -201,7 +224,9 @@ class Admin:
         answer = await self._try(op, address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
         return self._end(op, queues, answer)
 
-    async def _to_offsets(self, group: str, address: str, wanted: Mapping[Queue, int]) -> dict[Queue, int]:
+    async def _to_offsets(
+        self, group: str, address: str, wanted: Mapping[Queue, int]
+    ) -> dict[Queue, int]:
         if not wanted:
             return {}
         topic = next(iter(wanted)).topic
@@ -237,17 +262,28 @@ class Admin:
     async def _place(self, address: str, queue: Queue, at_ms: int) -> int:
         header: Header
         if at_ms == FIRST_MS:
-            code, header = RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(queue.topic, queue.queue_id)
+            code, header = (
+                RequestCode.GET_MIN_OFFSET,
+                GetMinOffsetHeader(queue.topic, queue.queue_id),
+            )
         elif at_ms == END_MS:
-            code, header = RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id)
+            code, header = (
+                RequestCode.GET_MAX_OFFSET,
+                GetMaxOffsetHeader(queue.topic, queue.queue_id),
+            )
         else:
-            code, header = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader(*queue[::2], at_ms)
+            code, header = (
+                RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+                SearchOffsetHeader(*queue[::2], at_ms),
+            )
         answer = await self._ask(address, code, header)
         if answer.code != ResponseCode.SUCCESS:
             raise Refused(f"find a place in {queue}", answer.code, answer.remark)
         return OffsetResponse.from_ext(answer.ext).offset
 
-    async def _commit(self, group: str, address: str, wanted: Mapping[Queue, int]) -> dict[Queue, int]:
+    async def _commit(
+        self, group: str, address: str, wanted: Mapping[Queue, int]
+    ) -> dict[Queue, int]:
         """As a member would; nobody is there who could commit something else."""
         for queue, offset in sorted(wanted.items()):
             header = UpdateConsumerOffsetHeader(group, queue.topic, queue.queue_id, offset)
@@ -262,7 +298,9 @@ class Admin:
         self._resets += 1
         common = {"client_id": self.client_id, "group": group, "level": Level.WIRE}
         fields = common if offset is None else {**common, "value": offset}
-        self._recorder.begin(self._resets, Kind.RESET, fields, [queue._asdict() for queue in queues])
+        self._recorder.begin(
+            self._resets, Kind.RESET, fields, [queue._asdict() for queue in queues]
+        )
         return self._resets
 
     async def _try(self, op: int, address: str, code: RequestCode, header: Header) -> Command:
@@ -273,12 +311,18 @@ class Admin:
             self._recorder.end(op, outcome, {"detail": str(error)}, [])
             raise
 
-    def _end(self, op: int, queues: Sequence[Queue], answer: Command, offset: int | None = None) -> dict[Queue, int]:
+    def _end(
+        self, op: int, queues: Sequence[Queue], answer: Command, offset: int | None = None
+    ) -> dict[Queue, int]:
         """Where the queues were reset to. offset: where the answer does not say so."""
         if answer.code != ResponseCode.SUCCESS:
-            self._recorder.end(op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark}, [])
+            self._recorder.end(
+                op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark}, []
+            )
             raise Refused("reset the offsets", answer.code, answer.remark)
-        moved = decode_reset_offsets(answer.body) if offset is None else dict.fromkeys(queues, offset)
+        moved = (
+            decode_reset_offsets(answer.body) if offset is None else dict.fromkeys(queues, offset)
+        )
         rows = [{"value": moved.get(queue)} for queue in queues]
         self._recorder.end(op, Outcome.OK, {"code": answer.code}, rows)
         return {queue: moved[queue] for queue in queues if queue in moved}
@@ -305,10 +349,16 @@ class Admin:
         return _masters(await self._route(topic))
 
     async def _ask(
-        self, address: str, code: RequestCode, header: Header | None, more: Mapping[str, str] | None = None
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None,
+        more: Mapping[str, str] | None = None,
     ) -> Command:
         if self._remoting is None:
-            raise UsageError("The admin is not started: use it in `async with Admin(...) as admin:`.")
+            raise UsageError(
+                "The admin is not started: use it in `async with Admin(...) as admin:`."
+            )
         ext = {**(header.to_ext() if header is not None else {}), **(more or {})}
         try:
             return await self._remoting.request(address, Command(code, ext), self._timeout_ms)

@@ -22,4 +22,12 @@ from reference_impl.core.allocation import (
     nearby,
 )
 
-__all__ = ["Strategy", "averagely", "by_circle", "by_config", "by_machine_room", "consistent_hash", "nearby"]
+__all__ = [
+    "Strategy",
+    "averagely",
+    "by_circle",
+    "by_config",
+    "by_machine_room",
+    "consistent_hash",
+    "nearby",
+]

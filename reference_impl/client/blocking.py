@@ -41,7 +41,10 @@ class BlockingProducer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             self._do(self._inner.stop())
@@ -96,5 +99,7 @@ class BlockingProducer:
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:
             work.close()
-            raise UsageError("The producer is not started: use it in `with BlockingProducer(...) as producer:`.")
+            raise UsageError(
+                "The producer is not started: use it in `with BlockingProducer(...) as producer:`."
+            )
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -132,7 +132,9 @@ class Member(ABC):
             mode=self._mode,
             message_model=self._model,
             consume_from="timestamp" if isinstance(start, datetime) else start,
-            consume_from_timestamp_ms=round(start.timestamp() * 1000) if isinstance(start, datetime) else None,
+            consume_from_timestamp_ms=round(start.timestamp() * 1000)
+            if isinstance(start, datetime)
+            else None,
             batch=batch,
             threads=threads,
             max_reconsume_times=NO_LIMIT if max_retries is None else max_retries,
@@ -148,7 +150,9 @@ class Member(ABC):
         """The queues that are this member's now, without the group's retry topic."""
         if self._core is None:
             return ()
-        return tuple(sorted(queue for queue in self._core.lanes if queue.topic in self._config.topics))
+        return tuple(
+            sorted(queue for queue in self._core.lanes if queue.topic in self._config.topics)
+        )
 
     async def start(self) -> Self:
         """Join the group; `async with` does it. Returns at once: `ready` waits for the first queues."""
@@ -157,7 +161,9 @@ class Member(ABC):
         core = self._make_core()
         core.allocate = self._share_by
         self._core = core
-        self._node = ClientNode(core, self._node_listener(), threads=self._config.threads, recorder=self._watch)
+        self._node = ClientNode(
+            core, self._node_listener(), threads=self._config.threads, recorder=self._watch
+        )
         self._node.start()
         return self
 
@@ -199,7 +205,10 @@ class Member(ABC):
         return await self.start()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -243,7 +252,9 @@ class PushConsumer(Member):
         if (listener is None) == (batch_listener is None):
             raise UsageError("A consumer needs a listener or a batch_listener, and not both.")
         if batch is not None and batch_listener is None:
-            raise UsageError("batch goes with a batch_listener; a listener gets one message at a time.")
+            raise UsageError(
+                "batch goes with a batch_listener; a listener gets one message at a time."
+            )
         super().__init__(
             name_servers,
             group=group,
@@ -298,16 +309,24 @@ class PushConsumer(Member):
             case Result.COMMIT | Result.ROLLBACK if not self._auto_commit:
                 return Outcome(result.value)
             case Result():
-                raise UsageError(f"A listener returns {result} only with auto_commit=False of an OrderlyConsumer.")
+                raise UsageError(
+                    f"A listener returns {result} only with auto_commit=False of an OrderlyConsumer."
+                )
             case _ if inspect.iscoroutine(result):
                 result.close()
-                raise UsageError("The listener returned a coroutine: make the listener itself an async function.")
+                raise UsageError(
+                    "The listener returned a coroutine: make the listener itself an async function."
+                )
             case _:
-                raise UsageError(f"A listener returned {result!r}; see reference_impl.client.results for what it may.")
+                raise UsageError(
+                    f"A listener returned {result!r}; see reference_impl.client.results for what it may."
+                )
 
 
 def _is_async(listener: Callable[..., object] | None) -> bool:
-    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__)
+    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+        type(listener).__call__
+    )
 
 
 def batch_of(stored: Sequence[StoredMessage], context: ListenerContext) -> Batch:
@@ -465,10 +484,18 @@ class _Watch:
         self._changed.clear()
         await self._changed.wait()
 
-    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def begin(
+        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
         self._inner.begin(op, kind, fields, rows)
 
-    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def end(
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
         self._inner.end(op, outcome, fields, rows)
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:

@@ -23,8 +23,14 @@ from specs.errors import InorderError, UsageError
 class SendFailed(InorderError):
     """A send that was not acknowledged. maybe_stored: some try may have stored the message all the same."""
 
-    def __init__(self, sentence: str, topic: str, message_id: str | None, *, maybe_stored: bool) -> None:
-        doubt = " An earlier try may have stored it." if maybe_stored and not isinstance(self, SendUnknown) else ""
+    def __init__(
+        self, sentence: str, topic: str, message_id: str | None, *, maybe_stored: bool
+    ) -> None:
+        doubt = (
+            " An earlier try may have stored it."
+            if maybe_stored and not isinstance(self, SendUnknown)
+            else ""
+        )
         super().__init__(sentence + doubt)
         self.topic = topic
         self.message_id = message_id
@@ -35,7 +41,13 @@ class SendRefused(SendFailed):
     """The broker answered with an error. code: a `ResponseCode` where it is a known one. remark: the broker's words."""
 
     def __init__(
-        self, topic: str, message_id: str | None, code: int, remark: str | None, *, maybe_stored: bool = False
+        self,
+        topic: str,
+        message_id: str | None,
+        code: int,
+        remark: str | None,
+        *,
+        maybe_stored: bool = False,
     ) -> None:
         self.code = code
         self.remark = remark

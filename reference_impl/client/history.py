@@ -1,8 +1,8 @@
 """A history of what a program's own producers and consumers did, for `inorder check`.
 
-    with recorded("runs/mine") as journal:
-        async with Producer("127.0.0.1:9876", recorder=journal) as producer:
-            ...
+with recorded("runs/mine") as journal:
+    async with Producer("127.0.0.1:9876", recorder=journal) as producer:
+        ...
 """
 
 from __future__ import annotations

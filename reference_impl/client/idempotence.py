@@ -109,7 +109,9 @@ class OnceOnDisk(Once):
         super().__init__(capacity)
         self._lock = threading.Lock()
         try:
-            self._file = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(
+                path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute("PRAGMA synchronous=FULL")
             self._file.execute(
@@ -120,12 +122,16 @@ class OnceOnDisk(Once):
 
     def is_done(self, name: str) -> bool:
         with self._lock:
-            found = self._file.execute("SELECT 1 FROM inorder_done WHERE name = ?", (name,)).fetchone()
+            found = self._file.execute(
+                "SELECT 1 FROM inorder_done WHERE name = ?", (name,)
+            ).fetchone()
         return found is not None
 
     def remember(self, name: str) -> None:
         with self._lock:
-            added = self._file.execute("INSERT OR IGNORE INTO inorder_done (name) VALUES (?)", (name,))
+            added = self._file.execute(
+                "INSERT OR IGNORE INTO inorder_done (name) VALUES (?)", (name,)
+            )
             if added.rowcount == 1 and added.lastrowid is not None:
                 oldest = added.lastrowid - self.capacity
                 self._file.execute("DELETE FROM inorder_done WHERE number <= ?", (oldest,))
@@ -138,6 +144,9 @@ class OnceOnDisk(Once):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

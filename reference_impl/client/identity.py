@@ -28,19 +28,30 @@ class MessageIds:
     def __init__(self) -> None:
         self._head = os.urandom(10)
         self._count = 0
-        self._month = (0, 0)  # when the present month began, and the next one begins, in ms since the epoch
+        self._month = (
+            0,
+            0,
+        )  # when the present month began, and the next one begins, in ms since the epoch
 
     def new(self, now_ms: int) -> str:
         """now_ms: by the wall clock, since the epoch."""
         if not self._month[0] <= now_ms < self._month[1]:
             self._month = _month_of(now_ms)
         self._count = self._count + 1 & 0xFFFF
-        return (self._head + _TAIL.pack((now_ms - self._month[0]) & 0x7FFFFFFF, self._count)).hex().upper()
+        return (
+            (self._head + _TAIL.pack((now_ms - self._month[0]) & 0x7FFFFFFF, self._count))
+            .hex()
+            .upper()
+        )
 
 
 def _month_of(now_ms: int) -> tuple[int, int]:
     """By the local calendar, as the tools reckon back."""
-    first = datetime.fromtimestamp(now_ms / 1000).astimezone().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first = (
+        datetime.fromtimestamp(now_ms / 1000)
+        .astimezone()
+        .replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    )
     year, month = divmod(first.year * 12 + first.month, 12)
     following = first.replace(year=year, month=month + 1)
     return int(first.timestamp()) * 1000, int(following.timestamp()) * 1000

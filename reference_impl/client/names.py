@@ -11,7 +11,10 @@ from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
 
 USERS_OWN = frozenset({wire.PROPERTY_BUYER_ID, wire.PROPERTY_KEY_SEQ})
-RESERVED = frozenset(value for name, value in vars(wire).items() if name.startswith("PROPERTY_")) - USERS_OWN
+RESERVED = (
+    frozenset(value for name, value in vars(wire).items() if name.startswith("PROPERTY_"))
+    - USERS_OWN
+)
 """Names of properties that mean something to the protocol."""
 _ROOM_BYTES = 1_024
 """What the protocol may add to a message's properties on its way: ids, and where it came from."""
@@ -30,13 +33,17 @@ def name_server_list(name_servers: str | Sequence[str]) -> tuple[str, ...]:
 
 def topic_name(topic: str) -> str:
     if not is_valid_name(topic):
-        raise UsageError(f"{topic!r} is no name of a topic: 1 to 127 letters, digits, or one of _ - % | are.")
+        raise UsageError(
+            f"{topic!r} is no name of a topic: 1 to 127 letters, digits, or one of _ - % | are."
+        )
     return topic
 
 
 def group_name(group: str) -> str:
     if not is_valid_name(group):
-        raise UsageError(f"{group!r} is no name of a group: 1 to 127 letters, digits, or one of _ - % | are.")
+        raise UsageError(
+            f"{group!r} is no name of a group: 1 to 127 letters, digits, or one of _ - % | are."
+        )
     return group
 
 
@@ -65,11 +72,15 @@ def check_properties(given: Mapping[str, str], own: Mapping[str, str]) -> None:
     """given: what becomes a property of the protocol's. own: the caller's properties."""
     for name in own:
         if name in RESERVED or not name:
-            raise UsageError(f"A property can't be named {name!r}: that name has a meaning of its own; choose another.")
+            raise UsageError(
+                f"A property can't be named {name!r}: that name has a meaning of its own; choose another."
+            )
     try:
         size = len(wire.text_bytes(wire.pack_properties({**given, **own})))
     except ProtocolError as error:
         raise UsageError(str(error)) from error
     if size + _ROOM_BYTES > wire.MAX_PROPERTIES_BYTES:
         allowed = wire.MAX_PROPERTIES_BYTES - _ROOM_BYTES
-        raise UsageError(f"Key, tags, keys and properties take {size} bytes; {allowed} are allowed.")
+        raise UsageError(
+            f"Key, tags, keys and properties take {size} bytes; {allowed} are allowed."
+        )

@@ -52,7 +52,12 @@ class OffsetsOnDisk(dict[Queue, int]):
             return
         self._is_due = False
         rows = [
-            {"topic": queue.topic, "broker": queue.broker, "queue": queue.queue_id, "offset": offset}
+            {
+                "topic": queue.topic,
+                "broker": queue.broker,
+                "queue": queue.queue_id,
+                "offset": offset,
+            }
             for queue, offset in sorted(self.items())
         ]
         text = json.dumps({"format": FORMAT, "group": self._group, "offsets": rows}, indent=1)
@@ -74,14 +79,18 @@ class OffsetsOnDisk(dict[Queue, int]):
 def _take(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(
+            path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
     except OSError as error:
         raise UsageError(f"The offsets can't be kept in {path}: {error.strerror}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(lock)
-        raise UsageError(f"{path} is in use by another consumer; give each one a file of its own.") from error
+        raise UsageError(
+            f"{path} is in use by another consumer; give each one a file of its own."
+        ) from error
     return lock
 
 
@@ -91,13 +100,19 @@ def _read(path: Path, group: str) -> dict[Queue, int]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no file of offsets ({error}); remove it to start anew.") from error
+        raise UsageError(
+            f"{path} is no file of offsets ({error}); remove it to start anew."
+        ) from error
     try:
         if document["format"] != FORMAT:
-            raise UsageError(f"{path} has the format {document['format']!r}, not {FORMAT!r}; was it written by a newer "
-                             "release?")
+            raise UsageError(
+                f"{path} has the format {document['format']!r}, not {FORMAT!r}; was it written by a newer "
+                "release?"
+            )
         if document["group"] != group:
-            raise UsageError(f"{path} belongs to the group {document['group']!r}, not to {group!r}.")
+            raise UsageError(
+                f"{path} belongs to the group {document['group']!r}, not to {group!r}."
+            )
         return dict(_entry(row) for row in document["offsets"])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} is no file of offsets; remove it to start anew.") from error

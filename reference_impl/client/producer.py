@@ -125,7 +125,9 @@ class Producer:
         """Begin; `async with` does it. Returns at once: connections are made when they are needed."""
         if self._node is not None:
             raise UsageError("A producer is started once; make another.")
-        self._node = ClientNode(ProducerCore(self._config), clock=self._clock, recorder=self._recorder)
+        self._node = ClientNode(
+            ProducerCore(self._config), clock=self._clock, recorder=self._recorder
+        )
         self._node.start()
         return self
 
@@ -139,7 +141,10 @@ class Producer:
         return await self.start()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -166,7 +171,9 @@ class Producer:
         selector: chooses the queue, see `by_hash`, `by_random`, `to_queue`.
         Raises SendRefused, NotReachable, SendUnknown, UsageError: see `errors`.
         """
-        message = self._message(topic, body, key, tags, keys, properties, delay_level, queue, selector)
+        message = self._message(
+            topic, body, key, tags, keys, properties, delay_level, queue, selector
+        )
         return await self._sent(message)
 
     def submit(
@@ -183,8 +190,12 @@ class Producer:
         selector: Selector | None = None,
     ) -> asyncio.Task[SendResult]:
         """As `send`, without waiting: the message is on its way when this returns, and the task has its result."""
-        message = self._message(topic, body, key, tags, keys, properties, delay_level, queue, selector)
-        return asyncio.get_running_loop().create_task(_result(message.topic, self._running.submit(message)))
+        message = self._message(
+            topic, body, key, tags, keys, properties, delay_level, queue, selector
+        )
+        return asyncio.get_running_loop().create_task(
+            _result(message.topic, self._running.submit(message))
+        )
 
     async def send_oneway(
         self,
@@ -203,7 +214,9 @@ class Producer:
         A broker may store what is sent after it first: what must stay in order is sent with `send`.
         Raises NotReachable when no broker is known for the topic.
         """
-        return await self._sent(self._message(topic, body, key, tags, keys, properties, None, queue, selector, True))
+        return await self._sent(
+            self._message(topic, body, key, tags, keys, properties, None, queue, selector, True)
+        )
 
     async def send_batch(
         self,
@@ -222,12 +235,16 @@ class Producer:
         if not parts:
             raise UsageError("A batch needs at least one message.")
         made = [
-            self._message(topic, part.body, key, part.tags, part.keys, part.properties, None, queue, selector)
+            self._message(
+                topic, part.body, key, part.tags, part.keys, part.properties, None, queue, selector
+            )
             for part in parts
         ]
         size = sum(len(message.body) for message in made)
         if size > MAX_BODY_BYTES:
-            raise UsageError(f"The batch has {size} bytes; {MAX_BODY_BYTES} are allowed: send it in parts.")
+            raise UsageError(
+                f"The batch has {size} bytes; {MAX_BODY_BYTES} are allowed: send it in parts."
+            )
         first, *more = made
         if not more:
             return await self._sent(first)
@@ -252,7 +269,9 @@ class Producer:
     @property
     def _running(self) -> ClientNode:
         if self._node is None:
-            raise UsageError("The producer is not started: use it in `async with Producer(...) as producer:`.")
+            raise UsageError(
+                "The producer is not started: use it in `async with Producer(...) as producer:`."
+            )
         if self._is_stopped:
             raise UsageError("The producer is stopped: make another.")
         return self._node
@@ -284,7 +303,9 @@ class Producer:
             raise UsageError(f"The body has {len(raw)} bytes; {MAX_BODY_BYTES} are allowed.")
         if any(not word or KEY_SEPARATOR in word for word in keys):
             raise UsageError("Each of keys is one word: not empty, and without blanks.")
-        check_properties({"key": key or "", "tags": tags or "", "keys": KEY_SEPARATOR.join(keys)}, properties)
+        check_properties(
+            {"key": key or "", "tags": tags or "", "keys": KEY_SEPARATOR.join(keys)}, properties
+        )
         if queue is not None:
             selector = to_queue(queue)
         elif selector is not None:
@@ -316,7 +337,9 @@ def _checked(selector: Selector) -> Selector:
         except Exception as error:
             raise UsageError(f"The selector raised {error!r}.") from error
         if chosen not in queues:
-            raise UsageError(f"The selector returned {chosen!r}, which is none of the topic's queues.")
+            raise UsageError(
+                f"The selector returned {chosen!r}, which is none of the topic's queues."
+            )
         return chosen
 
     return select

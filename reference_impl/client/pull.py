@@ -79,7 +79,9 @@ class PullConsumer(Member):
         """The next batch; what was given before is finished with that. None: none in time, or the consumer stops."""
         self.done()
         if self._node is None:
-            raise UsageError("The consumer is not started: use it in `async with PullConsumer(...) as consumer:`.")
+            raise UsageError(
+                "The consumer is not started: use it in `async with PullConsumer(...) as consumer:`."
+            )
         if self._is_over:
             return None
         try:
@@ -109,7 +111,9 @@ class PullConsumer(Member):
         """Leave in good order. Iterations that wait end; the batch at hand is not finished by it."""
         if self._node is not None:
             self._is_over = True
-            self._node.post(io.Shutdown())  # before the batches are given back: they are not to be offered anew
+            self._node.post(
+                io.Shutdown()
+            )  # before the batches are given back: they are not to be offered anew
             for offered in list(self._offered):
                 if not offered.done():
                     offered.set_result(Outcome.SUSPEND)

@@ -73,7 +73,9 @@ def _room_of_broker(broker: str) -> str | None:
     return parts[0] if len(parts) == 2 else None
 
 
-def nearby(inner: Strategy, room_of_queue: Callable[[Queue], str], room_of_member: Callable[[str], str]) -> Strategy:
+def nearby(
+    inner: Strategy, room_of_queue: Callable[[Queue], str], room_of_member: Callable[[str], str]
+) -> Strategy:
     """Own room first, and the rooms in which nobody lives."""
 
     def allocate(client_id: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:

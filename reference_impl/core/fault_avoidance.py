@@ -38,7 +38,9 @@ class Faults:
 
     def saw(self, now_ms: int, broker: str, latency_ms: int | None) -> None:
         """A send to the broker ended after so long; None: it failed. The latest send decides."""
-        self._until_ms[broker] = now_ms + avoided_ms(FAILED_MS if latency_ms is None else latency_ms)
+        self._until_ms[broker] = now_ms + avoided_ms(
+            FAILED_MS if latency_ms is None else latency_ms
+        )
 
     def is_available(self, now_ms: int, broker: str) -> bool:
         return now_ms >= self._until_ms.get(broker, now_ms)

@@ -152,8 +152,18 @@ class SendMessage:
 
 
 Input = (
-    Opened | Closed | Received | TimerFired | Answered | Failed | Pushed | ListenerReturned | Flushed | Start
-    | Shutdown | SendMessage
+    Opened
+    | Closed
+    | Received
+    | TimerFired
+    | Answered
+    | Failed
+    | Pushed
+    | ListenerReturned
+    | Flushed
+    | Start
+    | Shutdown
+    | SendMessage
 )
 
 
@@ -287,6 +297,17 @@ class Note:
 
 
 Effect = (
-    Send | Close | SetTimer | CancelTimer | Flush | Request | Oneway | CallListener | SendDone | Stopped | Begin | End
+    Send
+    | Close
+    | SetTimer
+    | CancelTimer
+    | Flush
+    | Request
+    | Oneway
+    | CallListener
+    | SendDone
+    | Stopped
+    | Begin
+    | End
     | Note
 )

@@ -134,7 +134,9 @@ class NameServer:
     def _register(self, now_ms: int, conn: ConnId, request: Command) -> Command:
         header = RegisterBrokerHeader.from_ext(request.ext)
         if header.compressed:
-            raise ProtocolError("This name server reads no compressed registration; set compressedRegister=false.")
+            raise ProtocolError(
+                "This name server reads no compressed registration; set compressedRegister=false."
+            )
         registration = BrokerRegistration.decode(request.body)
         self._brokers[header.broker_name, header.broker_id] = Registered(
             header.cluster_name,
@@ -146,12 +148,18 @@ class NameServer:
             {topic.topic: topic for topic in registration.topics},
         )
         master = self._brokers.get((header.broker_name, MASTER_ID))
-        answer = RegisterBrokerResponse(master_addr=master.address if master and header.broker_id else None)
+        answer = RegisterBrokerResponse(
+            master_addr=master.address if master and header.broker_id else None
+        )
         return request.reply(ResponseCode.SUCCESS, answer.to_ext())
 
     def _unregister(self, now_ms: int, conn: ConnId, request: Command) -> Command:
         header = UnregisterBrokerHeader.from_ext(request.ext)
-        self._forget(lambda broker: (broker.broker, broker.broker_id) == (header.broker_name, header.broker_id))
+        self._forget(
+            lambda broker: (
+                (broker.broker, broker.broker_id) == (header.broker_name, header.broker_id)
+            )
+        )
         return request.reply(ResponseCode.SUCCESS)
 
     def _forget(self, gone: Callable[[Registered], bool]) -> None:
@@ -163,10 +171,14 @@ class NameServer:
         topic = GetRouteHeader.from_ext(request.ext).topic
         holders = [broker for _, broker in sorted(self._brokers.items()) if topic in broker.topics]
         if not holders:
-            return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=f"No topic route info for the topic: {topic}")
+            return request.reply(
+                ResponseCode.TOPIC_NOT_EXIST, remark=f"No topic route info for the topic: {topic}"
+            )
         queues = {
             broker.broker: _queue_data(broker.broker, broker.topics[topic])
-            for broker in reversed(holders)  # the smallest id of a name decides: the master, if it lives
+            for broker in reversed(
+                holders
+            )  # the smallest id of a name decides: the master, if it lives
         }
         route = TopicRoute(
             tuple(queues[name] for name in sorted(queues)),
@@ -179,7 +191,9 @@ class NameServer:
 
     def _broker_data(self, name: str) -> BrokerData:
         members = [broker for _, broker in sorted(self._brokers.items()) if broker.broker == name]
-        return BrokerData(members[0].cluster, name, {broker.broker_id: broker.address for broker in members})
+        return BrokerData(
+            members[0].cluster, name, {broker.broker_id: broker.address for broker in members}
+        )
 
     def _cluster(self, now_ms: int, conn: ConnId, request: Command) -> Command:
         names = sorted({broker.broker for broker in self._brokers.values()})
@@ -188,7 +202,9 @@ class NameServer:
             cluster = self._broker_data(name).cluster
             clusters[cluster] = (*clusters.get(cluster, ()), name)
         info = ClusterInfo(tuple(self._broker_data(name) for name in names), clusters)
-        return request.reply(ResponseCode.SUCCESS, body=info.encode(quoted_keys=wants_standard_json(request)))
+        return request.reply(
+            ResponseCode.SUCCESS, body=info.encode(quoted_keys=wants_standard_json(request))
+        )
 
     def _topic_list(self, now_ms: int, conn: ConnId, request: Command) -> Command:
         topics = sorted({topic for broker in self._brokers.values() for topic in broker.topics})
@@ -225,4 +241,6 @@ class NameServer:
 
 
 def _queue_data(broker: str, topic: TopicConfig) -> QueueData:
-    return QueueData(broker, topic.read_queues, topic.write_queues, topic.perm, topic.topic_sys_flag)
+    return QueueData(
+        broker, topic.read_queues, topic.write_queues, topic.perm, topic.topic_sys_flag
+    )

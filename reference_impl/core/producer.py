@@ -150,7 +150,9 @@ class ProducerConfig:
     ) -> ProducerConfig:
         """A producer for a planned run. Routes are polled as often as hearts beat: both are 30 s by default."""
         beat_ms = plan.heartbeat_ms
-        return cls(client_id, group, name_servers, topics, route_poll_ms=beat_ms, heartbeat_ms=beat_ms)
+        return cls(
+            client_id, group, name_servers, topics, route_poll_ms=beat_ms, heartbeat_ms=beat_ms
+        )
 
 
 def writable_queues(topic: str, route: TopicRoute) -> list[Queue]:
@@ -275,12 +277,16 @@ class Producer:
             return
         self._leaving = True
         self._out += (CancelTimer(ROUTES), CancelTimer(HEARTBEAT))
-        ext = UnregisterClientHeader(self.config.client_id, producer_group=self.config.group).to_ext()
+        ext = UnregisterClientHeader(
+            self.config.client_id, producer_group=self.config.group
+        ).to_ext()
         addresses = sorted(set(self.addresses.values()))
         self._unregistering = len(addresses)
         for address in addresses:
             command = Command(RequestCode.UNREGISTER_CLIENT, ext)
-            self._request(now_ms, address, command, self.config.request_timeout_ms, self._unregistered)
+            self._request(
+                now_ms, address, command, self.config.request_timeout_ms, self._unregistered
+            )
         if not addresses:
             self._finish_leaving()
 
@@ -296,7 +302,9 @@ class Producer:
 
     # ------------------------------------------------------------ requests
 
-    def _request(self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd) -> None:
+    def _request(
+        self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd
+    ) -> None:
         if address is None:
             on_end(now_ms, None, "unreachable")
             return
@@ -318,7 +326,9 @@ class Producer:
         if on_end is not None:
             on_end(now_ms, None, input.reason)
 
-    def _begin(self, kind: Kind, fields: dict[str, Any], rows: Sequence[dict[str, Any]] = ()) -> int:
+    def _begin(
+        self, kind: Kind, fields: dict[str, Any], rows: Sequence[dict[str, Any]] = ()
+    ) -> int:
         self._number += 1
         self._out.append(Begin(self._number, kind, fields, rows))
         return self._number
@@ -340,9 +350,13 @@ class Producer:
             then(now_ms, answer, reason)
 
         command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
-        self._request(now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end)
+        self._request(
+            now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end
+        )
 
-    def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _route_answered(
+        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         unknown = answer is None or answer.code == ResponseCode.TOPIC_NOT_EXIST
         if unknown and tried + 1 < len(self.config.name_servers):
             self._ask_route(now_ms, topic, tried + 1)
@@ -353,16 +367,24 @@ class Producer:
             route = TopicRoute.decode(answer.body)
             if self.routes.get(topic) != route:
                 self._learn(now_ms, topic, route)
-        elif self.config.auto_create and topic in self._parked and answer.code == ResponseCode.TOPIC_NOT_EXIST:
+        elif (
+            self.config.auto_create
+            and topic in self._parked
+            and answer.code == ResponseCode.TOPIC_NOT_EXIST
+        ):
             self._ask_template(now_ms, topic)
             return
         self._unpark(now_ms, topic)
 
     def _ask_template(self, now_ms: int, topic: str, tried: int = 0) -> None:
         at = (self._name_server + tried) % len(self.config.name_servers)
-        self._ask_name_server(now_ms, DEFAULT_TOPIC, at, partial(self._template_answered, topic, tried))
+        self._ask_name_server(
+            now_ms, DEFAULT_TOPIC, at, partial(self._template_answered, topic, tried)
+        )
 
-    def _template_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _template_answered(
+        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         """The brokers that make topics on demand, with as many queues as a new topic gets there at most."""
         if answer is None or answer.code != ResponseCode.SUCCESS:
             if tried + 1 < len(self.config.name_servers):
@@ -390,7 +412,9 @@ class Producer:
 
     def _use(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         self.queues[topic] = self.queues_of(topic, route)
-        self.views[topic] = " ".join([SELECTOR, *(f"{q.broker}/{q.queue_id}" for q in sorted(self.queues[topic]))])
+        self.views[topic] = " ".join(
+            [SELECTOR, *(f"{q.broker}/{q.queue_id}" for q in sorted(self.queues[topic]))]
+        )
         for broker in route.brokers:
             if broker.master is not None:
                 self.addresses[broker.broker] = broker.master
@@ -404,9 +428,17 @@ class Producer:
         for address in addresses:
             self._beaten.add(address)
             command = Command(RequestCode.HEART_BEAT, body=body)
-            self._request(now_ms, address, command, self.config.request_timeout_ms, partial(self._beat_ended, address))
+            self._request(
+                now_ms,
+                address,
+                command,
+                self.config.request_timeout_ms,
+                partial(self._beat_ended, address),
+            )
 
-    def _beat_ended(self, address: Address, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _beat_ended(
+        self, address: Address, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         if answer is None:
             self._beaten.discard(address)
 
@@ -415,7 +447,9 @@ class Producer:
     def _on_send(self, now_ms: int, message: SendMessage) -> None:
         sending = self._sending(message)
         if self.stopping:
-            refused = SendDone(message.token, Outcome.REFUSED, message_id=sending.message_id, reason=STOPPING)
+            refused = SendDone(
+                message.token, Outcome.REFUSED, message_id=sending.message_id, reason=STOPPING
+            )
             self._out.append(refused)
             return
         self._open.add(sending)
@@ -490,7 +524,9 @@ class Producer:
         sending.op = self._begin(Kind.SEND, rows[0], places)
         on_end = partial(self._sent, sending)
         if queue is None:
-            self._out.append(End(sending.op, Outcome.REFUSED, {"detail": self._why(sending, why_none)}))
+            self._out.append(
+                End(sending.op, Outcome.REFUSED, {"detail": self._why(sending, why_none)})
+            )
             self._done(now_ms, sending, Outcome.REFUSED, None, reason=why_none)
             return
         sending.last_broker = queue.broker
@@ -506,8 +542,12 @@ class Producer:
             | (0 if sending.packed is None else SYS_COMPRESSED),
         )
         if sending.more:
-            parts = [BatchPart(part.message.body, unpack_properties(part.properties)) for part in batch]
-            command = Command(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
+            parts = [
+                BatchPart(part.message.body, unpack_properties(part.properties)) for part in batch
+            ]
+            command = Command(
+                RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts)
+            )
         else:
             body = message.body if sending.packed is None else sending.packed
             command = Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
@@ -558,7 +598,9 @@ class Producer:
             # A half message has no place in its queue yet.
             first = {"value" if is_half else "queue_offset": stored.queue_offset}
             if sending.more:  # the answer tells the place of the first one only
-                self._out.append(End(sending.op, Outcome.OK, where, [first, *({} for _ in sending.more)]))
+                self._out.append(
+                    End(sending.op, Outcome.OK, where, [first, *({} for _ in sending.more)])
+                )
             else:
                 self._out.append(End(sending.op, Outcome.OK, {**where, **first}))
             if is_half:
@@ -587,7 +629,9 @@ class Producer:
     def _watch(self, now_ms: int, sending: Sending, *, well: bool) -> None:
         """How long the broker took, or that it failed."""
         if self.config.avoid_faults and sending.last_broker is not None:
-            self._faults.saw(now_ms, sending.last_broker, None if not well else now_ms - sending.tried_ms)
+            self._faults.saw(
+                now_ms, sending.last_broker, None if not well else now_ms - sending.tried_ms
+            )
 
     # ------------------------------------------------------------ transactions
 
@@ -618,7 +662,9 @@ class Producer:
             (half,) = decode_all(input.command.body)
         except (ProtocolError, ValueError):
             return
-        brokers = (name for name, address in sorted(self.addresses.items()) if address == input.address)
+        brokers = (
+            name for name, address in sorted(self.addresses.items()) if address == input.address
+        )
         fields = {
             "topic": half.topic,
             "broker": next(brokers, None),
@@ -644,10 +690,14 @@ class Producer:
         """How the transaction ended, as far as this producer can know; the message itself says what it knows."""
         return STATES.get(half.properties.get(PROPERTY_CHECKED, ""), EndTransactionHeader.UNKNOWN)
 
-    def _end_transaction(self, address: Address, header: EndTransactionHeader, fields: dict[str, Any]) -> None:
+    def _end_transaction(
+        self, address: Address, header: EndTransactionHeader, fields: dict[str, Any]
+    ) -> None:
         state = {"value": header.commit_or_rollback}
         self._out.append(Note(Kind.END_TRANSACTION, Outcome.SENT, {**self._who, **fields, **state}))
-        self._out.append(Oneway(address, Command(RequestCode.END_TRANSACTION, header.to_ext(), flag=FLAG_ONEWAY)))
+        self._out.append(
+            Oneway(address, Command(RequestCode.END_TRANSACTION, header.to_ext(), flag=FLAG_ONEWAY))
+        )
 
     def _why(self, sending: Sending, reason: str | None) -> str | None:
         return reason if sending.message.transaction is None else f"{HALF}, {reason}"

@@ -40,7 +40,9 @@ def to_queue(queue_id: int, broker: str | None = None) -> Selector:
             if queue.queue_id == queue_id and broker in (None, queue.broker):
                 return queue
         where = f" on broker {broker}" if broker else ""
-        raise UsageError(f"There is no queue {queue_id}{where} that can be written; known are {_listed(queues)}.")
+        raise UsageError(
+            f"There is no queue {queue_id}{where} that can be written; known are {_listed(queues)}."
+        )
 
     return select
 

@@ -90,4 +90,6 @@ def load(name: str) -> Mutant:
     try:
         return _by_name()[name]
     except KeyError:
-        raise UsageError(f"there is no mutant {name}; `inorder list mutants` shows all {len(_by_name())}") from None
+        raise UsageError(
+            f"there is no mutant {name}; `inorder list mutants` shows all {len(_by_name())}"
+        ) from None

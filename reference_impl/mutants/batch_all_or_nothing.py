@@ -18,9 +18,13 @@ ORACLE = "model"
 
 
 class Table(LockTable):
-    def lock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
+    def lock_batch(
+        self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]
+    ) -> list[Queue]:
         wanted, leases = list(queues), self.leases_of(group)
-        situations = [self.situation(now_ms, leases.get(self.key(queue)), client_id) for queue in wanted]
+        situations = [
+            self.situation(now_ms, leases.get(self.key(queue)), client_id) for queue in wanted
+        ]
         if any(self.on_lock[situation] is Action.REFUSE for situation in situations):
             return []
         return super().lock_batch(now_ms, group, client_id, wanted)

@@ -16,7 +16,9 @@ KILLED_BY = "LSE-4"
 
 
 class Table(LockTable):
-    def lock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
+    def lock_batch(
+        self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]
+    ) -> list[Queue]:
         return super().lock_batch(now_ms, group, client_id, queues)[-1:]
 
 

@@ -17,7 +17,9 @@ ORACLE = "model"
 
 
 class Table(LockTable):
-    def lock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
+    def lock_batch(
+        self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]
+    ) -> list[Queue]:
         wanted = list(queues)
         super().lock_batch(now_ms, group, client_id, wanted)
         return wanted

@@ -26,7 +26,9 @@ class BufferedSending(Sending):
         super().__init__(parts, storing, diversion)
         self._left: Draft | None = None
 
-    def accept_batch(self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]) -> list[StoredMessage]:
+    def accept_batch(
+        self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]
+    ) -> list[StoredMessage]:
         if self._left is not None:
             self._storing.store(now_ms, self._left, out)
         self._left = replace(drafts[-1], properties=dict(drafts[-1].properties))

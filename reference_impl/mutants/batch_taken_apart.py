@@ -25,7 +25,9 @@ class HastySending(Sending):
         super().__init__(parts, storing, diversion)
         self._late: list[Draft] = []
 
-    def accept_batch(self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]) -> list[StoredMessage]:
+    def accept_batch(
+        self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]
+    ) -> list[StoredMessage]:
         self._store_late(now_ms, out)
         self._late.append(drafts[-1])
         return super().accept_batch(now_ms, drafts[:-1] or drafts, out)

@@ -9,7 +9,9 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "broadcast-commits-to-the-broker"
 BUG = "a broadcast consumer's offsets go to the broker instead of its own file"
-SOURCE = "hand-made: DefaultMQPushConsumerImpl.start with the RemoteBrokerOffsetStore for both models"
+SOURCE = (
+    "hand-made: DefaultMQPushConsumerImpl.start with the RemoteBrokerOffsetStore for both models"
+)
 KILLED_BY = "CMT-12"
 CONFIG = {"mode": "concurrent", "message_model": "broadcasting"}
 

@@ -12,7 +12,9 @@ from reference_impl.protocol.message import StoredMessage
 
 NAME = "commit-leaves-it-open"
 BUG = "hand-made: what notes that a half message is done is only called where it was asked about"
-SOURCE = "EndTransactionProcessor.processRequest, which calls deletePrepareMessage after every commit"
+SOURCE = (
+    "EndTransactionProcessor.processRequest, which calls deletePrepareMessage after every commit"
+)
 KILLED_BY = "SND-2"
 
 

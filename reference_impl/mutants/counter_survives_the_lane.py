@@ -10,7 +10,9 @@ from specs.vocabulary import Queue
 
 NAME = "counter-survives-the-lane"
 BUG = "hand-made from ProcessQueue: the counters belong to the client instead of the incarnation"
-SOURCE = "ConsumeMessageOrderlyService.checkReconsumeTimes, RebalanceImpl.removeUnnecessaryMessageQueue"
+SOURCE = (
+    "ConsumeMessageOrderlyService.checkReconsumeTimes, RebalanceImpl.removeUnnecessaryMessageQueue"
+)
 KILLED_BY = "RTY-11"
 
 
@@ -21,7 +23,9 @@ class Mutated(OrderlyConsumer):
 
     def count_retry(self, pq: ProcessQueue, message: StoredMessage) -> None:
         super().count_retry(pq, message)
-        self.counted.setdefault(pq.queue, {})[message.queue_offset] = pq.extra_times[message.queue_offset]
+        self.counted.setdefault(pq.queue, {})[message.queue_offset] = pq.extra_times[
+            message.queue_offset
+        ]
 
     def keep(self, now_ms: int, pq: ProcessQueue, messages: list[StoredMessage]) -> None:
         known = self.counted.get(pq.queue, {})

@@ -6,7 +6,11 @@ Shows at the first message that exhausts its retries.
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.diversion import Diversion
 from reference_impl.core.broker.log import Draft
-from reference_impl.protocol.message import PROPERTY_ORIGIN_MESSAGE_ID, PROPERTY_RETRY_TOPIC, PROPERTY_SHARDING_KEY
+from reference_impl.protocol.message import (
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_SHARDING_KEY,
+)
 
 NAME = "dead-letter-loses-its-origin"
 BUG = "B-43: the properties of the copy are overwritten, and its origin's id is lost"

@@ -33,7 +33,16 @@ class InventingSending(Sending):
         gone = (PROPERTY_ORIGIN_MESSAGE_ID, PROPERTY_DELAY)
         properties = {name: value for name, value in draft.properties.items() if name not in gone}
         properties[PROPERTY_UNIQ_KEY] = f"{self._parts.store.end:032X}"
-        return Draft(topic, 0, draft.body, properties, draft.flag, draft.sys_flag, draft.born_ms, draft.born_host)
+        return Draft(
+            topic,
+            0,
+            draft.body,
+            properties,
+            draft.flag,
+            draft.sys_flag,
+            draft.born_ms,
+            draft.born_host,
+        )
 
 
 class Mutated(Broker):

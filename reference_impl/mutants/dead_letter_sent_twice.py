@@ -18,7 +18,12 @@ CONFIG = {"max_reconsume_times": 1}
 
 class Mutated(OrderlyConsumer):
     def send_back(
-        self, now_ms: int, pq: ProcessQueue, message: StoredMessage, then: Callable[[int, bool], None], attempt: int = 1
+        self,
+        now_ms: int,
+        pq: ProcessQueue,
+        message: StoredMessage,
+        then: Callable[[int, bool], None],
+        attempt: int = 1,
     ) -> None:
         def again(now_ms: int, acknowledged: bool) -> None:
             super(Mutated, self).send_back(now_ms, pq, message, then)

@@ -10,7 +10,9 @@ from specs.vocabulary import SCHEDULE_TOPIC
 
 NAME = "delayed-newest-first"
 BUG = "hand-made: a timing wheel whose slots are linked lists, read from the last entry"
-SOURCE = "ScheduleMessageService.DeliverDelayedMessageTimerTask, which goes through its queue in order"
+SOURCE = (
+    "ScheduleMessageService.DeliverDelayedMessageTimerTask, which goes through its queue in order"
+)
 KILLED_BY = "SND-11"
 TICK_MS = 100
 

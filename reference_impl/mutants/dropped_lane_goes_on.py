@@ -8,7 +8,9 @@ from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "dropped-lane-goes-on"
 BUG = "B-40, B-51: the loop does not look whether its queue was dropped"
-SOURCE = "rocketmq-client-cpp, ConsumeMessageOrderlyService; rocketmq-client-go #905 (3f06d9a, 2022)"
+SOURCE = (
+    "rocketmq-client-cpp, ConsumeMessageOrderlyService; rocketmq-client-go #905 (3f06d9a, 2022)"
+)
 KILLED_BY = "ORD-13"
 
 

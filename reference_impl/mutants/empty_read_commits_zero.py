@@ -19,11 +19,15 @@ ORACLE = "model"
 
 
 class ResettingPulling(Pulling):
-    def pull(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def pull(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         answer = super().pull(now_ms, conn, request, out)
         header = PullHeader.from_ext(request.ext)
         if self.read(header, None).status is Read.AT_END:
-            self._parts.offsets.commit(now_ms, header.consumer_group, header.topic, header.queue_id, 0)
+            self._parts.offsets.commit(
+                now_ms, header.consumer_group, header.topic, header.queue_id, 0
+            )
         return answer
 
 

@@ -15,7 +15,9 @@ from reference_impl.protocol.headers import GetMaxOffsetHeader, OffsetResponse
 
 NAME = "error-taken-for-not-found"
 BUG = "B-54: an error in the offset query is treated like a missing offset"
-SOURCE = "RocketMQ issue 2708; at the first pull of an orderly consumer up to 4.9.8, from 5.0.0 guarded"
+SOURCE = (
+    "RocketMQ issue 2708; at the first pull of an orderly consumer up to 4.9.8, from 5.0.0 guarded"
+)
 KILLED_BY = "ORD-4"
 CONFIG = {"consume_from": "last"}
 
@@ -26,11 +28,17 @@ class Mutated(OrderlyConsumer):
             super()._anchor(pq, now_ms, stored)
             return
         queue = pq.queue
-        command = Command(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext())
+        command = Command(
+            RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext()
+        )
         address = self.addresses.get(queue.broker)
-        self.request(now_ms, address, command, self.config.request_timeout_ms, partial(self._end_known, pq))
+        self.request(
+            now_ms, address, command, self.config.request_timeout_ms, partial(self._end_known, pq)
+        )
 
-    def _end_known(self, pq: ProcessQueue, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _end_known(
+        self, pq: ProcessQueue, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             super()._anchor(pq, now_ms, OffsetResponse.from_ext(answer.ext).offset)
         else:

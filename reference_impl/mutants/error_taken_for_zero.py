@@ -9,7 +9,9 @@ from reference_impl.core.consumer.start_offset import FAILED
 
 NAME = "error-taken-for-zero"
 BUG = "B-54: an error in the offset query is treated like a missing offset, and the group consumes from the first"
-SOURCE = "RocketMQ issue 2944; at the first pull of an orderly consumer up to 4.9.8, from 5.0.0 guarded"
+SOURCE = (
+    "RocketMQ issue 2944; at the first pull of an orderly consumer up to 4.9.8, from 5.0.0 guarded"
+)
 KILLED_BY = "ORD-5"
 
 

@@ -8,7 +8,9 @@ from reference_impl.core.broker.offset_table import OffsetKey, Offsets, OffsetTa
 
 NAME = "fetch-reads-the-disk"
 BUG = "B-69, for classic consumers: the offset takes effect later than it is acknowledged"
-SOURCE = "RocketMQ issue 8268 (d9ebe88767, 2024), there for POP: an offset is committed asynchronously"
+SOURCE = (
+    "RocketMQ issue 8268 (d9ebe88767, 2024), there for POP: an offset is committed asynchronously"
+)
 KILLED_BY = "CMT-9"
 
 

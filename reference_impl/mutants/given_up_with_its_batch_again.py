@@ -9,7 +9,9 @@ from reference_impl.protocol.message import StoredMessage
 
 NAME = "given-up-with-its-batch-again"
 BUG = "B-77 b: a batch of which one message is exhausted is put back as a whole, and that message given up each time"
-SOURCE = "ConsumeMessageOrderlyService.checkReconsumeTimes; measured with clients 4.9.8, 5.4.0 and 5.5.0"
+SOURCE = (
+    "ConsumeMessageOrderlyService.checkReconsumeTimes; measured with clients 4.9.8, 5.4.0 and 5.5.0"
+)
 KILLED_BY = "DLQ-10"
 CONFIG = {"max_reconsume_times": 1, "batch": 2}
 

@@ -21,7 +21,9 @@ class Mutated(OrderlyConsumer):
         super().__init__(config)
         self.left_until: dict[Queue, int] = {}
 
-    def _candidates_answered(self, candidates: Sequence[Candidate], now_ms: int, granted: Granted) -> None:
+    def _candidates_answered(
+        self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
+    ) -> None:
         if not granted or all(candidate.queue in granted for candidate in candidates):
             super()._candidates_answered(candidates, now_ms, granted)
             return
@@ -30,7 +32,9 @@ class Mutated(OrderlyConsumer):
             self.left_until[candidate.queue] = now_ms + 3 * self.config.rebalance_interval_ms
 
     def _add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        super()._add_lanes(now_ms, [queue for queue in share if self.left_until.get(queue, 0) <= now_ms])
+        super()._add_lanes(
+            now_ms, [queue for queue in share if self.left_until.get(queue, 0) <= now_ms]
+        )
 
 
 consumer = Mutated

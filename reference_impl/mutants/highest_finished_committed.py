@@ -11,7 +11,9 @@ from reference_impl.protocol.message import StoredMessage
 
 NAME = "highest-finished-committed"
 BUG = "the end of the finished batch is committed, not the smallest unfinished offset"
-SOURCE = "hand-made: ProcessQueue.removeMessage answers the batch's end instead of the tree's first key"
+SOURCE = (
+    "hand-made: ProcessQueue.removeMessage answers the batch's end instead of the tree's first key"
+)
 KILLED_BY = "CMT-10"
 CONFIG = {"mode": "concurrent"}
 

@@ -36,7 +36,10 @@ class LateSending(Sending):
             stored = super().accept(now_ms, draft, out)
             super().accept(now_ms, waiting, out)
             return stored
-        if draft.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or self._storing.delay_level(draft) > 0:
+        if (
+            draft.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+            or self._storing.delay_level(draft) > 0
+        ):
             return super().accept(now_ms, draft, out)
         self._accepted += 1
         if self._accepted % EVERY:

@@ -10,7 +10,9 @@ from reference_impl.protocol.message import StoredMessage
 
 NAME = "manual-success-committed"
 BUG = "hand-made, after B-34: the result is looked up without the commit mode"
-SOURCE = "the table of ConsumeMessageOrderlyService.processConsumeResult, its two halves taken for one"
+SOURCE = (
+    "the table of ConsumeMessageOrderlyService.processConsumeResult, its two halves taken for one"
+)
 KILLED_BY = "CMT-3"
 
 

@@ -29,7 +29,10 @@ class TwiceSending(Sending):
 
     def accept(self, now_ms: int, draft: Draft, out: list[Effect]) -> StoredMessage:
         stored = super().accept(now_ms, draft, out)
-        if stored.topic.startswith((RETRY_PREFIX, DLQ_PREFIX, SCHEDULE_TOPIC)) or not stored.queue_offset:
+        if (
+            stored.topic.startswith((RETRY_PREFIX, DLQ_PREFIX, SCHEDULE_TOPIC))
+            or not stored.queue_offset
+        ):
             return stored
         self._accepted += 1
         if self._accepted % EVERY:

@@ -11,7 +11,9 @@ from reference_impl.core.broker.pull import Pulling, Wanted
 from reference_impl.protocol.headers import PullHeader
 
 NAME = "offset-overflow-to-min"
-BUG = "B-55: an offset beyond the end is corrected to the beginning, and everything is consumed again"
+BUG = (
+    "B-55: an offset beyond the end is corrected to the beginning, and everything is consumed again"
+)
 SOURCE = "apache/rocketmq issue 4215, mended by b87686d974; measured on 4.9.3 against 4.9.4"
 KILLED_BY = "WIR-9"
 ORACLE = "model"

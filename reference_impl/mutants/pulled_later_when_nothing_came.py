@@ -20,7 +20,13 @@ class Mutated(OrderlyConsumer):
         self.found_nothing = False
 
     def _pulled(
-        self, pq: ProcessQueue, op: int, commit_op: int | None, now_ms: int, answer: Command | None, reason: str
+        self,
+        pq: ProcessQueue,
+        op: int,
+        commit_op: int | None,
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         self.found_nothing = answer is not None and answer.code == ResponseCode.PULL_NOT_FOUND
         super()._pulled(pq, op, commit_op, now_ms, answer, reason)

@@ -14,7 +14,9 @@ CONFIG = {"heartbeat_ms": 500}
 
 
 class Mutated(Producer):
-    def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _route_answered(
+        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         super()._route_answered(topic, tried, now_ms, answer, reason)
         queues = self.queues.get(topic)
         if queues:

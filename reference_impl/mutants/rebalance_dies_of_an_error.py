@@ -15,7 +15,13 @@ KILLED_BY = "LIV-2"
 
 class Mutated(OrderlyConsumer):
     def _members_answered(
-        self, topic: str, brokers: list[str], tried: int, now_ms: int, answer: Command | None, reason: str
+        self,
+        topic: str,
+        brokers: list[str],
+        tried: int,
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         super()._members_answered(topic, brokers, tried, now_ms, answer, reason)
         if answer is None or answer.code != ResponseCode.SUCCESS:

@@ -24,9 +24,13 @@ class Mutated(OrderlyConsumer):
         super().__init__(config)
         self.refusals: Counter[Queue] = Counter()
 
-    def _candidates_answered(self, candidates: Sequence[Candidate], now_ms: int, granted: Granted) -> None:
+    def _candidates_answered(
+        self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
+    ) -> None:
         if granted is not None:
-            self.refusals.update(candidate.queue for candidate in candidates if candidate.queue not in granted)
+            self.refusals.update(
+                candidate.queue for candidate in candidates if candidate.queue not in granted
+            )
         super()._candidates_answered(candidates, now_ms, granted)
 
     def _add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:

@@ -16,7 +16,9 @@ SOURCE = "AllocateMessageQueueAveragely.allocate, `averageSize`"
 KILLED_BY = "ASG-2"
 
 
-def without_remainder(client_id: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+def without_remainder(
+    client_id: str, queues: Sequence[Queue], members: Sequence[str]
+) -> list[Queue]:
     if client_id not in members:
         return []
     place, size = members.index(client_id), len(queues) // len(members)

@@ -11,7 +11,9 @@ from specs.vocabulary import Outcome
 
 NAME = "retried-in-the-background"
 BUG = "hand-made from producers with several requests in flight: a refused one is tried again behind its successors"
-SOURCE = "Kafka's producer with several requests in flight, retries and without idempotence (KAFKA-5494)"
+SOURCE = (
+    "Kafka's producer with several requests in flight, retries and without idempotence (KAFKA-5494)"
+)
 KILLED_BY = "SND-9"
 LATER_MS = 300
 
@@ -22,10 +24,21 @@ class Mutated(Producer):
         self._later: dict[object, Sending] = {}
 
     def _done(
-        self, now_ms: int, sending: Sending, outcome: Outcome, code: int | None, *place: Any, **more: Any
+        self,
+        now_ms: int,
+        sending: Sending,
+        outcome: Outcome,
+        code: int | None,
+        *place: Any,
+        **more: Any,
     ) -> None:
         super()._done(now_ms, sending, outcome, code, *place, **more)
-        if outcome is Outcome.REFUSED and code in RETRIED_CODES and sending.attempt == 1 and not self.stopping:
+        if (
+            outcome is Outcome.REFUSED
+            and code in RETRIED_CODES
+            and sending.attempt == 1
+            and not self.stopping
+        ):
             token = ("later", sending.message_id)
             self._later[token] = sending
             self._out.append(SetTimer(token, LATER_MS))

@@ -14,7 +14,9 @@ from reference_impl.core.consumer import OrderlyConsumer
 from specs.vocabulary import Queue
 
 NAME = "ring-hashed-otherwise"
-BUG = "hand-made from ConsistentHashRouter: the bytes of the hash are read from the last to the first"
+BUG = (
+    "hand-made from ConsistentHashRouter: the bytes of the hash are read from the last to the first"
+)
 SOURCE = "ConsistentHashRouter.MD5Hash"
 KILLED_BY = "ASG-3"
 ORACLE = "vectors"
@@ -25,7 +27,11 @@ def _hash32(text: str) -> int:
 
 
 def other_ring(client_id: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
-    ring = {_hash32(f"{member}-{number}"): member for member in members for number in range(VIRTUAL_NODES)}
+    ring = {
+        _hash32(f"{member}-{number}"): member
+        for member in members
+        for number in range(VIRTUAL_NODES)
+    }
     places = sorted(ring)
     share = []
     for queue in queues:

@@ -18,9 +18,16 @@ CONFIG = {"mode": "concurrent"}
 
 class Mutated(ConcurrentConsumer):
     def return_message(
-        self, now_ms: int, pq: ProcessQueue, message: StoredMessage, wished: int, then: Callable[[int, bool], None]
+        self,
+        now_ms: int,
+        pq: ProcessQueue,
+        message: StoredMessage,
+        wished: int,
+        then: Callable[[int, bool], None],
     ) -> None:
-        super().return_message(now_ms, pq, message, wished, lambda now_ms, acknowledged: then(now_ms, True))
+        super().return_message(
+            now_ms, pq, message, wished, lambda now_ms, acknowledged: then(now_ms, True)
+        )
 
 
 consumer = Mutated

@@ -18,7 +18,9 @@ CONFIG = {"mode": "concurrent"}
 
 
 class Uncounted(SendBack):
-    def copy(self, message: StoredMessage, header: SendBackHeader, group: SubscriptionGroup, version: int) -> Draft:
+    def copy(
+        self, message: StoredMessage, header: SendBackHeader, group: SubscriptionGroup, version: int
+    ) -> Draft:
         draft = super().copy(message, header, group, version)
         draft.reconsume_times -= 1
         return draft

@@ -24,9 +24,13 @@ class Mutated(OrderlyConsumer):
         header = GetMaxOffsetHeader(queue.topic, queue.queue_id)
         command = Command(RequestCode.GET_MAX_OFFSET, header.to_ext())
         address = self.addresses.get(queue.broker)
-        self.request(now_ms, address, command, self.config.request_timeout_ms, partial(self._end_known, pq))
+        self.request(
+            now_ms, address, command, self.config.request_timeout_ms, partial(self._end_known, pq)
+        )
 
-    def _end_known(self, pq: ProcessQueue, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _end_known(
+        self, pq: ProcessQueue, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             super()._anchor(pq, now_ms, OffsetResponse.from_ext(answer.ext).offset)
         else:

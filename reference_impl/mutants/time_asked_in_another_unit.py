@@ -17,7 +17,9 @@ CONFIG = {"consume_from": "timestamp", "keep_ms": 5_000}
 
 class Mutated(OrderlyConsumer):
     def _compute_start(self, now_ms: int, candidate: Candidate) -> None:
-        by_time = START[self.config.consume_from, candidate.queue.topic == self.retry_topic] is Where.TIME
+        by_time = (
+            START[self.config.consume_from, candidate.queue.topic == self.retry_topic] is Where.TIME
+        )
         super()._compute_start(now_ms * 1_000 if by_time else now_ms, candidate)
 
 

@@ -14,7 +14,9 @@ KILLED_BY = "CMT-8"
 
 class Mutated(OrderlyConsumer):
     def _stored_known(self, candidate: Candidate, now_ms: int, stored: int) -> None:
-        by_time = self.config.consume_from == "timestamp" and candidate.queue.topic != self.retry_topic
+        by_time = (
+            self.config.consume_from == "timestamp" and candidate.queue.topic != self.retry_topic
+        )
         if by_time and stored >= 0:
             self._compute_start(now_ms, candidate)
         else:

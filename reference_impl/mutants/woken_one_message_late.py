@@ -17,7 +17,9 @@ class Late(Pulling):
     def wake(self, now_ms: int, queue: tuple[str, int], out: list[Effect]) -> None:
         waiting = self._holds.get(queue, {})
         newest = self._parts.store.queue(*queue).max_offset - 1
-        early = {number: hold for number, hold in waiting.items() if newest <= hold.header.queue_offset}
+        early = {
+            number: hold for number, hold in waiting.items() if newest <= hold.header.queue_offset
+        }
         for number in early:
             del waiting[number]
         super().wake(now_ms, queue, out)

@@ -35,7 +35,9 @@ QUEUES_MAX = 65_536
 STANDARD_JSON_VERSION = 401
 """Clients from 4.9.4 on (this number in the header) get routes in standard JSON."""
 
-_STRING_OR_INT_KEY = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|([{,]\s*+)(-?\d++)(\s*+:)', re.DOTALL)
+_STRING_OR_INT_KEY = re.compile(
+    r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|([{,]\s*+)(-?\d++)(\s*+:)', re.DOTALL
+)
 """A string, also one without an end, or an integer key. Nothing is read twice: a body can't make this take long."""
 
 
@@ -51,7 +53,9 @@ def loads(data: bytes) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        quoted = _STRING_OR_INT_KEY.sub(lambda m: m[0] if m[2] is None else f'{m[1]}"{m[2]}"{m[3]}', text)
+        quoted = _STRING_OR_INT_KEY.sub(
+            lambda m: m[0] if m[2] is None else f'{m[1]}"{m[2]}"{m[3]}', text
+        )
         try:
             value = json.loads(quoted)
         except (ValueError, RecursionError) as error:
@@ -74,7 +78,8 @@ def dumps(value: Any, *, quoted_keys: bool = True) -> bytes:
 def _dump_loose(value: Any) -> str:
     if isinstance(value, Mapping):
         members = (
-            f"{key if isinstance(key, int) else json.dumps(key)}:{_dump_loose(member)}" for key, member in value.items()
+            f"{key if isinstance(key, int) else json.dumps(key)}:{_dump_loose(member)}"
+            for key, member in value.items()
         )
         return "{" + ",".join(members) + "}"
     if isinstance(value, list | tuple):
@@ -111,7 +116,9 @@ def _strings(source: Mapping[str, Any], name: str) -> list[str]:
     return items
 
 
-def _queue_count(source: Mapping[str, Any], name: str, default: int | None = None, least: int = 0) -> int:
+def _queue_count(
+    source: Mapping[str, Any], name: str, default: int | None = None, least: int = 0
+) -> int:
     """A number of queues: of one that has no bound a list can be made that fills the memory."""
     count = _member(source, name, int, default)
     if not least <= count <= QUEUES_MAX:
@@ -128,7 +135,11 @@ def _queue_json(queue: Queue) -> dict[str, Any]:
 
 def _queues(source: Mapping[str, Any], name: str) -> tuple[Queue, ...]:
     return tuple(
-        Queue(_member(item, "topic", str), _member(item, "brokerName", str), _member(item, "queueId", int))
+        Queue(
+            _member(item, "topic", str),
+            _member(item, "brokerName", str),
+            _member(item, "queueId", int),
+        )
         for item in _objects(source, name)
     )
 
@@ -179,7 +190,13 @@ _BY_QUEUE = re.compile(r"(\{[^{}]*\})\s*:\s*(-?\d+|\{[^{}]*\})")
 
 
 def _dump_by_queue(values: Mapping[Queue, Any]) -> str:
-    return "{" + ",".join(f"{_dump_loose(_queue_json(queue))}:{_dump_loose(v)}" for queue, v in values.items()) + "}"
+    return (
+        "{"
+        + ",".join(
+            f"{_dump_loose(_queue_json(queue))}:{_dump_loose(v)}" for queue, v in values.items()
+        )
+        + "}"
+    )
 
 
 def _load_by_queue(body: bytes) -> dict[Queue, Any]:
@@ -190,7 +207,11 @@ def _load_by_queue(body: bytes) -> dict[Queue, Any]:
     found: dict[Queue, Any] = {}
     for match in _BY_QUEUE.finditer(text):
         key = _object(loads(match[1].encode()), "Each queue of a table")
-        queue = Queue(_member(key, "topic", str), _member(key, "brokerName", str), _member(key, "queueId", int))
+        queue = Queue(
+            _member(key, "topic", str),
+            _member(key, "brokerName", str),
+            _member(key, "queueId", int),
+        )
         found[queue] = loads(match[2].encode())
     return found
 
@@ -271,7 +292,11 @@ class QueueSpan:
 def encode_topic_stats(spans: Mapping[Queue, QueueSpan]) -> bytes:
     """The body of the answer to GET_TOPIC_STATS_INFO (202)."""
     table = {
-        queue: {"lastUpdateTimestamp": span.updated_ms, "maxOffset": span.end, "minOffset": span.start}
+        queue: {
+            "lastUpdateTimestamp": span.updated_ms,
+            "maxOffset": span.end,
+            "minOffset": span.start,
+        }
         for queue, span in spans.items()
     }
     return f'{{"offsetTable":{_dump_by_queue(table)}}}'.encode()
@@ -456,7 +481,11 @@ class BrokerData:
         return self.addresses.get(MASTER_ID)
 
     def to_json(self) -> dict[str, Any]:
-        return {"cluster": self.cluster, "brokerName": self.broker, "brokerAddrs": dict(self.addresses)}
+        return {
+            "cluster": self.cluster,
+            "brokerName": self.broker,
+            "brokerAddrs": dict(self.addresses),
+        }
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> BrokerData:
@@ -465,7 +494,9 @@ class BrokerData:
             if not isinstance(address, str) or not re.fullmatch(r"-?[0-9]{1,19}", key):
                 raise ProtocolError("brokerAddrs must give an address for each whole number.")
             addresses[int(key)] = address
-        return cls(_member(source, "cluster", str, ""), _member(source, "brokerName", str), addresses)
+        return cls(
+            _member(source, "cluster", str, ""), _member(source, "brokerName", str), addresses
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,7 +563,9 @@ class ClusterInfo:
         return dumps(
             {
                 "brokerAddrTable": {broker.broker: broker.to_json() for broker in self.brokers},
-                "clusterAddrTable": {name: list(brokers) for name, brokers in self.clusters.items()},
+                "clusterAddrTable": {
+                    name: list(brokers) for name, brokers in self.clusters.items()
+                },
             },
             quoted_keys=quoted_keys,
         )
@@ -616,7 +649,9 @@ class BrokerRegistration:
     @classmethod
     def decode(cls, data: bytes) -> BrokerRegistration:
         body = _object(loads(data), "A registration")
-        wrapper = _object(body.get("topicConfigSerializeWrapper") or {}, "topicConfigSerializeWrapper")
+        wrapper = _object(
+            body.get("topicConfigSerializeWrapper") or {}, "topicConfigSerializeWrapper"
+        )
         version = _object(wrapper.get("dataVersion") or {}, "dataVersion")
         table = _object(wrapper.get("topicConfigTable") or {}, "topicConfigTable")
         return cls(

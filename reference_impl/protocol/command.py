@@ -41,7 +41,11 @@ class Command:
         return bool(self.flag & FLAG_ONEWAY)
 
     def reply(
-        self, code: int, ext: Mapping[str, str] = NO_EXT, body: bytes = b"", remark: str | None = None
+        self,
+        code: int,
+        ext: Mapping[str, str] = NO_EXT,
+        body: bytes = b"",
+        remark: str | None = None,
     ) -> Command:
         """The answer to this request: same opaque, same serialisation, response bit set."""
         return Command(

@@ -39,7 +39,9 @@ _OTHER = "OTHER"
 _quoted = json.encoder.encode_basestring_ascii
 _I32 = struct.Struct(">i")
 _PREFIX = struct.Struct(">iI")
-_BINARY_HEAD = struct.Struct(">hbhiii")  # code, language, version, opaque, flag, length of the remark
+_BINARY_HEAD = struct.Struct(
+    ">hbhiii"
+)  # code, language, version, opaque, flag, length of the remark
 _NAME_LENGTH = struct.Struct(">h")
 
 
@@ -51,7 +53,9 @@ def encode_frame(command: Command) -> bytes:
     header = _binary_header(command) if command.binary else _json_header(command)
     length = 4 + len(header) + len(command.body)
     if length + 4 > MAX_FRAME_BYTES:
-        raise ProtocolError(f"A frame of {length + 4} bytes is too long; {MAX_FRAME_BYTES} are allowed.")
+        raise ProtocolError(
+            f"A frame of {length + 4} bytes is too long; {MAX_FRAME_BYTES} are allowed."
+        )
     kind = BINARY_HEADER if command.binary else JSON_HEADER
     return b"".join((_PREFIX.pack(length, kind << 24 | len(header)), header, command.body))
 
@@ -78,9 +82,13 @@ def _binary_header(command: Command) -> bytes:
     remark = text_bytes(command.remark or "")
     language = _LANGUAGE_NUMBERS.get(command.language, _LANGUAGE_NUMBERS[_OTHER])
     try:
-        head = _BINARY_HEAD.pack(command.code, language, command.version, command.opaque, command.flag, len(remark))
+        head = _BINARY_HEAD.pack(
+            command.code, language, command.version, command.opaque, command.flag, len(remark)
+        )
     except struct.error as error:
-        raise ProtocolError(f"Code {command.code} or another number does not fit a binary header: {error}.") from error
+        raise ProtocolError(
+            f"Code {command.code} or another number does not fit a binary header: {error}."
+        ) from error
     return b"".join((head, remark, _I32.pack(len(packed)), packed))
 
 
@@ -123,7 +131,9 @@ class FrameDecoder:
             return None
         length = _I32.unpack_from(buffer)[0]
         if not 4 <= length <= self._max - 4:
-            raise ProtocolError(f"A frame says that it has {length} bytes; 4 to {self._max - 4} are allowed.")
+            raise ProtocolError(
+                f"A frame says that it has {length} bytes; 4 to {self._max - 4} are allowed."
+            )
         if len(buffer) < 4 + length:
             return None
         frame = bytes(memoryview(buffer)[4 : 4 + length])
@@ -138,7 +148,9 @@ def decode_frame(frame: bytes) -> Command:
     kind = frame[0]
     header_end = 4 + int.from_bytes(frame[1:4], "big")
     if header_end > len(frame):
-        raise ProtocolError(f"A header says that it has {header_end - 4} bytes; {len(frame) - 4} are there.")
+        raise ProtocolError(
+            f"A header says that it has {header_end - 4} bytes; {len(frame) - 4} are there."
+        )
     header, body = frame[4:header_end], frame[header_end:]
     if kind == JSON_HEADER:
         return _from_json(header, body)

@@ -42,11 +42,15 @@ def parse_int(text: str, name: str, bits: int) -> int:
         number = int(text)
         if -(1 << (bits - 1)) <= number < 1 << (bits - 1):
             return number
-    raise ProtocolError(f"The header field {name} is {text[:40]!r}, not a whole number of {bits} bits.")
+    raise ProtocolError(
+        f"The header field {name} is {text[:40]!r}, not a whole number of {bits} bits."
+    )
 
 
 def _int32(text: str, name: str) -> int:
-    if len(text) <= 9 and text.isascii() and text.isdigit():  # as most are, and so few digits always fit
+    if (
+        len(text) <= 9 and text.isascii() and text.isdigit()
+    ):  # as most are, and so few digits always fit
         return int(text)
     return parse_int(text, name, 32)
 

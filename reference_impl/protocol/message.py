@@ -48,7 +48,9 @@ PROPERTY_PRODUCER_GROUP = "PGROUP"
 PROPERTY_MIN_OFFSET = "MIN_OFFSET"
 PROPERTY_MAX_OFFSET = "MAX_OFFSET"
 PROPERTY_BUYER_ID = "BUYER_ID"
-PROPERTY_CHECKED = "CHECKED"  # ours: what the producer answers when it is asked about the transaction
+PROPERTY_CHECKED = (
+    "CHECKED"  # ours: what the producer answers when it is asked about the transaction
+)
 PROPERTY_KEY_SEQ = "KEY_SEQ"  # ours: the message's number among those of its sharding key
 
 SYS_COMPRESSED = 0x1
@@ -139,7 +141,11 @@ class StoredMessage:
         """The level that the message says it was sent with, 0 when it says none; None for what is no number."""
         text = self.properties.get(PROPERTY_DELAY, "0")
         digits = text.removeprefix("-")
-        return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= DELAY_DIGITS_MAX else None
+        return (
+            int(text)
+            if digits.isascii() and digits.isdecimal() and len(digits) <= DELAY_DIGITS_MAX
+            else None
+        )
 
     @property
     def offset_id(self) -> str:
@@ -176,13 +182,17 @@ def text_bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ProtocolError("A text holds half a surrogate pair, which can't be written as UTF-8.") from error
+        raise ProtocolError(
+            "A text holds half a surrogate pair, which can't be written as UTF-8."
+        ) from error
 
 
 def _property_bytes(properties: Mapping[str, str]) -> bytes:
     packed = text_bytes(pack_properties(properties))
     if len(packed) > MAX_PROPERTIES_BYTES:
-        raise ProtocolError(f"The properties take {len(packed)} bytes; {MAX_PROPERTIES_BYTES} are allowed.")
+        raise ProtocolError(
+            f"The properties take {len(packed)} bytes; {MAX_PROPERTIES_BYTES} are allowed."
+        )
     return packed
 
 
@@ -231,7 +241,9 @@ def parse_offset_message_id(message_id: str) -> tuple[str, int]:
     try:
         raw = bytes.fromhex(message_id)
     except ValueError as error:
-        raise ProtocolError(f"{message_id!r} is not an offset message id: not hexadecimal.") from error
+        raise ProtocolError(
+            f"{message_id!r} is not an offset message id: not hexadecimal."
+        ) from error
     if len(raw) not in (16, 28):
         raise ProtocolError(f"{message_id!r} is not an offset message id: wrong length.")
     return host_text(raw[:-8]), _I64.unpack(raw[-8:])[0]
@@ -250,10 +262,14 @@ def encode(message: StoredMessage, properties: Mapping[str, str] | None = None) 
     long_topic = len(topic) > MAX_TOPIC_BYTES
     packed = _property_bytes(message.properties if properties is None else properties)
     if len(topic) > MAX_PROPERTIES_BYTES:
-        raise ProtocolError(f"The topic takes {len(topic)} bytes; {MAX_PROPERTIES_BYTES} are allowed.")
+        raise ProtocolError(
+            f"The topic takes {len(topic)} bytes; {MAX_PROPERTIES_BYTES} are allowed."
+        )
     born, store = host_bytes(message.born_host), host_bytes(message.store_host)
     sys_flag = message.sys_flag & ~(SYS_BORN_HOST_V6 | SYS_STORE_HOST_V6)
-    sys_flag |= (SYS_BORN_HOST_V6 if len(born) > 8 else 0) | (SYS_STORE_HOST_V6 if len(store) > 8 else 0)
+    sys_flag |= (SYS_BORN_HOST_V6 if len(born) > 8 else 0) | (
+        SYS_STORE_HOST_V6 if len(store) > 8 else 0
+    )
     body = message.body
     tail = (_I16.pack(len(topic)) if long_topic else bytes((len(topic),))) + topic
     tail += _I16.pack(len(packed)) + packed
@@ -328,7 +344,9 @@ def _decode_one(data: bytes, start: int, end: int, room: int) -> tuple[StoredMes
     fixed = _FIXED.unpack_from(data, start)
     total, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_ms = fixed
     if not _SMALLEST <= total <= end - start:
-        raise ProtocolError(f"A stored message at {start} has length {total}; {end - start} bytes are there.")
+        raise ProtocolError(
+            f"A stored message at {start} has length {total}; {end - start} bytes are there."
+        )
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise ProtocolError(f"A stored message at {start} has the unknown magic {magic}.")
     stop = start + total
@@ -361,7 +379,9 @@ def _decode_one(data: bytes, start: int, end: int, room: int) -> tuple[StoredMes
         properties_length = _I16.unpack_from(data, at)[0]
         at += 2
         if properties_length < 0 or at + properties_length > stop:
-            raise ProtocolError(f"A stored message at {start} has properties length {properties_length}.")
+            raise ProtocolError(
+                f"A stored message at {start} has properties length {properties_length}."
+            )
         properties = unpack_properties(data[at : at + properties_length].decode())
     except (struct.error, IndexError, ValueError) as error:
         raise ProtocolError(f"A stored message at {start} can't be read: {error}.") from error
@@ -402,14 +422,20 @@ def plain_body(body: bytes, sys_flag: int) -> bytes:
 def _inflate(body: bytes, sys_flag: int, room: int = MAX_INFLATED_BYTES) -> bytes:
     if sys_flag & SYS_COMPRESSION_TYPE not in _ZLIB_TYPES:
         kind = (sys_flag & SYS_COMPRESSION_TYPE) >> 8
-        raise ProtocolError(f"A message body is compressed by type {kind}; only zlib (0, 3) can be read.")
+        raise ProtocolError(
+            f"A message body is compressed by type {kind}; only zlib (0, 3) can be read."
+        )
     stream = zlib.decompressobj()
     try:
-        plain = stream.decompress(body, max(min(room, MAX_INFLATED_BYTES), 1))  # 0 would mean no limit
+        plain = stream.decompress(
+            body, max(min(room, MAX_INFLATED_BYTES), 1)
+        )  # 0 would mean no limit
     except zlib.error as error:
         raise ProtocolError(f"A compressed message body can't be read: {error}.") from error
     if stream.unconsumed_tail or not stream.eof:
-        raise ProtocolError("A compressed message body is cut, or larger than 64 MiB (256 MiB with those before it).")
+        raise ProtocolError(
+            "A compressed message body is cut, or larger than 64 MiB (256 MiB with those before it)."
+        )
     return plain
 
 
@@ -450,7 +476,9 @@ def decode_batch(data: bytes) -> list[BatchPart]:
         total, _, _, flag, body_length = _BATCH_HEAD.unpack_from(data, at)
         room = total - _BATCH_HEAD.size - 2  # for body and properties
         if not 0 <= room <= end - at or not 0 <= body_length <= room or total > end - at:
-            raise ProtocolError(f"A message of a batch has length {total} and body length {body_length}.")
+            raise ProtocolError(
+                f"A message of a batch has length {total} and body length {body_length}."
+            )
         body_at = at + _BATCH_HEAD.size
         body = data[body_at : body_at + body_length]
         properties_at = body_at + body_length + 2

@@ -32,7 +32,9 @@ class Core(Protocol):
 class Body:
     """Timers, requests and the recorder for one core; servers and clients add the rest in `carry_out`."""
 
-    def __init__(self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None
+    ) -> None:
         self.core = core
         self.clock = clock or WallClock()
         self.faults: list[BaseException] = []
@@ -60,7 +62,9 @@ class Body:
     def check(self) -> None:
         """Raise BodyFailed if the core or the recorder ever raised."""
         if self.faults:
-            raise BodyFailed(f"{type(self.core).__name__} failed: {self.faults[0]!r}.") from self.faults[0]
+            raise BodyFailed(
+                f"{type(self.core).__name__} failed: {self.faults[0]!r}."
+            ) from self.faults[0]
 
     def _handle(self, event: io.Input) -> None:
         try:

@@ -181,7 +181,9 @@ class _Peer(asyncio.Protocol):
             self._outbox.remove(item)
         future.set_exception(RequestFailed(UNREACHABLE if unsent else TIMEOUT, self._address))
 
-    def _forget(self, opaque: int, timer: asyncio.TimerHandle, future: asyncio.Future[Command]) -> None:
+    def _forget(
+        self, opaque: int, timer: asyncio.TimerHandle, future: asyncio.Future[Command]
+    ) -> None:
         timer.cancel()
         self._waiting.pop(opaque, None)
 
@@ -223,7 +225,9 @@ class SyncClient:
     def begin(self, address: str, command: Command, timeout_s: float = 3.0) -> int:
         """Send a request and return its opaque, for `finish`: so that several can be open at a time."""
         self._opaque = self._opaque % _OPAQUE_MAX + 1
-        self._write(address, encode_frame(_numbered(command, self._opaque, oneway=False)), timeout_s)
+        self._write(
+            address, encode_frame(_numbered(command, self._opaque, oneway=False)), timeout_s
+        )
         return self._opaque
 
     def finish(self, address: str, opaque: int, timeout_s: float = 3.0) -> Command:

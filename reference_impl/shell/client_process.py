@@ -42,11 +42,15 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--client", required=True)
     parser.add_argument("--namesrv", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--began-s", type=float, default=None, help="when the run began, on the monotonic clock")
+    parser.add_argument(
+        "--began-s", type=float, default=None, help="when the run began, on the monotonic clock"
+    )
     options = parser.parse_args(words)
     began_s = monotonic_s() if options.began_s is None else options.began_s
     try:
-        asyncio.run(work(read_plan(options.plan), options.client, options.namesrv, options.out, began_s))
+        asyncio.run(
+            work(read_plan(options.plan), options.client, options.namesrv, options.out, began_s)
+        )
     except InorderError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

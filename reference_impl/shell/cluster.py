@@ -74,7 +74,9 @@ class LocalCluster:
         self.addresses: tuple[str, ...] = ()
         self.brokers: dict[str, str] = {}
         self.bodies: dict[str, ServerBody] = {}
-        self.stores: dict[str, BrokerStore] = {} if store_dir else {name: BrokerStore() for name in names}
+        self.stores: dict[str, BrokerStore] = (
+            {} if store_dir else {name: BrokerStore() for name in names}
+        )
         self._store_dir = store_dir
         self._store_options = store_options or StoreOptions()
         self.clock = clock or WallClock()
@@ -98,7 +100,9 @@ class LocalCluster:
                 port = self._namesrv_port + number if self._namesrv_port else 0
                 self.addresses += (await self._start_name_server(number, port),)
             for number, name in enumerate(self._names):
-                await self._start_broker(name, self._broker_port + number if self._broker_port else 0)
+                await self._start_broker(
+                    name, self._broker_port + number if self._broker_port else 0
+                )
             await self._make_ready()
         except BaseException:
             await self.stop()
@@ -145,7 +149,9 @@ class LocalCluster:
         await self._start_name_server(number, int(self.addresses[number].rpartition(":")[2]))
 
     async def _start_name_server(self, number: int, port: int) -> str:
-        body = self._name_servers[number] = ServerBody(NameServer(self._name_server_config), clock=self.clock)
+        body = self._name_servers[number] = ServerBody(
+            NameServer(self._name_server_config), clock=self.clock
+        )
         return await body.start(take_port(port, self._host))
 
     @property
@@ -162,7 +168,10 @@ class LocalCluster:
         return await self.start()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -188,7 +197,9 @@ class LocalCluster:
         """One broker's store is the folder itself; several have a folder each in it."""
         assert self._store_dir is not None
         folder = self._store_dir if len(self._names) == 1 else self._store_dir / name
-        return DiskStore.open(RealDisk(folder), replace(self._store_options, delays_ms=config.delay_ms))
+        return DiskStore.open(
+            RealDisk(folder), replace(self._store_options, delays_ms=config.delay_ms)
+        )
 
     async def _make_ready(self) -> None:
         """Create the topics on every broker and wait until the routes name them all."""
@@ -200,7 +211,9 @@ class LocalCluster:
                 for name in self.bodies:
                     await self._wait_for(client, Command(RequestCode.GET_BROKER_CLUSTER_INFO), name)
                 for topic in self._topics:
-                    route = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic).to_ext())
+                    route = Command(
+                        RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic).to_ext()
+                    )
                     for name in self.bodies:
                         await self._wait_for(client, route, name)
         except TimeoutError as error:
@@ -214,7 +227,9 @@ class LocalCluster:
         for name in self.bodies:
             answer = await client.request(self.brokers[name], command)
             if answer.code != ResponseCode.SUCCESS:
-                raise UsageError(f"The topic {topic!r} can't be created: {answer.remark} (code {answer.code}).")
+                raise UsageError(
+                    f"The topic {topic!r} can't be created: {answer.remark} (code {answer.code})."
+                )
 
     async def _wait_for(self, client: RemotingClient, question: Command, name: str) -> None:
         """By every name server that runs."""
@@ -230,7 +245,9 @@ class ThreadedCluster:
     def __init__(self, config: BrokerConfig | None = None, **options: Any) -> None:
         self._cluster = LocalCluster(config, **options)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="reference cluster", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="reference cluster", daemon=True
+        )
 
     @property
     def namesrv(self) -> str:
@@ -280,7 +297,10 @@ class ThreadedCluster:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 

@@ -29,6 +29,12 @@ class BodyFailed(InorderError):
 def split_address(address: str) -> tuple[str, int]:
     """`host:port` → (host, port); UsageError when it is none."""
     host, found, port = address.rpartition(":")
-    if not found or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if (
+        not found
+        or not host
+        or not port.isascii()
+        or not port.isdigit()
+        or not 0 < int(port) < 65536
+    ):
         raise UsageError(f"{address!r} is not an address of the form host:port.")
     return host.strip("[]"), int(port)

@@ -27,7 +27,9 @@ from specs.vocabulary import Lane, Outcome
 
 log = logging.getLogger("inorder.reference")
 
-LISTENER_OUTCOMES = frozenset({Outcome.SUCCESS, Outcome.SUSPEND, Outcome.COMMIT, Outcome.ROLLBACK, Outcome.NULL})
+LISTENER_OUTCOMES = frozenset(
+    {Outcome.SUCCESS, Outcome.SUSPEND, Outcome.COMMIT, Outcome.ROLLBACK, Outcome.NULL}
+)
 
 
 @dataclass(slots=True)
@@ -138,15 +140,21 @@ class ClientNode(Body):
         if listener is None:
             raise BodyFailed("The core called a listener, but the node has none.")
         context = ListenerContext(call.lane, call.delivery)
-        if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
-            task = asyncio.get_running_loop().create_task(self._await_listener(listener, call, context))
+        if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+            type(listener).__call__
+        ):
+            task = asyncio.get_running_loop().create_task(
+                self._await_listener(listener, call, context)
+            )
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         else:
             loop = asyncio.get_running_loop()
             self._threads.run(lambda: self._run_listener(listener, call, context, loop))
 
-    async def _await_listener(self, listener: Listener, call: io.CallListener, context: ListenerContext) -> None:
+    async def _await_listener(
+        self, listener: Listener, call: io.CallListener, context: ListenerContext
+    ) -> None:
         try:
             result = await listener(call.messages, context)
         except Exception as error:
@@ -179,7 +187,9 @@ class ClientNode(Body):
                 outcome = Outcome.THREW
                 log.info("a listener threw: %r", result)
         manual = not context.auto_commit
-        self.post(io.ListenerReturned(call_id, outcome, manual, context.suspend_ms, context.delay_level))
+        self.post(
+            io.ListenerReturned(call_id, outcome, manual, context.suspend_ms, context.delay_level)
+        )
 
 
 class _Threads:

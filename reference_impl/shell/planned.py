@@ -33,7 +33,9 @@ class PlannedListener:
         self._client = client
         self._began_s = began_s
 
-    async def __call__(self, messages: Sequence[StoredMessage], context: ListenerContext) -> Outcome | None:
+    async def __call__(
+        self, messages: Sequence[StoredMessage], context: ListenerContext
+    ) -> Outcome | None:
         at_ms = round((monotonic_s() - self._began_s) * 1000)
         rule = self._rules.decide(at_ms, self._client, context.lane, messages, context.delivery)
         await asyncio.sleep(rule.duration_ms / 1000)  # how long the work takes is the plan's

@@ -16,7 +16,11 @@ class Recorder(Protocol):
     ) -> object: ...
 
     def end(
-        self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
     ) -> object: ...
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> object: ...
@@ -25,10 +29,18 @@ class Recorder(Protocol):
 class NoRecorder:
     """Forgets everything."""
 
-    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def begin(
+        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
         pass
 
-    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def end(
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
         pass
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:

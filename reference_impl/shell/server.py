@@ -26,7 +26,9 @@ from specs.errors import InorderError, UsageError
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 BACKLOG = 128
-LAST_FLUSHES = 3  # at a shutdown: the one under way, one for what came meanwhile, one for what came then
+LAST_FLUSHES = (
+    3  # at a shutdown: the one under way, one for what came meanwhile, one for what came then
+)
 NOBODY = ("0.0.0.0", 0)  # the peer of a connection that was gone before it was seen
 _ACCEPT_PAUSE_S = 1.0  # after an error of accept itself: most likely too many open files
 
@@ -56,13 +58,17 @@ def _text(name: tuple[str, int]) -> str:
 
 
 def _port_taken(host: str, port: int, error: Exception) -> UsageError:
-    return UsageError(f"Port {port} of {host} can't be had ({error}); choose another, or 0 for any free one.")
+    return UsageError(
+        f"Port {port} of {host} can't be had ({error}); choose another, or 0 for any free one."
+    )
 
 
 class ServerBody(Body):
     """Listens, and drives one server core. ConnIds are whole numbers, new for every connection."""
 
-    def __init__(self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None
+    ) -> None:
         super().__init__(core, clock=clock, recorder=recorder)
         self.address = ""  # `host:port`, once started
         self._socket: socket.socket | None = None
@@ -137,7 +143,9 @@ class ServerBody(Body):
         self._flushes.add(done)
         asyncio.get_running_loop().call_soon(self._begin_flush, begin, done)
 
-    def _begin_flush(self, begin: Callable[[], Callable[[], int]], done: asyncio.Future[int]) -> None:
+    def _begin_flush(
+        self, begin: Callable[[], Callable[[], int]], done: asyncio.Future[int]
+    ) -> None:
         work = asyncio.get_running_loop().run_in_executor(None, begin())
         work.add_done_callback(partial(self._flushed, done))
 
@@ -155,7 +163,11 @@ class ServerBody(Body):
     def core_raised(self, event: io.Input, error: Exception) -> None:
         if not isinstance(error, ProtocolError):
             super().core_raised(event, error)
-        if isinstance(event, io.Received) and not event.command.is_oneway and not event.command.is_response:
+        if (
+            isinstance(event, io.Received)
+            and not event.command.is_oneway
+            and not event.command.is_response
+        ):
             answer = event.command.reply(ResponseCode.SYSTEM_ERROR, remark=str(error)[:200])
             self.carry_out(io.Send(event.conn, answer))
 
@@ -212,7 +224,9 @@ class _Connection(asyncio.Protocol):
             while not self._is_closing and (command := self._decoder.next_command()) is not None:
                 self._body.post(io.Received(self.number, command))
         except ProtocolError as error:
-            log.warning("closed the connection of %s, which sent what is no frame: %s", self.peer, error)
+            log.warning(
+                "closed the connection of %s, which sent what is no frame: %s", self.peer, error
+            )
             self.close()
 
     @property

@@ -77,7 +77,11 @@ class Cluster:
     """
 
     def __init__(
-        self, plan: Plan, cores: Cores | None = None, run: str = "simulated", latency_ms: int = LATENCY_MS
+        self,
+        plan: Plan,
+        cores: Cores | None = None,
+        run: str = "simulated",
+        latency_ms: int = LATENCY_MS,
     ) -> None:
         self.plan = plan
         self.message_number = 0
@@ -86,8 +90,12 @@ class Cluster:
         self._world(run, latency_ms)
         self._listener = Listener(plan.listener)
         self._disks = Disks(plan.config, plan.seed)
-        self._stores: dict[str, BrokerStore] = {name: self._disks.first(name) for name in plan.topology.brokers}
-        self._offset_files: dict[str, OffsetFile] = {}  # of broadcast consumers; they outlive a process
+        self._stores: dict[str, BrokerStore] = {
+            name: self._disks.first(name) for name in plan.topology.brokers
+        }
+        self._offset_files: dict[
+            str, OffsetFile
+        ] = {}  # of broadcast consumers; they outlive a process
         self._addresses: dict[str, str] = {}
         self._clients = {client.id: client for client in plan.clients}
         self._nodes: dict[str, Node] = {}
@@ -97,9 +105,13 @@ class Cluster:
         self._calls = 0  # listener calls that run
         self._running: dict[str, int] = {}  # of each client
         self._dead: set[str] = set()  # clients that crashed and were not started again
-        self._last_event_ms = 0  # when something last happened to a message, or a suspended one is due
+        self._last_event_ms = (
+            0  # when something last happened to a message, or a suspended one is due
+        )
         self._faults = 0
-        self._kept_uncommitted = any(rule.manual for rule in plan.listener)  # a listener may leave messages open
+        self._kept_uncommitted = any(
+            rule.manual for rule in plan.listener
+        )  # a listener may leave messages open
         self._settled = False
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
@@ -111,7 +123,9 @@ class Cluster:
         """What the nodes live in: time, who writes down what they do, and the network between them."""
         self._timeline = Timeline()
         self._recorder = MemoryRecorder(run, self._timeline.now_us)
-        self._network = Network(self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms)
+        self._network = Network(
+            self._timeline, self._dice, self._fault_begins, self._fault_ends, latency_ms
+        )
 
     def _address(self, number: int) -> str:
         """Of the name server (0), and of the brokers from 1 on."""
@@ -148,7 +162,10 @@ class Cluster:
 
     def _boot_broker(self, name: str) -> None:
         config = BrokerConfig.from_plan(
-            self.plan.config, name=name, address=self._addresses[name], name_servers=(self._address(0),)
+            self.plan.config,
+            name=name,
+            address=self._addresses[name],
+            name_servers=(self._address(0),),
         )
         store = self._stores[name]
         joined = {client.group for client in self.plan.clients}
@@ -156,9 +173,13 @@ class Cluster:
         with self._disks.starting(name):
             for topic in self.plan.topology.topics:
                 if topic.name not in store.topics:
-                    store.put_topic(TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE))
+                    store.put_topic(
+                        TopicConfig(topic.name, topic.queues, topic.queues, PERM_READ_WRITE)
+                    )
             for group in self.plan.topology.groups:
-                if group not in joined and group not in store.groups:  # nobody comes who would make it
+                if (
+                    group not in joined and group not in store.groups
+                ):  # nobody comes who would make it
                     store.put_group(SubscriptionGroup(group))
             core = self._cores.broker(config, store, choices)
         self._nodes[name].boot(core)
@@ -227,7 +248,9 @@ class Cluster:
             node = self._nodes[client.id]
             if client.id in self._dead and not node.alive:
                 self._do_restart(client.id)
-        self._last_event_ms = max(self._last_event_ms, self.now_ms)  # what was long quiet was so for a reason
+        self._last_event_ms = max(
+            self._last_event_ms, self.now_ms
+        )  # what was long quiet was so for a reason
         end_ms = self.now_ms + limit_ms
         while self.now_ms < end_ms:
             self.run_until(min(self.now_ms + LOOK_MS, end_ms))
@@ -248,10 +271,15 @@ class Cluster:
             return False
         config = self.plan.config
         if config.message_model == "broadcasting":
-            return self._everybody_has_everything() or self.now_ms - self._last_event_ms > config.rebalance_ms
+            return (
+                self._everybody_has_everything()
+                or self.now_ms - self._last_event_ms > config.rebalance_ms
+            )
         if self._all_is_consumed():
             return True
-        if not self._kept_uncommitted:  # then something is stuck, or waits for what died without a word
+        if (
+            not self._kept_uncommitted
+        ):  # then something is stuck, or waits for what died without a word
             return self._is_long_quiet()
         patience_ms = config.broker_lease_ms + config.rebalance_ms + config.long_poll_ms + 2_000
         return self.now_ms - self._last_event_ms > patience_ms
@@ -283,7 +311,10 @@ class Cluster:
             for (topic, queue_id), queue in store.queues().items():
                 for group, subscribed in wanted:
                     if subscribed == topic and queue.max_offset > (
-                        broker.parts.offsets.fetch(self._nodes[name].wall_ms, group, topic, queue_id) or 0
+                        broker.parts.offsets.fetch(
+                            self._nodes[name].wall_ms, group, topic, queue_id
+                        )
+                        or 0
                     ):
                         return False
         return True
@@ -291,7 +322,8 @@ class Cluster:
     def _everybody_has_everything(self) -> bool:
         """As far as its own notes say, each running broadcast consumer has consumed every queue to its end."""
         return all(
-            self._offset_files.get(client.id, {}).get(Queue(topic, name, queue_id), 0) >= queue.max_offset
+            self._offset_files.get(client.id, {}).get(Queue(topic, name, queue_id), 0)
+            >= queue.max_offset
             for client in self.plan.clients
             if client.kind == "consumer" and self._nodes[client.id].alive
             for name, store in self._stores.items()
@@ -303,7 +335,10 @@ class Cluster:
         levels = range(1, len(self.plan.config.delay_levels.split()) + 1)
         if any(asked == 0 for asked in store.open_halves.values()):
             return True
-        return any(store.queue(SCHEDULE_TOPIC, n - 1).max_offset > store.delayed_done.get(n, 0) for n in levels)
+        return any(
+            store.queue(SCHEDULE_TOPIC, n - 1).max_offset > store.delayed_done.get(n, 0)
+            for n in levels
+        )
 
     def drain(self) -> None:
         """Read every queue of every broker to its end, dead letters included, while time stands still."""
@@ -401,7 +436,9 @@ class Cluster:
         self._do_resume(broker)
         fields = {"process": broker, "broker": broker, "broker_epoch": self._stores[broker].epoch}
         wall_us = node.wall_ms * 1000
-        self._recorder.note(Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us})
+        self._recorder.note(
+            Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us}
+        )
         self._fault_note("broker_crash", broker)
         node.halt()
         self._stores[broker] = self._disks.after_crash(broker, self._stores[broker])
@@ -417,7 +454,9 @@ class Cluster:
         self._disks.fill(broker, store, full=True)
         store.turned_away = 0
         op = self._full[broker] = ("fault", self._next_fault())
-        self._recorder.begin(op, Kind.FAULT, {**self._party(broker), "detail": f"disk_full {broker}"})
+        self._recorder.begin(
+            op, Kind.FAULT, {**self._party(broker), "detail": f"disk_full {broker}"}
+        )
 
     def _do_disk_room(self, broker: str) -> None:
         op = self._full.pop(broker, None)
@@ -430,9 +469,16 @@ class Cluster:
         """The broker's oldest messages go, and it says so, as its retention does; those of one queue only."""
         store = self._stores[queue.broker]
         store.trim(queue.topic, queue.queue_id, offset)
-        fields = {"process": queue.broker, "level": Level.STORE, "group": group_of(queue.topic), **queue._asdict()}
+        fields = {
+            "process": queue.broker,
+            "level": Level.STORE,
+            "group": group_of(queue.topic),
+            **queue._asdict(),
+        }
         kept = store.queue(queue.topic, queue.queue_id).min_offset
-        self._recorder.note(Kind.TRIM, Outcome.OK, {**fields, "broker_epoch": store.epoch, "value": kept})
+        self._recorder.note(
+            Kind.TRIM, Outcome.OK, {**fields, "broker_epoch": store.epoch, "value": kept}
+        )
 
     def _do_pause(self, node: str) -> None:
         found = self._nodes[node]
@@ -507,7 +553,11 @@ class Cluster:
         if batch and len(messages) > 1:
             messages = [replace(messages[0], more=tuple(messages[1:]))]
         node = self._nodes[client]
-        if not node.alive or client not in self._clients or self._clients[client].kind != "producer":
+        if (
+            not node.alive
+            or client not in self._clients
+            or self._clients[client].kind != "producer"
+        ):
             return
         chain = (client, topic, key)
         waiting = self._to_send.setdefault(chain, deque())
@@ -529,19 +579,29 @@ class Cluster:
         if client is None or client.kind != "prober" or address is None or not args["queues"]:
             return
         queues = tuple(Queue(args["topic"], args["broker"], number) for number in args["queues"])
-        self._nodes[client.id].post(Ask(kind, args["group"], address, queues, args.get("offset", 0)))
+        self._nodes[client.id].post(
+            Ask(kind, args["group"], address, queues, args.get("offset", 0))
+        )
 
     # ------------------------------------------------------------ what nodes do
 
     def _listener_called(self, node: Node, call: io.CallListener) -> None:
         self._calls += 1
         self._running[node.name] = self._running.get(node.name, 0) + 1
-        rule = self._listener.decide(self.now_ms, node.name, call.lane, call.messages, call.delivery)
+        rule = self._listener.decide(
+            self.now_ms, node.name, call.lane, call.messages, call.delivery
+        )
         due_ms = self.now_ms + rule.duration_ms
         if rule.outcome not in (Outcome.SUCCESS, Outcome.COMMIT):
-            due_ms += self.plan.config.suspend_ms if rule.suspend_ms < 0 else min(rule.suspend_ms, SUSPEND_MS_MAX)
+            due_ms += (
+                self.plan.config.suspend_ms
+                if rule.suspend_ms < 0
+                else min(rule.suspend_ms, SUSPEND_MS_MAX)
+            )
         self._happens(due_ms)
-        returned = io.ListenerReturned(call.call_id, rule.outcome, rule.manual, rule.suspend_ms, rule.delay_level)
+        returned = io.ListenerReturned(
+            call.call_id, rule.outcome, rule.manual, rule.suspend_ms, rule.delay_level
+        )
         self._timeline.after(rule.duration_ms, self._listener_returns, node, node.life, returned)
 
     def _listener_returns(self, node: Node, life: int, returned: io.ListenerReturned) -> None:
@@ -576,7 +636,9 @@ class Cluster:
     def _forget_work(self, name: str) -> None:
         """The process ends: its listener calls end with it, and nobody sends its messages."""
         self._calls -= self._running.pop(name, 0)
-        self._chain_of = {token: chain for token, chain in self._chain_of.items() if chain[0] != name}
+        self._chain_of = {
+            token: chain for token, chain in self._chain_of.items() if chain[0] != name
+        }
         for chain in [chain for chain in self._to_send if chain[0] == name]:
             del self._to_send[chain]
 
@@ -615,7 +677,9 @@ class Cluster:
     def _fault_begins(self, kind: str, link: Pair, number: int) -> object:
         op = ("fault", self._next_fault())
         words = f"{kind} {link[0]} {link[1]}" + (f" {number}" if number else "")
-        self._recorder.begin(op, Kind.FAULT, {"level": Level.CLIENT, "process": "harness", "detail": words})
+        self._recorder.begin(
+            op, Kind.FAULT, {"level": Level.CLIENT, "process": "harness", "detail": words}
+        )
         return op
 
     def _fault_ends(self, fault: Fault) -> None:

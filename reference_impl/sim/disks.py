@@ -83,5 +83,6 @@ class Disks:
 
     def _open(self, broker: str, flush: FlushMode) -> DiskStore:
         return DiskStore.open(
-            self._disks[broker], StoreOptions(flush, self._flush_ms, SEGMENT_BYTES, QUEUE_FILE_BYTES)
+            self._disks[broker],
+            StoreOptions(flush, self._flush_ms, SEGMENT_BYTES, QUEUE_FILE_BYTES),
         )

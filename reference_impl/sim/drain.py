@@ -25,14 +25,18 @@ from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, dead_letter_t
 DRAIN = "drain"
 _CONNECTION = "drain"
 _READ_MAX = 32
-_AT_THE_END = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST})
+_AT_THE_END = frozenset(
+    {ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.TOPIC_NOT_EXIST}
+)
 
 
 SETTLED = {"detail": "settled"}
 """Marks a reading before which nothing was left to happen: see docs/history.md."""
 
 
-def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder, *, settled: bool = False) -> None:
+def drain_broker(
+    broker: Broker, now_ms: int, recorder: MemoryRecorder, *, settled: bool = False
+) -> None:
     """Read all queues of all readable topics, and every group's dead letters. now_ms: the broker's wall clock."""
     mark = SETTLED if settled else {}
     broker.handle(now_ms, Opened(_CONNECTION, "10.0.3.1:50000"))
@@ -42,7 +46,11 @@ def drain_broker(broker: Broker, now_ms: int, recorder: MemoryRecorder, *, settl
             _drain_queue(broker, now_ms, dead_letter_topic(group), 0, recorder, mark)
     for topic in sorted(broker.store.topics):
         config = broker.store.topics[topic]
-        if topic != SCHEDULE_TOPIC and config.perm & PERM_READ and not _is_bare_template(broker, topic):
+        if (
+            topic != SCHEDULE_TOPIC
+            and config.perm & PERM_READ
+            and not _is_bare_template(broker, topic)
+        ):
             for queue_id in range(config.read_queues):
                 _drain_queue(broker, now_ms, topic, queue_id, recorder, mark)
     broker.handle(now_ms, Closed(_CONNECTION))
@@ -57,7 +65,12 @@ def _is_bare_template(broker: Broker, topic: str) -> bool:
 
 
 def _drain_queue(
-    broker: Broker, now_ms: int, topic: str, queue_id: int, recorder: MemoryRecorder, mark: Mapping[str, Any]
+    broker: Broker,
+    now_ms: int,
+    topic: str,
+    queue_id: int,
+    recorder: MemoryRecorder,
+    mark: Mapping[str, Any],
 ) -> None:
     fields: dict[str, Any] = {
         "process": DRAIN,
@@ -73,7 +86,9 @@ def _drain_queue(
     recorder.begin(op, Kind.READ, fields)
     offset = 0
     while True:
-        header = PullHeader(DRAIN, topic, queue_id, offset, _READ_MAX, PULL_SUBSCRIPTION, subscription="*")
+        header = PullHeader(
+            DRAIN, topic, queue_id, offset, _READ_MAX, PULL_SUBSCRIPTION, subscription="*"
+        )
         answer = _ask(broker, now_ms, Command(RequestCode.PULL_MESSAGE, header.to_ext()))
         if answer is not None and answer.code == ResponseCode.PULL_OFFSET_MOVED:
             start = int(answer.ext["nextBeginOffset"])
@@ -108,5 +123,7 @@ def _found(message: StoredMessage, broker: Broker) -> dict[str, Any]:
         "tags": message.tags,
         "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,
-        "view": message.properties.get(PROPERTY_RETRY_TOPIC) if group_of(message.topic) is not None else None,
+        "view": message.properties.get(PROPERTY_RETRY_TOPIC)
+        if group_of(message.topic) is not None
+        else None,
     }

@@ -31,7 +31,12 @@ class Listener:
         self._by_number.setdefault(rule.number, []).append((self._count, rule))
 
     def decide(
-        self, now_ms: int, client: str, lane: Lane, messages: Sequence[StoredMessage], delivery: Sequence[int]
+        self,
+        now_ms: int,
+        client: str,
+        lane: Lane,
+        messages: Sequence[StoredMessage],
+        delivery: Sequence[int],
     ) -> ListenerRule:
         """The rule of the first message that has one. now_ms: since the run began. client: the plan's id."""
         for message, times in zip(messages, delivery, strict=True):
@@ -48,7 +53,9 @@ class Listener:
         return _DEFAULT
 
 
-def _matches(rule: ListenerRule, now_ms: int, client: str, lane: Lane, message: StoredMessage, times: int) -> bool:
+def _matches(
+    rule: ListenerRule, now_ms: int, client: str, lane: Lane, message: StoredMessage, times: int
+) -> bool:
     return (
         now_ms >= rule.from_ms
         and times >= rule.delivery_min

@@ -113,12 +113,17 @@ class Network:
 
     # ------------------------------------------------------------ clients
 
-    def request(self, client: Node, token: Any, address: str, command: Command, timeout_ms: int) -> None:
+    def request(
+        self, client: Node, token: Any, address: str, command: Command, timeout_ms: int
+    ) -> None:
         connection = self._connect(client, address)
         if connection is None:
             wait_ms = self._refusal_ms(client, address)
             self._timeline.after(
-                min(wait_ms, timeout_ms), client.post_in_life, client.life, Failed(token, "unreachable")
+                min(wait_ms, timeout_ms),
+                client.post_in_life,
+                client.life,
+                Failed(token, "unreachable"),
             )
             return
         self._opaque += 1
@@ -146,9 +151,13 @@ class Network:
                 fault.seen = True
                 return None
         self._number += 1
-        connection = Connection(self._number, client, server, address, pair, self._dice_for(client, server))
+        connection = Connection(
+            self._number, client, server, address, pair, self._dice_for(client, server)
+        )
         self._connections[self._number] = client.connections[address] = connection
-        connection.to_server_ms = self._timeline.now_ms + int(connection.dice.random() * self._latency_ms)
+        connection.to_server_ms = self._timeline.now_ms + int(
+            connection.dice.random() * self._latency_ms
+        )
         self._timeline.at(connection.to_server_ms, self._open, connection)
         return connection
 
@@ -161,8 +170,12 @@ class Network:
     def _refusal_ms(self, client: Node, address: str) -> int:
         """How long it takes until a connect fails."""
         server = self._servers.get(address)
-        faults = self._links.get(pair_of(client.name, server.name), ()) if server is not None else ()
-        return CONNECT_TIMEOUT_MS if any(fault.kind == "hold" for fault in faults) else self._latency()
+        faults = (
+            self._links.get(pair_of(client.name, server.name), ()) if server is not None else ()
+        )
+        return (
+            CONNECT_TIMEOUT_MS if any(fault.kind == "hold" for fault in faults) else self._latency()
+        )
 
     def _open(self, connection: Connection) -> None:
         server = connection.server
@@ -238,7 +251,9 @@ class Network:
             arrive = self._at_server if to_server else self._at_client
             self._timeline.after(delay_ms, arrive, connection, command)
 
-    def _arrive_later(self, connection: Connection, to_server: bool, command: Command, delay_ms: int) -> None:
+    def _arrive_later(
+        self, connection: Connection, to_server: bool, command: Command, delay_ms: int
+    ) -> None:
         at_ms = self._timeline.now_ms + delay_ms
         if to_server:
             connection.to_server_ms = at_ms = max(at_ms, connection.to_server_ms)
@@ -247,7 +262,9 @@ class Network:
             connection.to_client_ms = at_ms = max(at_ms, connection.to_client_ms)
             self._timeline.at(at_ms, self._at_client, connection, command)
 
-    def _is_meant(self, connection: Connection, to_server: bool, command: Command, fault: Fault) -> bool:
+    def _is_meant(
+        self, connection: Connection, to_server: bool, command: Command, fault: Fault
+    ) -> bool:
         if fault.answer:
             if to_server or not command.flag & FLAG_RESPONSE:
                 return False
@@ -282,7 +299,9 @@ class Network:
                     connection.pending.clear()
                     node.connections.pop(connection.address, None)
                     if not silent:
-                        at_ms = max(connection.to_server_ms, self._timeline.now_ms + self._latency())
+                        at_ms = max(
+                            connection.to_server_ms, self._timeline.now_ms + self._latency()
+                        )
                         self._timeline.at(at_ms, self._lose_server, connection)
             elif connection.server_open:
                 connection.server_open = False

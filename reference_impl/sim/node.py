@@ -131,7 +131,9 @@ class Node:
         try:
             effects = core.handle(self.wall_ms, event)
         except Exception as error:
-            raise CoreFailed(f"{type(core).__name__} of {self.name} failed at {event!r}: {error!r}") from error
+            raise CoreFailed(
+                f"{type(core).__name__} of {self.name} failed at {event!r}: {error!r}"
+            ) from error
         for effect in effects:
             self._carry_out(effect)
 
@@ -185,7 +187,9 @@ class Node:
         self._recorder.begin(op, effect.kind, self._fields(effect.fields), effect.rows)
 
     def _end(self, effect: io.End) -> None:
-        self._recorder.end((self.name, self.life, effect.op), effect.outcome, effect.fields, effect.rows)
+        self._recorder.end(
+            (self.name, self.life, effect.op), effect.outcome, effect.fields, effect.rows
+        )
 
     def _note(self, effect: io.Note) -> None:
         self._recorder.note(effect.kind, effect.outcome, self._fields(effect.fields))

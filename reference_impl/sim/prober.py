@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference_impl.core.consumer.start_offset import NOT_FOUND
-from reference_impl.core.io import Address, Answered, Begin, Effect, End, Failed, Note, Request, Start
+from reference_impl.core.io import (
+    Address,
+    Answered,
+    Begin,
+    Effect,
+    End,
+    Failed,
+    Note,
+    Request,
+    Start,
+)
 from reference_impl.protocol.bodies import LockBatch, decode_lock_answer, decode_reset_offsets
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -50,11 +60,17 @@ class Prober:
     def handle(self, now_ms: int, event: Any) -> list[Effect]:
         match event:
             case Start():
-                return [Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})]
+                return [
+                    Note(Kind.JOIN, Outcome.OK, {"client_id": self.client_id, "level": Level.WIRE})
+                ]
             case Ask(Kind.FETCH_OFFSET):
-                return [effect for queue in event.queues for effect in self._ask_offset(event, queue)]
+                return [
+                    effect for queue in event.queues for effect in self._ask_offset(event, queue)
+                ]
             case Ask(Kind.COMMIT | Kind.RESET):
-                return [effect for queue in event.queues for effect in self._move_offset(event, queue)]
+                return [
+                    effect for queue in event.queues for effect in self._move_offset(event, queue)
+                ]
             case Ask():
                 return self._ask(event)
             case Answered(token, answer) if token in self._asked:
@@ -63,7 +79,9 @@ class Prober:
                 # A refused LOCK means that the broker said no; one that never reached it says nothing.
                 is_no_lock = self._asked.pop(token).kind is not Kind.LOCK
                 never = is_no_lock and reason == "unreachable"
-                return [End(token, Outcome.REFUSED if never else Outcome.UNKNOWN, {"detail": reason})]
+                return [
+                    End(token, Outcome.REFUSED if never else Outcome.UNKNOWN, {"detail": reason})
+                ]
             case _:
                 return []
 
@@ -82,7 +100,12 @@ class Prober:
     def _ask_offset(self, ask: Ask, queue: Queue) -> list[Effect]:
         self._number += 1
         self._asked[self._number] = ask
-        fields = {"client_id": self.client_id, "group": ask.group, "level": Level.WIRE, **queue._asdict()}
+        fields = {
+            "client_id": self.client_id,
+            "group": ask.group,
+            "level": Level.WIRE,
+            **queue._asdict(),
+        }
         header = QueryConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id)
         command = Command(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
         return [
@@ -93,13 +116,22 @@ class Prober:
     def _move_offset(self, ask: Ask, queue: Queue) -> list[Effect]:
         self._number += 1
         self._asked[self._number] = ask
-        fields = {"client_id": self.client_id, "group": ask.group, "level": Level.WIRE, **queue._asdict()}
+        fields = {
+            "client_id": self.client_id,
+            "group": ask.group,
+            "level": Level.WIRE,
+            **queue._asdict(),
+        }
         if ask.kind is Kind.COMMIT:
             code = RequestCode.UPDATE_CONSUMER_OFFSET
-            ext = UpdateConsumerOffsetHeader(ask.group, queue.topic, queue.queue_id, ask.value).to_ext()
+            ext = UpdateConsumerOffsetHeader(
+                ask.group, queue.topic, queue.queue_id, ask.value
+            ).to_ext()
         else:
             code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
-            header = ResetOffsetHeader(queue.topic, ask.group, -1, ask.value < 0, queue.queue_id, ask.value)
+            header = ResetOffsetHeader(
+                queue.topic, ask.group, -1, ask.value < 0, queue.queue_id, ask.value
+            )
             ext = header.to_ext()
         return [
             Begin(self._number, ask.kind, {**fields, "value": ask.value}),
@@ -117,13 +149,19 @@ class Prober:
             done = answer.code == ResponseCode.SUCCESS
             if done and ask.kind is Kind.RESET:
                 return End(token, Outcome.OK, {"code": answer.code, **self._moved(ask, answer)})
-            return End(token, Outcome.OK if done else Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
+            return End(
+                token,
+                Outcome.OK if done else Outcome.REFUSED,
+                {"code": answer.code, "detail": answer.remark},
+            )
         if answer.code != ResponseCode.SUCCESS:
             return End(token, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
         if ask.kind is Kind.UNLOCK:
             return End(token, Outcome.OK, {"code": answer.code})
         granted = decode_lock_answer(answer.body)
-        rows = [{"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in ask.queues]
+        rows = [
+            {"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in ask.queues
+        ]
         return End(token, Outcome.OK, {"code": answer.code}, rows)
 
     def _moved(self, ask: Ask, answer: Command) -> dict[str, int]:

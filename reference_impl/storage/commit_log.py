@@ -29,10 +29,14 @@ from reference_impl.storage.records import fault_of, without_sum
 _HEAD = struct.Struct(">ii")
 _I64 = struct.Struct(">q")
 _PLACE = struct.Struct(">i24xq")  # of a record: its size, its place
-_STORED = struct.Struct(">36xi8x8xq")  # its flags, and when it was stored, behind a born host of IPv4
+_STORED = struct.Struct(
+    ">36xi8x8xq"
+)  # its flags, and when it was stored, behind a born host of IPv4
 _V6_MORE = 12
 _CHUNK = 1024 * 1024
-_GAP = 8 * 1024  # so much that nobody asked for is read with the rest sooner than the log is read once more
+_GAP = (
+    8 * 1024
+)  # so much that nobody asked for is read with the rest sooner than the log is read once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ class CommitLog:
         before = self.end
         record = encode(before)
         if len(record) + BLANK_BYTES > min(self.segment_bytes, RECORD_BYTES_MAX):
-            raise ProtocolError(f"A record of {len(record)} bytes fits into no segment of {self.segment_bytes}.")
+            raise ProtocolError(
+                f"A record of {len(record)} bytes fits into no segment of {self.segment_bytes}."
+            )
         try:
             room = self._room()
             if len(record) + BLANK_BYTES > room:
@@ -89,7 +95,9 @@ class CommitLog:
         """Forget what was written behind `end`, as well as the disk lets us: zeros are there again."""
         self.end = end
         self.synced = min(self.synced, end)
-        with suppress(DiskFailed, DiskFull):  # what stays lies behind the end: covered by and by, or cut at a recovery
+        with suppress(
+            DiskFailed, DiskFull
+        ):  # what stays lies behind the end: covered by and by, or cut at a recovery
             self.cut(end)
 
     def cut(self, end: int) -> list[str]:
@@ -144,7 +152,11 @@ class CommitLog:
         The work raises DiskFull and DiskFailed. `synced` is the caller's to move, when it is done.
         """
         end, naming = self.end, self._naming
-        files = [file for start, file in sorted(self._segments.items()) if start + self.segment_bytes > self.synced]
+        files = [
+            file
+            for start, file in sorted(self._segments.items())
+            if start + self.segment_bytes > self.synced
+        ]
 
         def work() -> int:
             for file in files:
@@ -203,7 +215,11 @@ class CommitLog:
             data = self.read(first, end - first)
             for place, size, _ in spans[number:stop]:
                 at = place - first
-                if len(data) < at + size or size < _PLACE.size or _PLACE.unpack_from(data, at) != (size, place):
+                if (
+                    len(data) < at + size
+                    or size < _PLACE.size
+                    or _PLACE.unpack_from(data, at) != (size, place)
+                ):
                     raise DiskFailed(f"The message at {place} of the log can't be read any more.")
                 if not is_dense:
                     pieces.append(data[at : at + size])
@@ -218,7 +234,11 @@ class CommitLog:
         if len(head) < _STORED.size + _V6_MORE or _PLACE.unpack_from(head)[1] != place:
             raise DiskFailed(f"The message at {place} of the log can't be read any more.")
         flags, time = _STORED.unpack_from(head)
-        return int(_I64.unpack_from(head, _STORED.size - _I64.size + _V6_MORE)[0] if flags & SYS_BORN_HOST_V6 else time)
+        return int(
+            _I64.unpack_from(head, _STORED.size - _I64.size + _V6_MORE)[0]
+            if flags & SYS_BORN_HOST_V6
+            else time
+        )
 
     def message(self, place: int, size: int | None = None) -> StoredMessage | None:
         """The message whose record begins there, None when none does."""
@@ -243,7 +263,9 @@ class CommitLog:
 
     # ------------------------------------------------------------ after a start
 
-    def scan(self, faults: list[Fault], may_be_torn: Callable[[int], bool]) -> Iterator[tuple[StoredMessage, int]]:
+    def scan(
+        self, faults: list[Fault], may_be_torn: Callable[[int], bool]
+    ) -> Iterator[tuple[StoredMessage, int]]:
         """All messages from the start on with the sizes of their records, up to the first thing that is none.
 
         `end` moves behind a message when the next one is asked for: who stops asking leaves the end before the
@@ -255,7 +277,9 @@ class CommitLog:
             if file is None:
                 later = [start for start in self._segments if start > self.end]
                 if later:
-                    faults.append(Fault(self.end, f"no segment, though there is {segment_name(min(later))}"))
+                    faults.append(
+                        Fault(self.end, f"no segment, though there is {segment_name(min(later))}")
+                    )
                 return
             end = self.end + self.segment_bytes
             for found in self._scan_segment(self.end, file, faults, may_be_torn):
@@ -270,7 +294,9 @@ class CommitLog:
         ahead = _Ahead(file)
         at = 0
         if file.size() > self.segment_bytes:
-            faults.append(Fault(start, f"a segment of {file.size()} bytes instead of {self.segment_bytes}"))
+            faults.append(
+                Fault(start, f"a segment of {file.size()} bytes instead of {self.segment_bytes}")
+            )
             return
         while at < self.segment_bytes:
             head = ahead.read(at, _HEAD.size)
@@ -296,7 +322,9 @@ class CommitLog:
                 faults.append(Fault(start + at, wrong))
                 return
             if message.physical_offset != start + at:
-                faults.append(Fault(start + at, f"a record that belongs to {message.physical_offset}"))
+                faults.append(
+                    Fault(start + at, f"a record that belongs to {message.physical_offset}")
+                )
                 return
             yield message, size
             at += size

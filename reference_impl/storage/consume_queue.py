@@ -59,7 +59,9 @@ class DiskQueue(ConsumeQueue):
         "written",
     )
 
-    def __init__(self, log: CommitLog, files: QueueFiles, topic: str, queue_id: int, min_offset: int = 0) -> None:
+    def __init__(
+        self, log: CommitLog, files: QueueFiles, topic: str, queue_id: int, min_offset: int = 0
+    ) -> None:
         self._log = log  # the columns below take the place of the lists that a queue in memory has
         self._files = files
         self._key = (topic, queue_id)
@@ -116,12 +118,18 @@ class DiskQueue(ConsumeQueue):
         found = self._files.entries(*self._key, first, middle) if first < middle else []
         if middle < end:
             found.extend(
-                zip(self._places[low:high], self._sizes[low:high], self._tags[low:high], strict=True)
+                zip(
+                    self._places[low:high], self._sizes[low:high], self._tags[low:high], strict=True
+                )
             )
         return found
 
     def get(self, offset: int) -> StoredMessage | None:
-        return self.message(offset - self.min_offset) if self.min_offset <= offset < self.max_offset else None
+        return (
+            self.message(offset - self.min_offset)
+            if self.min_offset <= offset < self.max_offset
+            else None
+        )
 
     def message(self, index: int) -> StoredMessage:
         """The message at that place of the queue, counted from its first. DiskFailed when it can't be read any more."""
@@ -233,7 +241,9 @@ class QueueFiles:
         self._disk = disk
         self.file_bytes = file_bytes
         self.block = block
-        self._blocks: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()  # those that were read last
+        self._blocks: OrderedDict[tuple[str, int, int], bytes] = (
+            OrderedDict()
+        )  # those that were read last
 
     def entries(self, topic: str, queue_id: int, first: int, end: int) -> list[Entry]:
         """Those of the offsets from `first` up to, but not with, `end`, which were written.
@@ -244,9 +254,13 @@ class QueueFiles:
         while first < end:
             number, at = divmod(first, self.block)
             count = min(self.block - at, end - first)
-            data = self._block(topic, queue_id, number)[at * ENTRY_BYTES : (at + count) * ENTRY_BYTES]
+            data = self._block(topic, queue_id, number)[
+                at * ENTRY_BYTES : (at + count) * ENTRY_BYTES
+            ]
             if len(data) < count * ENTRY_BYTES:
-                raise DiskFailed(f"The files of the consume queue {topic}/{queue_id} end before {first + count}.")
+                raise DiskFailed(
+                    f"The files of the consume queue {topic}/{queue_id} end before {first + count}."
+                )
             found += ENTRY.iter_unpack(data)
             first += count
         return found
@@ -304,7 +318,9 @@ class QueueFiles:
 
     def follow(self, topic: str, queue_id: int, queue: DiskQueue) -> None:
         """While the index is being built: what the files hold of it, block by block, need not stay in memory."""
-        while (end := (queue.written // self.block + 1) * self.block) + self.block <= queue.max_offset:
+        while (
+            end := (queue.written // self.block + 1) * self.block
+        ) + self.block <= queue.max_offset:
             data = self._read_block(topic, queue_id, queue.written // self.block)
             begun = queue.written % self.block * ENTRY_BYTES
             if data[begun:] != _packed(queue, queue.written, end):
@@ -379,7 +395,9 @@ class QueueFiles:
             first = max(queue.max_offset, number * per_file)
             file = self._disk.open(queue_path(topic, queue_id, number * self.file_bytes))
             try:
-                file.write(first % per_file * ENTRY_BYTES, bytes((queue.written - first) * ENTRY_BYTES))
+                file.write(
+                    first % per_file * ENTRY_BYTES, bytes((queue.written - first) * ENTRY_BYTES)
+                )
             finally:
                 file.close()
             queue.written = first

@@ -42,7 +42,9 @@ class KeyFiles(KeyIndex):
         super().__init__(block)
         self._disk = disk
         self._files: dict[int, DiskFile] = {}  # by the place in its name
-        self._lies: dict[int, tuple[int, int]] = {}  # by the place where a block begins: its file's name, and where
+        self._lies: dict[
+            int, tuple[int, int]
+        ] = {}  # by the place where a block begins: its file's name, and where
         self._sizes: dict[int, int] = {}  # of each file, up to the end of its last block
         self._in_file = 0  # blocks in the newest file
         self._waiting: deque[tuple[Span, bytes]] = deque()
@@ -53,7 +55,9 @@ class KeyFiles(KeyIndex):
         for name in starts(self._disk.names(KEY_INDEX)):
             file = self._disk.open(f"{KEY_INDEX}/{segment_name(name)}")
             at = number = 0
-            while (block := _read_block(file, at, known)) is not None and self._follows(block.span, start):
+            while (block := _read_block(file, at, known)) is not None and self._follows(
+                block.span, start
+            ):
                 self.blocks.append(block)
                 self._lies[block.span.first] = (name, at)
                 at += HEAD.size + block.count * ENTRY_BYTES
@@ -132,7 +136,11 @@ class KeyFiles(KeyIndex):
     def drop(self, block: Block) -> None:
         self._waiting = deque(each for each in self._waiting if each[0] is not block.span)
         name, _ = self._lies.pop(block.span.first, (None, 0))
-        if name is not None and name != max(self._files) and all(name != other for other, _ in self._lies.values()):
+        if (
+            name is not None
+            and name != max(self._files)
+            and all(name != other for other, _ in self._lies.values())
+        ):
             self._remove(name)
 
     def forget_last(self, block: Block) -> None:

@@ -59,5 +59,7 @@ def queue_path(topic: str, queue_id: int, start: int) -> str:
 
 def starts(names: Iterable[str]) -> list[int]:
     """The offsets of the files of these names, ascending; other names are no files of ours."""
-    found = (int(name) for name in names if len(name) == _DIGITS and name.isascii() and name.isdigit())
+    found = (
+        int(name) for name in names if len(name) == _DIGITS and name.isascii() and name.isdigit()
+    )
     return sorted(start for start in found if start < OFFSET_MAX)

@@ -52,20 +52,31 @@ def fault_of(record: bytes, message: StoredMessage, *, may_be_torn: bool) -> str
         return "a record that is not whole" if may_be_torn and not _is_exact(record) else None
     if not record.endswith(PROPERTY_END.encode()):
         return "a record that does not end with its check sum"
-    return None if found.encode() == _digits(record[:-SUM_BYTES]) else "a record that does not match its check sum"
+    return (
+        None
+        if found.encode() == _digits(record[:-SUM_BYTES])
+        else "a record that does not match its check sum"
+    )
 
 
 def _is_exact(record: bytes) -> bool:
     """Do the lengths add up to the record's, and is there a topic, and no zero byte in it or in the properties?"""
     flags = _I32.unpack_from(record, _FLAGS_AT)[0]
     hosts = sum(20 if flags & v6 else 8 for v6 in (SYS_BORN_HOST_V6, SYS_STORE_HOST_V6))
-    at = _FLAGS_AT + 4 + 8 + 8 + hosts + 4 + 8  # behind: born and store times, hosts, retries, prepared offset
+    at = (
+        _FLAGS_AT + 4 + 8 + 8 + hosts + 4 + 8
+    )  # behind: born and store times, hosts, retries, prepared offset
     at += 4 + _I32.unpack_from(record, at)[0]
     wide = _I32.unpack_from(record, 4)[0] == MAGIC_V2
     length = _U16.unpack_from(record, at)[0] if wide else record[at]
     texts = record[at + (2 if wide else 1) :]
     topic, rest = texts[:length], texts[length:]
-    return bool(topic) and len(rest) == 2 + _U16.unpack_from(rest)[0] and b"\0" not in topic and b"\0" not in rest[2:]
+    return (
+        bool(topic)
+        and len(rest) == 2 + _U16.unpack_from(rest)[0]
+        and b"\0" not in topic
+        and b"\0" not in rest[2:]
+    )
 
 
 def _digits(data: bytes) -> bytes:

@@ -58,11 +58,18 @@ class Derived:
     last_ms: int = 0
     segment_ms: dict[int, int] = field(default_factory=dict)
     count: int = 0
-    _waiting: dict[int, tuple[int, int]] = field(default_factory=dict)  # place of a delayed message: level, offset
+    _waiting: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # place of a delayed message: level, offset
     _halves: dict[int, int] = field(default_factory=dict)  # place of a half message: offset
 
     def add(
-        self, log: CommitLog, files: QueueFiles, message: StoredMessage, size: int, delays_ms: tuple[int, ...]
+        self,
+        log: CommitLog,
+        files: QueueFiles,
+        message: StoredMessage,
+        size: int,
+        delays_ms: tuple[int, ...],
     ) -> str | None:
         """One more message, in the order of the log. What is wrong with it, None when nothing is."""
         self.count += 1
@@ -106,7 +113,9 @@ class Derived:
     def _released(self, message: StoredMessage, origin: int) -> None:
         if message.sys_flag & SYS_ROLLBACK == SYS_COMMIT and origin in self._halves:
             self.open_halves.discard(self._halves.pop(origin))
-        elif origin in self._waiting and message.properties.get(PROPERTY_REAL_TOPIC) == message.topic:
+        elif (
+            origin in self._waiting and message.properties.get(PROPERTY_REAL_TOPIC) == message.topic
+        ):
             level, offset = self._waiting.pop(origin)
             self.delayed_done[level] = max(self.delayed_done.get(level, 0), offset + 1)
 
@@ -125,7 +134,9 @@ def followers(message: StoredMessage) -> int:
     return max(0, -message.prepared_transaction_offset)
 
 
-def whole_batches(found: Iterator[tuple[StoredMessage, int]], torn: list[Fault]) -> Iterator[tuple[StoredMessage, int]]:
+def whole_batches(
+    found: Iterator[tuple[StoredMessage, int]], torn: list[Fault]
+) -> Iterator[tuple[StoredMessage, int]]:
     """The messages without the first ones of a batch whose last ones are not there; the fault is added to `torn`."""
     held: list[tuple[StoredMessage, int]] = []
     for message, size in found:
@@ -138,7 +149,12 @@ def whole_batches(found: Iterator[tuple[StoredMessage, int]], torn: list[Fault])
     if held:
         first = held[0][0]
         missing = followers(held[-1][0])
-        torn.append(Fault(first.physical_offset, f"{len(held)} messages of a batch, without the other {missing}"))
+        torn.append(
+            Fault(
+                first.physical_offset,
+                f"{len(held)} messages of a batch, without the other {missing}",
+            )
+        )
 
 
 def read_log(

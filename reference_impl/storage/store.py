@@ -28,7 +28,13 @@ from reference_impl.storage.errors import DiskFailed, DiskFull, StoreDamaged
 from reference_impl.storage.key_files import KeyFiles
 from reference_impl.storage.records import encode_checked, without_sum
 from reference_impl.storage.recovery import Derived, read_log, tag_of
-from reference_impl.storage.tables import Checkpoint, read_checkpoint, read_table, write_checkpoint, write_table
+from reference_impl.storage.tables import (
+    Checkpoint,
+    read_checkpoint,
+    read_table,
+    write_checkpoint,
+    write_table,
+)
 from specs.vocabulary import SCHEDULE_TOPIC
 
 log = logging.getLogger("inorder.storage")
@@ -88,7 +94,9 @@ class DiskStore(BrokerStore):
         self._dirty: set[tuple[str, int]] = set()
         self._key_files: KeyFiles | None = None
         self._disk_queues: dict[tuple[str, int], DiskQueue] = {}
-        self._segment_ms: dict[int, int] = {}  # by the start of a segment: when its last message was stored
+        self._segment_ms: dict[
+            int, int
+        ] = {}  # by the start of a segment: when its last message was stored
         is_clean = layout.ABORT not in disk.names("")
         meta = read_table(disk, layout.META, self.said)
         segment_bytes, queue_file_bytes = _sizes(disk, meta, options)
@@ -104,7 +112,9 @@ class DiskStore(BrokerStore):
 
     # ------------------------------------------------------------ the start
 
-    def _recover(self, meta: dict[str, Any] | None, options: StoreOptions, *, is_clean: bool) -> None:
+    def _recover(
+        self, meta: dict[str, Any] | None, options: StoreOptions, *, is_clean: bool
+    ) -> None:
         disk, said = self._disk, self.said
         self.topics = tables.topics_from_json(read_table(disk, layout.TOPICS, said))
         self.groups = tables.groups_from_json(read_table(disk, layout.GROUPS, said))
@@ -116,7 +126,13 @@ class DiskStore(BrokerStore):
             known = 0
         self.keys = self._key_files = KeyFiles(disk, self._log.start, known or 0, options.key_block)
         derived, is_torn = read_log(
-            self._log, self._files, self.keys, known, may_cut=options.cut_damage, delays_ms=self._delays_ms, said=said
+            self._log,
+            self._files,
+            self.keys,
+            known,
+            may_cut=options.cut_damage,
+            delays_ms=self._delays_ms,
+            said=said,
         )
         # Up to here nothing on the disk was changed.
         self._file_abort()
@@ -141,7 +157,9 @@ class DiskStore(BrokerStore):
         self.epoch = max(0, _number(meta, "epoch", 0))
         write_checkpoint(disk, Checkpoint(self.synced, self._last_ms))
         if not is_clean:
-            said.append(f"the last broker did not end in good order; {derived.count} messages are there")
+            said.append(
+                f"the last broker did not end in good order; {derived.count} messages are there"
+            )
 
     def _file_abort(self) -> None:
         self._disk.create(layout.ABORT).close()
@@ -155,7 +173,9 @@ class DiskStore(BrokerStore):
             if queue is None:
                 reached = self._files.reached(topic, queue_id, self._log.start)
                 if reached > 0:  # its messages are gone; its next offset is still known
-                    gone = self._disk_queues[topic, queue_id] = self._new_queue(topic, queue_id, reached)
+                    gone = self._disk_queues[topic, queue_id] = self._new_queue(
+                        topic, queue_id, reached
+                    )
                     gone.written = reached
                     continue
                 queue = self._new_queue(topic, queue_id)
@@ -192,7 +212,11 @@ class DiskStore(BrokerStore):
         return left
 
     def _take_unfinished(
-        self, derived: Derived, meta: dict[str, Any] | None, delays: Mapping[int, int], asked: Mapping[int, int]
+        self,
+        derived: Derived,
+        meta: dict[str, Any] | None,
+        delays: Mapping[int, int],
+        asked: Mapping[int, int],
     ) -> None:
         """Where the delayed messages are, and which half messages are open."""
         base = tables.numbers(meta, "delayed")
@@ -308,7 +332,9 @@ class DiskStore(BrokerStore):
         gone = self._drop_below(self._log.start)
         with suppress(DiskFailed):  # they are in nobody's way, and the next turn tries again
             for each in gone:
-                self._files.prune(each.topic, each.queue_id, self._disk_queues[each.topic, each.queue_id])
+                self._files.prune(
+                    each.topic, each.queue_id, self._disk_queues[each.topic, each.queue_id]
+                )
         return gone
 
     def _write_down_before(self, start: int) -> int:
@@ -367,9 +393,16 @@ class DiskStore(BrokerStore):
 
     def drop_topic(self, name: str) -> list[Trimmed]:
         """What is gone is written down first: the log still has the messages, and the next start reads them."""
-        ends = {queue_id: queue.max_offset for (topic, queue_id), queue in self._disk_queues.items() if topic == name}
+        ends = {
+            queue_id: queue.max_offset
+            for (topic, queue_id), queue in self._disk_queues.items()
+            if topic == name
+        }
         if ends:
-            dropped = {**self._meta.get("dropped", {}), name: {str(number): end for number, end in ends.items()}}
+            dropped = {
+                **self._meta.get("dropped", {}),
+                name: {str(number): end for number, end in ends.items()},
+            }
             with self._writing():
                 write_table(self._disk, layout.META, {**self._meta, "dropped": dropped})
             self._meta["dropped"] = dropped
@@ -489,7 +522,9 @@ def _sizes(disk: Disk, meta: Mapping[str, Any] | None, options: StoreOptions) ->
     Raises StoreDamaged for sizes that can't be.
     """
     if meta is not None and meta.get("format") != FORMAT:
-        raise StoreDamaged(f"{layout.META} says format {str(meta.get('format'))[:40]!r}; this version reads {FORMAT}.")
+        raise StoreDamaged(
+            f"{layout.META} says format {str(meta.get('format'))[:40]!r}; this version reads {FORMAT}."
+        )
     if meta is not None:
         segment = _number(meta, "segmentBytes", 0)
         queue_file = _number(meta, "queueFileBytes", 0)
@@ -498,11 +533,15 @@ def _sizes(disk: Disk, meta: Mapping[str, Any] | None, options: StoreOptions) ->
         queue_file = options.queue_file_bytes
         for topic in disk.names(layout.CONSUME_QUEUE)[:1]:
             for queue_id in disk.names(f"{layout.CONSUME_QUEUE}/{topic}")[:1]:
-                queue_file = _found_size(disk, f"{layout.CONSUME_QUEUE}/{topic}/{queue_id}") or queue_file
+                queue_file = (
+                    _found_size(disk, f"{layout.CONSUME_QUEUE}/{topic}/{queue_id}") or queue_file
+                )
     if not layout.SEGMENT_BYTES_MIN <= segment <= layout.SEGMENT_BYTES_MAX:
         raise StoreDamaged(f"The segments of the store have {segment} bytes, which can't be.")
     if not 0 < queue_file <= layout.SEGMENT_BYTES_MAX or queue_file % layout.ENTRY_BYTES:
-        raise StoreDamaged(f"The consume queues of the store have files of {queue_file} bytes, which can't be.")
+        raise StoreDamaged(
+            f"The consume queues of the store have files of {queue_file} bytes, which can't be."
+        )
     return segment, queue_file
 
 

@@ -26,7 +26,9 @@ BACKUP = ".bak"
 TEMPORARY = ".tmp"
 
 CHECKPOINT_BYTES = 4096
-_TIMES = struct.Struct(">qqq")  # RocketMQ's: log, consume queues, index flushed up to that store time, in ms
+_TIMES = struct.Struct(
+    ">qqq"
+)  # RocketMQ's: log, consume queues, index flushed up to that store time, in ms
 _OURS_AT = 256
 _OURS = struct.Struct(">8sq")
 _MARK = b"INORDER1"
@@ -72,7 +74,9 @@ def read_table(disk: Disk, path: str, said: list[str]) -> dict[str, Any] | None:
             said.append(f"{path} can't be read; {name} was taken instead, which is older")
         return value
     if why:
-        raise StoreDamaged(f"A table of the store can't be read ({why}) Remove the file to start without that table.")
+        raise StoreDamaged(
+            f"A table of the store can't be read ({why}) Remove the file to start without that table."
+        )
     return None
 
 
@@ -98,7 +102,9 @@ def _member(table: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
 
 
 def offsets_to_json(offsets: Mapping[OffsetKey, Mapping[int, int]]) -> dict[str, Any]:
-    return {"offsetTable": {f"{key.topic}@{key.group}": dict(queues) for key, queues in offsets.items()}}
+    return {
+        "offsetTable": {f"{key.topic}@{key.group}": dict(queues) for key, queues in offsets.items()}
+    }
 
 
 def offsets_from_json(table: Mapping[str, Any] | None) -> dict[OffsetKey, dict[int, int]]:
@@ -120,7 +126,11 @@ def _numbers(table: Mapping[str, Any]) -> dict[int, int]:
     return {
         int(name): value
         for name, value in table.items()
-        if len(name) < 19 and name.isascii() and name.isdigit() and type(value) is int and abs(value) < 2**63
+        if len(name) < 19
+        and name.isascii()
+        and name.isdigit()
+        and type(value) is int
+        and abs(value) < 2**63
     }
 
 
@@ -138,13 +148,17 @@ def topics_from_json(table: Mapping[str, Any] | None) -> dict[str, TopicConfig]:
         try:
             topic = TopicConfig.from_json(source if isinstance(source, dict) else {})
         except ProtocolError as error:
-            raise StoreDamaged(f"The topic {name[:40]!r} of the store can't be read: {error}") from error
+            raise StoreDamaged(
+                f"The topic {name[:40]!r} of the store can't be read: {error}"
+            ) from error
         found[topic.topic] = topic
     return found
 
 
 def groups_to_json(groups: Mapping[str, SubscriptionGroup]) -> dict[str, Any]:
-    return {"subscriptionGroupTable": {name: loads(group.encode()) for name, group in groups.items()}}
+    return {
+        "subscriptionGroupTable": {name: loads(group.encode()) for name, group in groups.items()}
+    }
 
 
 def groups_from_json(table: Mapping[str, Any] | None) -> dict[str, SubscriptionGroup]:
@@ -154,7 +168,9 @@ def groups_from_json(table: Mapping[str, Any] | None) -> dict[str, SubscriptionG
         try:
             group = SubscriptionGroup.decode(dumps(source))
         except ProtocolError as error:
-            raise StoreDamaged(f"The group {name[:40]!r} of the store can't be read: {error}") from error
+            raise StoreDamaged(
+                f"The group {name[:40]!r} of the store can't be read: {error}"
+            ) from error
         found[group.group] = group
     return found
 
@@ -199,7 +215,10 @@ def read_checkpoint(disk: Disk) -> Checkpoint:
         data = file.read(_OURS_AT, _OURS.size + _CRC.size)
     finally:
         file.close()
-    if len(data) < _OURS.size + _CRC.size or zlib.crc32(data[: _OURS.size]) != _CRC.unpack(data[_OURS.size :])[0]:
+    if (
+        len(data) < _OURS.size + _CRC.size
+        or zlib.crc32(data[: _OURS.size]) != _CRC.unpack(data[_OURS.size :])[0]
+    ):
         return Checkpoint()
     mark, synced = _OURS.unpack(data[: _OURS.size])
     return Checkpoint(synced) if mark == _MARK and synced >= 0 else Checkpoint()

@@ -103,7 +103,9 @@ NO_FRAME_TWICE = Premise(
     "nothing on the way made two frames of one; a recorded fault `duplicate` silences the clause",
     told_by=frozenset({Kind.FAULT}),
 )
-DEAD_LETTER_SENT = Premise("dead letter sent", "no send to the dead letters failed or stayed unanswered")
+DEAD_LETTER_SENT = Premise(
+    "dead letter sent", "no send to the dead letters failed or stayed unanswered"
+)
 ORDERLY = Premise(
     "orderly",
     "the group consumes in orderly mode and clustering; other modes take no lease (configuration)",
@@ -122,12 +124,17 @@ KEY_ORDERED = Premise(
 OUT_OF_ORDER = Premise(
     "concurrent or key-ordered",
     "the group consumes concurrently, whether or not by key, in clustering (configuration)",
-    lambda info: info.config.mode in ("concurrent", "key_ordered") and info.config.message_model == "clustering",
+    lambda info: (
+        info.config.mode in ("concurrent", "key_ordered")
+        and info.config.message_model == "clustering"
+    ),
 )
 IN_PLACE = Premise(
     "orderly or key-ordered",
     "the group consumes in order, of each lane or of each key, and retries in place, in clustering (configuration)",
-    lambda info: info.config.mode in ("orderly", "key_ordered") and info.config.message_model == "clustering",
+    lambda info: (
+        info.config.mode in ("orderly", "key_ordered") and info.config.message_model == "clustering"
+    ),
 )
 BROADCASTING = Premise(
     "broadcasting",
@@ -170,11 +177,16 @@ FILTERED = Premise(
     "the group subscribes to some tags only (configuration)",
     lambda info: info.config.subscription != "*",
 )
-AUTO_MODE = Premise("auto mode", "the listener left the commit to the client: a manual ROLLBACK replays")
-SENT_IN_TURN = Premise(
-    "sent in turn", "the producer numbers a key's messages and sends the next one after the last was acknowledged"
+AUTO_MODE = Premise(
+    "auto mode", "the listener left the commit to the client: a manual ROLLBACK replays"
 )
-SAME_QUEUES = Premise("same queues", "the sends chose by the same selector from the same queues, as their `view` says")
+SENT_IN_TURN = Premise(
+    "sent in turn",
+    "the producer numbers a key's messages and sends the next one after the last was acknowledged",
+)
+SAME_QUEUES = Premise(
+    "same queues", "the sends chose by the same selector from the same queues, as their `view` says"
+)
 SETTLED = Premise(
     "settled",
     "the harness heals all faults and waits until nothing happens before it drains (run.json says so); a reading that "
@@ -218,7 +230,9 @@ class Finding:
             value = getattr(self, each.name)
             if isinstance(value, Row):
                 found[value.seq_begin] = value
-            elif isinstance(value, tuple) and value and all(isinstance(item, Row) for item in value):
+            elif (
+                isinstance(value, tuple) and value and all(isinstance(item, Row) for item in value)
+            ):
                 found.update((item.seq_begin, item) for item in value)
         return tuple(found[seq] for seq in sorted(found))
 
@@ -226,7 +240,11 @@ class Finding:
     def place(self) -> tuple[Any, ...]:
         """Findings are ordered by their last evidence, then by all of it: the first is the witness."""
         rows = self.rows
-        return (rows[-1].run, rows[-1].seq_begin, tuple(row.seq_begin for row in rows)) if rows else ("", -1, ())
+        return (
+            (rows[-1].run, rows[-1].seq_begin, tuple(row.seq_begin for row in rows))
+            if rows
+            else ("", -1, ())
+        )
 
 
 def name_of(finding: type[Finding]) -> str:
@@ -245,31 +263,59 @@ class Context:
     info: RunInfo
     broker_died: dict[str, Row] = field(default_factory=dict)
     client_died: dict[str, Row] = field(default_factory=dict)
-    leaving: dict[tuple[str, str | None], Row] = field(default_factory=dict)  # by client, and group where it is named
-    epochs: dict[str, tuple[int, int]] = field(default_factory=dict)  # of a broker: the latest epoch, and since when
-    paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a client, by its begin
+    leaving: dict[tuple[str, str | None], Row] = field(
+        default_factory=dict
+    )  # by client, and group where it is named
+    epochs: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # of a broker: the latest epoch, and since when
+    paused: dict[str, Row] = field(
+        default_factory=dict
+    )  # the latest pause of a client, by its begin
     broker_paused: dict[str, Row] = field(default_factory=dict)  # the latest pause of a broker
     broker_deaths: dict[str, list[Row]] = field(default_factory=dict)  # every crash of a broker
     broker_pauses: dict[str, list[Row]] = field(default_factory=dict)  # every pause of a broker
-    epoch_deaths: dict[str, list[Row]] = field(default_factory=dict)  # deaths that a new epoch tells, and no crash
-    unflushed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # each crash: what it may have lost
-    members: dict[str, dict[str, Row]] = field(default_factory=dict)  # by group and client: the start of who lives
+    epoch_deaths: dict[str, list[Row]] = field(
+        default_factory=dict
+    )  # deaths that a new epoch tells, and no crash
+    unflushed: dict[str, list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # each crash: what it may have lost
+    members: dict[str, dict[str, Row]] = field(
+        default_factory=dict
+    )  # by group and client: the start of who lives
     clock_stepped: Row | None = None
-    last_death: dict[str, Row] = field(default_factory=dict)  # of a client; a new start does not undo it
+    last_death: dict[str, Row] = field(
+        default_factory=dict
+    )  # of a client; a new start does not undo it
     frames_twice: Row | None = None  # the first fault of a link that made two frames of one
-    lanes: dict[str, set[KeyValue]] = field(default_factory=dict)  # of a client: every lane that it ever added
+    lanes: dict[str, set[KeyValue]] = field(
+        default_factory=dict
+    )  # of a client: every lane that it ever added
     resets: set[KeyValue] = field(default_factory=set)  # lanes whose offset an operator moved
-    kept_from: dict[Queue, int] = field(default_factory=dict)  # the offset below which a broker has removed everything
+    kept_from: dict[Queue, int] = field(
+        default_factory=dict
+    )  # the offset below which a broker has removed everything
     trims: dict[str, list[Row]] = field(default_factory=dict)  # the removals from a topic
-    first_adds: dict[tuple[str | None, str | None], Row] = field(default_factory=dict)  # by group and topic
-    disturbed_us: int = -1  # until when something disturbed the group life: starts, ends, pauses, faults, clock steps
+    first_adds: dict[tuple[str | None, str | None], Row] = field(
+        default_factory=dict
+    )  # by group and topic
+    disturbed_us: int = (
+        -1
+    )  # until when something disturbed the group life: starts, ends, pauses, faults, clock steps
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
-    old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)  # as `leaving`: whose successor is there
+    old_lives: dict[tuple[str, str | None], int] = field(
+        default_factory=dict
+    )  # as `leaving`: whose successor is there
     left: dict[str, list[Row]] = field(default_factory=dict)  # every LEAVE of a client
     faults: list[Row] = field(default_factory=list)  # that the harness injected
     crowded: set[str] = field(default_factory=set)  # brokers whose disk a fault filled
-    drained: dict[tuple[str, Queue], int] = field(default_factory=dict)  # by run: seq of the last reading of a queue
-    delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)  # by run: that of a topic's last call
+    drained: dict[tuple[str, Queue], int] = field(
+        default_factory=dict
+    )  # by run: seq of the last reading of a queue
+    delivered: dict[tuple[str, str | None], int] = field(
+        default_factory=dict
+    )  # by run: that of a topic's last call
 
     @property
     def config(self) -> Config:
@@ -288,7 +334,9 @@ class Context:
                 self.broker_died[row.broker] = row
                 self.broker_deaths.setdefault(row.broker, []).append(row)
                 if self.config.flush == FLUSHED_LATER:
-                    self.unflushed.setdefault(row.broker, []).append((row.seq_begin, self._flushed_us(row)))
+                    self.unflushed.setdefault(row.broker, []).append(
+                        (row.seq_begin, self._flushed_us(row))
+                    )
             case Kind.CRASH if row.client_id:
                 self.client_died[row.client_id] = self.last_death[row.client_id] = row
                 self._gone(row.client_id)
@@ -308,7 +356,9 @@ class Context:
                 self.paused[row.client_id] = row
             case Kind.CLOCK_STEP if self.clock_stepped is None:
                 self.clock_stepped = row
-            case Kind.FAULT if self.frames_twice is None and (row.detail or "").partition(" ")[0] == FRAMES_TWICE:
+            case Kind.FAULT if (
+                self.frames_twice is None and (row.detail or "").partition(" ")[0] == FRAMES_TWICE
+            ):
                 self.frames_twice = row
             case Kind.FAULT if row.broker and (row.detail or "").startswith(DISK_FULL):
                 self.crowded.add(row.broker)
@@ -331,7 +381,9 @@ class Context:
         elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
             self.drained[(row.run, row.queue)] = row.seq_begin
 
-    def fault_between(self, since_us: int, until_us: int, client_id: str | None, broker: str | None) -> bool:
+    def fault_between(
+        self, since_us: int, until_us: int, client_id: str | None, broker: str | None
+    ) -> bool:
         """Did a fault that has begun by now last at any time between these two, both included?
 
         That another client, or another broker, was paused is none between these two.
@@ -352,20 +404,29 @@ class Context:
         Only where the configuration says how long that is. A full disk, or a wall clock that was set, makes it
         unknown how old a message may become.
         """
-        if not self.config.keep_ms or self.clock_stepped is not None or (sent.broker or "") in self.crowded:
+        if (
+            not self.config.keep_ms
+            or self.clock_stepped is not None
+            or (sent.broker or "") in self.crowded
+        ):
             return False
         trims = (trim for trim in self.trims.get(sent.topic or "", ()) if trim.queue == sent.queue)
         removal = next((trim for trim in trims if offset < (trim.value or 0)), None)
         if removal is None:
             return False
-        return removal.started_us - sent.started_us + self.info.clock_bound_us < self.config.keep_ms * MS
+        return (
+            removal.started_us - sent.started_us + self.info.clock_bound_us
+            < self.config.keep_ms * MS
+        )
 
     def was_removed(self, row: Row, offset: int, before: Row | None = None) -> bool:
         """Has the broker said (by now, or before that row) that it keeps the offset of the row's queue no longer?"""
         if before is None or offset >= self.kept_from.get(row.queue, 0):
             return offset < self.kept_from.get(row.queue, 0)
         told = (trim for trim in self.trims.get(row.topic or "", ()) if trim.queue == row.queue)
-        return any(trim.seq_begin <= before.seq_begin and offset < (trim.value or 0) for trim in told)
+        return any(
+            trim.seq_begin <= before.seq_begin and offset < (trim.value or 0) for trim in told
+        )
 
     def has_threads(self, client_id: str | None) -> bool:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
@@ -385,7 +446,9 @@ class Context:
             if crash is None or crash.seq_begin <= since:
                 self.broker_died[broker] = row
                 self.epoch_deaths.setdefault(broker, []).append(row)
-                if self.config.flush == FLUSHED_LATER:  # nobody says when, so nothing before was safe
+                if (
+                    self.config.flush == FLUSHED_LATER
+                ):  # nobody says when, so nothing before was safe
                     self.unflushed.setdefault(broker, []).append((row.seq_begin, NEVER_SAFE_US))
 
     def is_leaving(self, client_id: str | None, group: str | None) -> Row | None:
@@ -475,7 +538,11 @@ class Context:
         """
         bound_us, clocks_us = self.config.delay_bound_ms * MS, self.info.clock_bound_us
         hold_ups = self.hold_ups.since(row.started_us - clocks_us, FOR_EVER_US)
-        return arrives_until(_sending(row), until_us, hold_ups, bound_us, clocks_us) if hold_ups else until_us
+        return (
+            arrives_until(_sending(row), until_us, hold_ups, bound_us, clocks_us)
+            if hold_ups
+            else until_us
+        )
 
     def is_disturbed(self, row: Row, until_us: int) -> bool:
         """Did anything stand in the way of the request `row`, or of its answer, until then?"""
@@ -528,7 +595,17 @@ DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_
 LOOKS = frozenset({Kind.DELIVER, Kind.READ})
 """Kinds of rows by which somebody looks at what lies in a topic."""
 CONTEXT_KINDS = frozenset(
-    {Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.ADD, Kind.RESET, Kind.TRIM}
+    {
+        Kind.CRASH,
+        Kind.LEAVE,
+        Kind.JOIN,
+        Kind.PAUSE,
+        Kind.CLOCK_STEP,
+        Kind.FAULT,
+        Kind.ADD,
+        Kind.RESET,
+        Kind.TRIM,
+    }
 )
 
 
@@ -592,7 +669,11 @@ class Promise:
     @property
     def judged_by(self) -> tuple[str, ...]:
         """What decides it: a `history`, a table of `vectors`, an exchange on the `wire`; more than one may."""
-        ways = (("history", self.BY_HISTORY), ("vectors", bool(self.vectors)), ("wire", bool(self.rules)))
+        ways = (
+            ("history", self.BY_HISTORY),
+            ("vectors", bool(self.vectors)),
+            ("wire", bool(self.rules)),
+        )
         return tuple(way for way, does in ways if does)
 
     def unmet(self, info: RunInfo) -> Premise | None:
@@ -677,7 +758,9 @@ class Clause(Promise):
     @property
     def shortest_violation(self) -> str:
         """The first broken example of its transcript."""
-        return next(example.text for example in self.examples if example.expected is Expected.BROKEN)
+        return next(
+            example.text for example in self.examples if example.expected is Expected.BROKEN
+        )
 
     @property
     def lookalike(self) -> str:
@@ -709,7 +792,9 @@ def _message(row: Row) -> KeyValue | None:
 
 
 def _producer_key(row: Row) -> KeyValue | None:
-    return None if row.sharding_key is None else (row.run, row.client_id, row.topic, row.sharding_key)
+    return (
+        None if row.sharding_key is None else (row.run, row.client_id, row.topic, row.sharding_key)
+    )
 
 
 def _topic_key(row: Row) -> KeyValue | None:
@@ -844,7 +929,11 @@ def is_copy_topic(topic: str | None) -> bool:
 
 def ms(value_us: int) -> str:
     """A duration for people: `1200 ms`, or `1.250 s` from 10 s on."""
-    return f"{value_us / 1_000_000:.3f} s" if abs(value_us) >= 10_000_000 else f"{value_us / 1000:g} ms"
+    return (
+        f"{value_us / 1_000_000:.3f} s"
+        if abs(value_us) >= 10_000_000
+        else f"{value_us / 1000:g} ms"
+    )
 
 
 def at(row: Row) -> str:

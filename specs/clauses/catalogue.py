@@ -60,7 +60,11 @@ def _promise(module: ModuleType) -> Promise:
 
 
 def _findings(module: ModuleType) -> tuple[str, ...]:
-    kinds = (each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Finding))
+    kinds = (
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Finding)
+    )
     return tuple(dict.fromkeys(name_of(kind) for kind in kinds if kind is not Finding))
 
 
@@ -103,7 +107,9 @@ def get(clause_id: str) -> Clause:
     """One clause. Raises SpecError for an unknown id."""
     clause = by_id().get(clause_id)
     if clause is None:
-        raise SpecError(f"there is no clause {clause_id}; `inorder list clauses` shows all {len(by_id())}")
+        raise SpecError(
+            f"there is no clause {clause_id}; `inorder list clauses` shows all {len(by_id())}"
+        )
     return clause
 
 

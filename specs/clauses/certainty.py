@@ -56,7 +56,9 @@ SEEN_BY_A_TAP = frozenset(
 )
 """What passes between a client and a broker, and what a proxy knows of itself and its machine's clock. Not a listener's
 calls, nor crashes and pauses of anybody, nor what an operator does elsewhere."""
-OF_THE_RUN = frozenset({Kind.CRASH, Kind.PAUSE, Kind.LEAVE, Kind.JOIN, Kind.CLOCK_STEP, Kind.FAULT, Kind.TRIM})
+OF_THE_RUN = frozenset(
+    {Kind.CRASH, Kind.PAUSE, Kind.LEAVE, Kind.JOIN, Kind.CLOCK_STEP, Kind.FAULT, Kind.TRIM}
+)
 """Kinds of rows that bear on more than one key."""
 
 THAT_LAST = frozenset({Kind.LEAVE, Kind.PAUSE, Kind.FAULT})
@@ -87,7 +89,9 @@ def is_quiet(evidence: Iterable[Mark], others: Sequence[Mark], bound_us: int) ->
     for at_us, clock in mine:
         if any(other != clock and abs(us - at_us) <= bound_us for us, other in mine):
             return False
-        for index in range(bisect_left(others, at_us - bound_us, key=lambda mark: mark[0]), len(others)):
+        for index in range(
+            bisect_left(others, at_us - bound_us, key=lambda mark: mark[0]), len(others)
+        ):
             us, other = others[index]
             if us > at_us + bound_us:
                 break

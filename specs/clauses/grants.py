@@ -110,7 +110,9 @@ class Grants:
             return False  # it may have run out while the request was under way
         if ended_before(grant, lock):
             return True
-        return not self.unlocks.may_undo(lock) and not self.context.broker_died_since(lock.broker, lock)
+        return not self.unlocks.may_undo(lock) and not self.context.broker_died_since(
+            lock.broker, lock
+        )
 
     def lock_ends(self, lock: Row) -> None:
         """Remember the grant, if it certainly is one."""
@@ -165,7 +167,9 @@ class LastGrant:
         self.unlock: Row | None = None  # answered
         self.sent: Row | None = None  # one way
         self.freed_by: Row | None = None
-        self.others: list[Row] = []  # requests, other than the grant, that may have been applied after it
+        self.others: list[
+            Row
+        ] = []  # requests, other than the grant, that may have been applied after it
 
     def _applied_until(self, row: Row) -> int:
         """The last moment, in µs, at which the broker may have acted on the request."""
@@ -193,7 +197,9 @@ class LastGrant:
         """The lane was granted. The grant before stays in question only when it may have been applied after this."""
         before = self.others if self.grant is None else [*self.others, self.grant]
         since_us = row.started_us - self.bound_us
-        self.others = [each for each in before if each is not row and self._applied_until(each) >= since_us]
+        self.others = [
+            each for each in before if each is not row and self._applied_until(each) >= since_us
+        ]
         self.grant, self.unlock, self.sent = row, None, None
 
     def free_for(self, row: Row) -> Free | None:
@@ -218,7 +224,9 @@ class LastGrant:
             return None
         owner_since_us = grant.started_us if self.freed_by is None else self.freed_by.started_us
         if any(
-            self._may_hold(each, row, owner_since_us if each.client_id == grant.client_id else grant.started_us)
+            self._may_hold(
+                each, row, owner_since_us if each.client_id == grant.client_id else grant.started_us
+            )
             for each in self.others
         ):
             return None
@@ -229,7 +237,10 @@ class LastGrant:
         if other is asker or other.client_id == asker.client_id:
             return False
         until_us = self._applied_until(other)
-        return until_us + self.bound_us >= since_us and asker.started_us - until_us - self.bound_us < self.limit_us
+        return (
+            until_us + self.bound_us >= since_us
+            and asker.started_us - until_us - self.bound_us < self.limit_us
+        )
 
     def _arrived(self, row: Row) -> Row | None:
         """The owner's unlock that was certainly applied before the request began."""
@@ -239,7 +250,9 @@ class LastGrant:
         if sent is None or not context.info.closed_world:
             return None
         until_us = max(sent.ended_us or 0, sent.started_us) + self.delay_bound_us
-        if row.started_us - self.bound_us <= until_us or context.client_died_since(sent.client_id, sent):
+        if row.started_us - self.bound_us <= until_us or context.client_died_since(
+            sent.client_id, sent
+        ):
             return None
         return None if context.is_disturbed(sent, until_us) else sent
 
@@ -260,7 +273,11 @@ class LastGrant:
         elif grant is None:
             since = self._before_all_grants(row)
         elif row.broker_epoch is not None and grant.broker_epoch is not None:
-            since = grant if row.broker_epoch > grant.broker_epoch and ended_before(grant, row) else None
+            since = (
+                grant
+                if row.broker_epoch > grant.broker_epoch and ended_before(grant, row)
+                else None
+            )
         if since is None:
             return None
         since_us = since.started_us if since.kind is Kind.CRASH or since is grant else 0

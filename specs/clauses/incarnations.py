@@ -38,7 +38,9 @@ class Corrections:
     __slots__ = ("_named",)
 
     def __init__(self) -> None:
-        self._named: dict[tuple[str | None, ...], tuple[int, bool]] = {}  # the value, and whether it was reported
+        self._named: dict[
+            tuple[str | None, ...], tuple[int, bool]
+        ] = {}  # the value, and whether it was reported
 
     def begins(self, row: Row) -> None:
         """An operation of any kind begins: an ADD forgets what an incarnation of that name was told."""
@@ -51,7 +53,11 @@ class Corrections:
         if row.kind is not Kind.PULL or value is None:
             return
         if row.code == OFFSET_MOVED or (row.code in NOTHING_HERE and goes_ahead(row)):
-            by = (row.group, row.client_id, "") if row.incarnation is None else (row.group, row.incarnation)
+            by = (
+                (row.group, row.client_id, "")
+                if row.incarnation is None
+                else (row.group, row.incarnation)
+            )
             self._named[by] = (value, False)
 
     def has(self, commit: Row) -> bool:
@@ -85,7 +91,9 @@ class UntoldLetters:
         self.config = context.info.config
         known = recorded(context.info)
         self.begins_late = context.info.begins_late
-        declared = context.info.records is not None and known is not None and Kind.DEAD_LETTER in known
+        declared = (
+            context.info.records is not None and known is not None and Kind.DEAD_LETTER in known
+        )
         self.told = declared and not self.begins_late
 
     def begins(self, row: Row) -> None:
@@ -105,7 +113,9 @@ class UntoldLetters:
 def may_be_leaving(context: Context, client_id: str | None, group: str | None) -> bool:
     """Is the client shutting down its work in the group, or does nobody record who does?"""
     known = recorded(context.info)
-    return (known is not None and Kind.LEAVE not in known) or context.is_leaving(client_id, group) is not None
+    return (known is not None and Kind.LEAVE not in known) or context.is_leaving(
+        client_id, group
+    ) is not None
 
 
 Known = TypeVar("Known")

@@ -31,9 +31,13 @@ _BREAKS = frozenset({"cut", "lose", "drop_next", "duplicate"})
 """Faults of a link that hold nothing back: what they let pass arrives in time."""
 _LATER = frozenset({"delay", "latency", "reorder", "jitter"})
 """Faults whose number is by how many ms a frame is later, at most."""
-_NO_LINK = frozenset({"disk_full", "clock_step", "crash", "broker_crash", "kill_consumer", "pause_consumer", "pause"})
+_NO_LINK = frozenset(
+    {"disk_full", "clock_step", "crash", "broker_crash", "kill_consumer", "pause_consumer", "pause"}
+)
 """Faults of a process. Its pause is in a row of its own, and nothing of a dead one arrives any more."""
-_FILLING = frozenset({"between", "and", "of", "from", "to", "the", "with", "link", "network", "client", "broker"})
+_FILLING = frozenset(
+    {"between", "and", "of", "from", "to", "the", "with", "link", "network", "client", "broker"}
+)
 _TAP = re.compile(
     r"(?P<code>[A-Z_0-9]+)\S*=(?P<action>lose-answer|lose|delay-answer|delay|answer)(:(?P<number>\d+))?"
     r"(?: met (?P<client>\S+))?"
@@ -88,7 +92,11 @@ def hold_up(row: Row) -> HoldUp | None:
     if row.kind is Kind.PAUSE:
         if row.broker and row.client_id in (None, row.broker):
             return HoldUp(row.seq_begin, row.started_us, until_us, broker=row.broker)
-        return HoldUp(row.seq_begin, row.started_us, until_us, frozenset({row.client_id})) if row.client_id else None
+        return (
+            HoldUp(row.seq_begin, row.started_us, until_us, frozenset({row.client_id}))
+            if row.client_id
+            else None
+        )
     if row.kind is not Kind.FAULT or row.outcome is Outcome.REFUSED:
         return None
     tap = _TAP.match(row.detail or "")
@@ -102,7 +110,9 @@ def hold_up(row: Row) -> HoldUp | None:
     later_us = numbers[-1] * MS if numbers and what in _LATER else None
     names = frozenset(word for word in rest if not word.isdigit() and word.lower() not in _FILLING)
     broker = row.broker if not names else None
-    return HoldUp(row.seq_begin, row.started_us, until_us, names, broker, None, later_us, what not in _BREAKS)
+    return HoldUp(
+        row.seq_begin, row.started_us, until_us, names, broker, None, later_us, what not in _BREAKS
+    )
 
 
 def _of_a_tap(row: Row, rule: re.Match[str], until_us: int) -> HoldUp:
@@ -165,22 +175,37 @@ class HoldUps:
 
 
 def arrives_until(
-    sending: Sending, until_us: int, hold_ups: Iterable[HoldUp], delay_bound_us: int, clock_bound_us: int
+    sending: Sending,
+    until_us: int,
+    hold_ups: Iterable[HoldUp],
+    delay_bound_us: int,
+    clock_bound_us: int,
 ) -> int:
     """The last moment at which a request may arrive that would arrive by `until_us` over a link at work, in µs.
 
     hold_ups: in the order of their begins. What was held back arrives within the delay bound of the end.
     """
     for each in hold_ups:
-        overlaps = each.since_us - clock_bound_us <= until_us and each.until_us + clock_bound_us >= sending.since_us
+        overlaps = (
+            each.since_us - clock_bound_us <= until_us
+            and each.until_us + clock_bound_us >= sending.since_us
+        )
         if each.holds and overlaps and each.concerns(sending.client, sending.broker, sending.kind):
-            later = until_us + each.later_us if each.later_us is not None else each.until_us + delay_bound_us
+            later = (
+                until_us + each.later_us
+                if each.later_us is not None
+                else each.until_us + delay_bound_us
+            )
             until_us = min(max(until_us, later), FOR_EVER_US)
     return until_us
 
 
 def is_disturbed(
-    sending: Sending, until_us: int, hold_ups: Iterable[HoldUp], delay_bound_us: int, clock_bound_us: int
+    sending: Sending,
+    until_us: int,
+    hold_ups: Iterable[HoldUp],
+    delay_bound_us: int,
+    clock_bound_us: int,
 ) -> bool:
     """Did anything stand in the way of a request until then, or end so short before that its link may suffer yet?"""
     least = sending.since_us - delay_bound_us - clock_bound_us

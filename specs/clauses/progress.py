@@ -65,7 +65,9 @@ class Incarnation:
         self.manual = False  # is its latest call in manual mode?
         self.taken = Intervals()  # ended well in manual mode, not committed
         self.moved = -1  # where a broker's word made it go on, further ahead
-        self.untold: set[int] = set()  # in manual mode: may have been given up unseen, not committed
+        self.untold: set[int] = (
+            set()
+        )  # in manual mode: may have been given up unseen, not committed
         self.dropped: Row | None = None
         self.void = False  # the offset was reset under it: nothing is known any more
         self.proof: Any = None  # for who wants to know what was stored when it began

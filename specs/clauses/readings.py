@@ -39,7 +39,11 @@ class Readings:
     def ends(self, row: Row, asked: Container[str]) -> Row | None:
         """A reading that has ended and is whole, as its marker. asked: the messages in question."""
         died = self._context.broker_died_since
-        if row.outcome is Outcome.OK and not died(row.broker, row) and (self.up is None or died(row.broker, self.up)):
+        if (
+            row.outcome is Outcome.OK
+            and not died(row.broker, row)
+            and (self.up is None or died(row.broker, self.up))
+        ):
             self.up = row
         if row.kind is not Kind.READ:
             return None
@@ -50,7 +54,11 @@ class Readings:
                 self.shown.add(row.message_id)
             return None
         known = self._reading.pop(row.op_id, None) is not None
-        return row if known and self._is_whole and row.outcome is Outcome.OK and row.value is not None else None
+        return (
+            row
+            if known and self._is_whole and row.outcome is Outcome.OK and row.value is not None
+            else None
+        )
 
     def in_time(self, sent: Row, due_us: int, reading: Row) -> bool:
         """Was the message due, by that time and the slack of everybody, when the reading began?
@@ -63,7 +71,10 @@ class Readings:
             return False
         if reading.detail == SETTLED:
             return True
-        if context.broker_paused_since(sent.broker, due_us) or (sent.broker or "") in context.crowded:
+        if (
+            context.broker_paused_since(sent.broker, due_us)
+            or (sent.broker or "") in context.crowded
+        ):
             return False
         if not context.broker_died_since(sent.broker, sent):
             return True

@@ -52,6 +52,8 @@ def read_transcript(path: Path) -> tuple[Example, ...]:
         word, colon, why = head.removeprefix("# ").partition(": ")
         if not head.startswith("# ") or not colon or word not in set(Expected) or not why.strip():
             known = ", ".join(Expected)
-            raise SpecError(f"{path.name}: an example begins with `# WORD: why`, WORD one of {known}; got {head!r}")
+            raise SpecError(
+                f"{path.name}: an example begins with `# WORD: why`, WORD one of {known}; got {head!r}"
+            )
         examples.append(Example(Expected(word), why.strip(), text.strip("\n") + "\n"))
     return tuple(examples)

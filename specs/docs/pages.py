@@ -23,7 +23,12 @@ GENERATED = "<!-- Written by `python -m specs.docs`; a test says when it is stal
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     columns = list(head)
     lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines) + "\n"
+    return (
+        "\n".join(
+            f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+        )
+        + "\n"
+    )
 
 
 def clauses_page() -> str:
@@ -42,7 +47,10 @@ def clauses_page() -> str:
         "",
         _table(
             ("clause", "promise", "kept by"),
-            ((f"[{clause.id}](#{_anchor(clause)})", clause.statement, clause.party.value) for clause in clauses),
+            (
+                (f"[{clause.id}](#{_anchor(clause)})", clause.statement, clause.party.value)
+                for clause in clauses
+            ),
         ),
         "## Who promises what",
         "",
@@ -86,7 +94,11 @@ def _anchor(clause: Promise) -> str:
 
 
 def _clause_section(clause: Promise) -> str:
-    judged_for = f" Judged for each: {clause.key.value.replace('_', ' ')}." if isinstance(clause, Clause) else ""
+    judged_for = (
+        f" Judged for each: {clause.key.value.replace('_', ' ')}."
+        if isinstance(clause, Clause)
+        else ""
+    )
     facts = [
         f"Kept by: {clause.party.value}.{judged_for}",
         *(f"Premise, {premise.name}: {premise.text}." for premise in clause.premise),
@@ -97,7 +109,9 @@ def _clause_section(clause: Promise) -> str:
     if clause.refines:
         facts.append(f"A special case of {', '.join(clause.refines)}.")
     if clause.rules:
-        facts.append(f"Asked on the wire: {', '.join(f'{rule} ({RULES[rule].title})' for rule in clause.rules)}.")
+        facts.append(
+            f"Asked on the wire: {', '.join(f'{rule} ({RULES[rule].title})' for rule in clause.rules)}."
+        )
     if clause.vectors:
         facts.append(f"Held against a table: `specs/vectors/{clause.vectors}`.")
     return "\n".join(
@@ -143,7 +157,14 @@ def _examples(clause: Clause) -> Iterator[str]:
     """Its transcript; below the shortest violation, what is said of it."""
     first = True
     for example in clause.examples:
-        yield from (f"{_HEADS[example.expected]}: {example.why}", "", "```", example.text.strip("\n"), "```", "")
+        yield from (
+            f"{_HEADS[example.expected]}: {example.why}",
+            "",
+            "```",
+            example.text.strip("\n"),
+            "```",
+            "",
+        )
         if first and example.expected is Expected.BROKEN:
             info, rows = parse_history(example.text)
             yield from (f"> {examine(rows, info, (clause,)).tallies[clause.id].explanation}.", "")
@@ -177,7 +198,11 @@ def history_page() -> str:
             _table(
                 ("column", "type", "meaning"),
                 (
-                    (f"`{column.name}`", column.type, column.doc + (" Required." if column.required else ""))
+                    (
+                        f"`{column.name}`",
+                        column.type,
+                        column.doc + (" Required." if column.required else ""),
+                    )
                     for column in COLUMNS
                 ),
             ),
@@ -189,7 +214,10 @@ def history_page() -> str:
             ),
             "## Outcomes",
             "",
-            _table(("outcome", "meaning"), ((f"`{outcome}`", said) for outcome, said in OUTCOMES.items())),
+            _table(
+                ("outcome", "meaning"),
+                ((f"`{outcome}`", said) for outcome, said in OUTCOMES.items()),
+            ),
             "## Levels",
             "",
             _table(("level", "seen"), ((f"`{level}`", said) for level, said in LEVELS.items())),

@@ -46,9 +46,16 @@ def run_schema() -> dict[str, Any]:
             "run": {**_TEXT, "description": "The run's name, as in the column `run`."},
             "seed": {"type": "integer"},
             "target": {**_TEXT, "description": "What was tested."},
-            "parties": {**_TEXT_BY_NAME, "description": "Who implements broker, client and producer."},
+            "parties": {
+                **_TEXT_BY_NAME,
+                "description": "Who implements broker, client and producer.",
+            },
             "profile": _TEXT_OR_NULL,
-            "levels": {"type": "array", "items": _TEXT, "description": "At which levels it was recorded."},
+            "levels": {
+                "type": "array",
+                "items": _TEXT,
+                "description": "At which levels it was recorded.",
+            },
             "clock_bounds_us": {
                 "type": "object",
                 "additionalProperties": {"type": "integer", "minimum": 0},
@@ -58,18 +65,27 @@ def run_schema() -> dict[str, Any]:
                 "type": "boolean",
                 "description": "Does the history hold every producer and consumer, from first to last?",
             },
-            "begins_late": {"type": "boolean", "description": "Are rows before the first one missing: a rotated log?"},
+            "begins_late": {
+                "type": "boolean",
+                "description": "Are rows before the first one missing: a rotated log?",
+            },
             "records": {
                 "type": ["object", "null"],
                 "propertyNames": {"enum": [level.value for level in Level]},
-                "additionalProperties": {"type": "array", "items": {"enum": [kind.value for kind in Kind]}},
+                "additionalProperties": {
+                    "type": "array",
+                    "items": {"enum": [kind.value for kind in Kind]},
+                },
                 "description": "By level, the kinds of rows that the recorder writes whenever they happen.",
             },
             "config": config_schema(),
             "plan": {"type": ["object", "null"]},
             "replay": {**_TEXT_OR_NULL, "description": "The command that repeats the run."},
             "workload_floor": {"type": "integer", "minimum": 0},
-            "settles": {"type": "boolean", "description": "Is all healed and quiet before the drain?"},
+            "settles": {
+                "type": "boolean",
+                "description": "Is all healed and quiet before the drain?",
+            },
             "environment": _TEXT_BY_NAME,
         },
     }

@@ -18,4 +18,6 @@ class RecorderClock:
 
 def host_clock() -> RecorderClock:
     """This machine's clocks. All processes and containers of one host share its monotonic clock."""
-    return RecorderClock("host", lambda: time.monotonic_ns() // 1000, lambda: time.time_ns() // 1000)
+    return RecorderClock(
+        "host", lambda: time.monotonic_ns() // 1000, lambda: time.time_ns() // 1000
+    )

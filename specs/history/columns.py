@@ -39,8 +39,14 @@ def _whole(name: str, doc: str, *, required: bool = False) -> Column:
 
 COLUMNS: tuple[Column, ...] = (
     _text("run", "The run that the row belongs to.", required=True),
-    _whole("seq_begin", "Place of the operation's begin in the total order; unique in a run.", required=True),
-    _whole("seq_end", "Place of its end; null while it is open. Equal to seq_begin for an instant."),
+    _whole(
+        "seq_begin",
+        "Place of the operation's begin in the total order; unique in a run.",
+        required=True,
+    ),
+    _whole(
+        "seq_end", "Place of its end; null while it is open. Equal to seq_begin for an instant."
+    ),
     _whole("op_id", "The operation; the messages of one batch share it.", required=True),
     _text("kind", "What was done: see the kinds of the vocabulary.", required=True),
     _text("level", "Where it was seen: client, wire, tap or store.", required=True),
@@ -54,11 +60,15 @@ COLUMNS: tuple[Column, ...] = (
     _whole("queue_id", "The queue's number within topic and broker."),
     _whole("queue_offset", "The message's place in its queue, or the offset that was asked for."),
     _text("message_id", "The unique key that the producer gave the message.", dictionary=False),
-    _text("origin_id", "For a copy: the unique key of the message it was made from.", dictionary=False),
+    _text(
+        "origin_id", "For a copy: the unique key of the message it was made from.", dictionary=False
+    ),
     _text("sharding_key", "The key whose messages stay in order."),
     _whole("key_seq", "The message's number among those of its sharding key."),
     _whole("reconsume_times", "The retry counter that the message carries."),
-    _whole("attempt", "Which try this is: of a send, or of a delivery by this client; counts from 1."),
+    _whole(
+        "attempt", "Which try this is: of a send, or of a delivery by this client; counts from 1."
+    ),
     _text("outcome", "How it ended: see the outcomes of the vocabulary.", required=True),
     _whole("code", "The protocol's response code."),
     _text("commit_mode", "auto or manual, as the listener chose for the call."),
@@ -72,7 +82,11 @@ COLUMNS: tuple[Column, ...] = (
     _text("tags", "The message's tags."),
     _whole("delay_level", "The delay level asked for."),
     _whole("value", "The operation's number: an offset committed, fetched or pulled to, a count."),
-    _text("view", "The operation's set: members, queues to choose from, or how a commit travelled.", dictionary=False),
+    _text(
+        "view",
+        "The operation's set: members, queues to choose from, or how a commit travelled.",
+        dictionary=False,
+    ),
     _text("detail", "Anything else, for people.", dictionary=False),
 )
 

@@ -54,7 +54,9 @@ def _from_file(path: Path) -> History:
         return _from_bytes(path.read_bytes(), str(path), path.parent)
     if not check_parquet(path):
         raise HistoryError(f"{path} holds no events: there is nothing to judge")
-    return History(path.parent, _beside(path.parent) or _open_world(_first_run(path)), parquet=(path,))
+    return History(
+        path.parent, _beside(path.parent) or _open_world(_first_run(path)), parquet=(path,)
+    )
 
 
 def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
@@ -64,7 +66,9 @@ def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise HistoryError(f"{name} is no history: neither Parquet nor text in UTF-8 ({error.reason})") from error
+        raise HistoryError(
+            f"{name} is no history: neither Parquet nor text in UTF-8 ({error.reason})"
+        ) from error
     info: RunInfo | None
     rows: list[Row]
     if text.lstrip()[:1] in ("{", "["):
@@ -93,4 +97,6 @@ def _first_run(path: Path) -> str:
     try:
         return str(pq.ParquetFile(path).read_row_group(0, columns=["run"]).column(0)[0].as_py())
     except (pa.ArrowException, OSError) as error:
-        raise HistoryError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise HistoryError(
+            f"{path} can't be read as Parquet: {str(error).splitlines()[0]}"
+        ) from error

@@ -81,22 +81,42 @@ class Assembler:
         if operation is None:
             raise HistoryError(f"operation {op!r} ends without a begin")
         if rows and len(rows) != len(operation.rows):
-            raise HistoryError(f"operation {op!r} began with {len(operation.rows)} rows and ended with {len(rows)}")
+            raise HistoryError(
+                f"operation {op!r} began with {len(operation.rows)} rows and ended with {len(rows)}"
+            )
         for index, begun in enumerate(operation.rows):
             self._seq += 1
             values = {**begun, "outcome": outcome, **fields, **(rows[index] if rows else {})}
-            self._done.append(self._row(operation, values, operation.seqs[index], seq_end=self._seq, ended_us=at_us))
+            self._done.append(
+                self._row(
+                    operation, values, operation.seqs[index], seq_end=self._seq, ended_us=at_us
+                )
+            )
 
-    def note(self, kind: Kind, outcome: Outcome, at_us: int, clock: str, fields: Mapping[str, Any]) -> None:
+    def note(
+        self, kind: Kind, outcome: Outcome, at_us: int, clock: str, fields: Mapping[str, Any]
+    ) -> None:
         self._seq += 1
         self._ops += 1
         operation = _Operation(self._ops, kind, at_us, clock, [], [])
         self._done.append(
-            self._row(operation, {**fields, "outcome": outcome}, self._seq, seq_end=self._seq, ended_us=at_us)
+            self._row(
+                operation,
+                {**fields, "outcome": outcome},
+                self._seq,
+                seq_end=self._seq,
+                ended_us=at_us,
+            )
         )
 
     def _row(
-        self, operation: _Operation, values: dict[str, Any], seq: int, *, seq_end: int | None, ended_us: int | None
+        self,
+        operation: _Operation,
+        values: dict[str, Any],
+        seq: int,
+        *,
+        seq_end: int | None,
+        ended_us: int | None,
     ) -> Row:
         values.update(
             run=self.run,
@@ -113,7 +133,9 @@ class Assembler:
     def rows(self) -> list[Row]:
         """All rows so far, by seq_begin; operations still open have outcome unknown and no end."""
         still_open = [
-            self._row(operation, {**values, "outcome": Outcome.UNKNOWN}, seq, seq_end=None, ended_us=None)
+            self._row(
+                operation, {**values, "outcome": Outcome.UNKNOWN}, seq, seq_end=None, ended_us=None
+            )
             for operation in self._open.values()
             for values, seq in zip(operation.rows, operation.seqs, strict=True)
         ]
@@ -129,7 +151,11 @@ class MemoryRecorder:
         self._clock = clock
 
     def begin(
-        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+        self,
+        op: Hashable,
+        kind: Kind,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """An operation begins now; `rows` (one mapping per message or lane) become rows of one op_id."""
         self._assembler.begin(op, kind, self._now_us(), self._clock, fields, rows)
@@ -181,14 +207,22 @@ class Journal:
         while True:  # a process that starts again under its name gets a file of its own
             name = f"{process}.{number}.jsonl"
             try:
-                self._fd = os.open(directory / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
+                self._fd = os.open(
+                    directory / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644
+                )
                 break
             except FileExistsError:
                 number += 1
-        self._write({"e": "open", "version": JOURNAL_VERSION, "process": process, "clock": self._clock.name})
+        self._write(
+            {"e": "open", "version": JOURNAL_VERSION, "process": process, "clock": self._clock.name}
+        )
 
     def begin(
-        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+        self,
+        op: Hashable,
+        kind: Kind,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         with self._lock:
             if op in self._ids:
@@ -217,7 +251,12 @@ class Journal:
             number = self._ids.pop(op, None)
             if number is None:
                 raise HistoryError(f"operation {op!r} ends without a begin")
-            record: dict[str, Any] = {"e": "end", "op": number, "t": self._clock.monotonic_us(), "outcome": outcome}
+            record: dict[str, Any] = {
+                "e": "end",
+                "op": number,
+                "t": self._clock.monotonic_us(),
+                "outcome": outcome,
+            }
             if fields:
                 record["fields"] = dict(fields)
             if rows:
@@ -287,7 +326,9 @@ def read_journal(path: Path) -> JournalEvents:
         try:
             event = json.loads(line)
         except ValueError as error:
-            raise HistoryError(f"{path} line {number} is not JSON, and it is not the last one: {error}") from error
+            raise HistoryError(
+                f"{path} line {number} is not JSON, and it is not the last one: {error}"
+            ) from error
         if not isinstance(event, dict) or "e" not in event:
             raise HistoryError(f"{path} line {number} is no journal event")
         events.append(event)
@@ -295,7 +336,9 @@ def read_journal(path: Path) -> JournalEvents:
         return JournalEvents(path, "unknown", [], True)
     head = events.pop(0)
     if head.get("e") != "open" or head.get("version") != JOURNAL_VERSION:
-        raise HistoryError(f"{path} is journal version {head.get('version')!r}; this version reads {JOURNAL_VERSION}")
+        raise HistoryError(
+            f"{path} is journal version {head.get('version')!r}; this version reads {JOURNAL_VERSION}"
+        )
     closed = bool(events) and events[-1]["e"] == "close"
     if closed:
         events.pop()
@@ -335,7 +378,11 @@ def assemble(run: str, journals: Iterable[JournalEvents]) -> list[Row]:
                     )
                 case "note":
                     assembler.note(
-                        Kind(event["kind"]), Outcome(event["outcome"]), at_us, journal.clock, event["fields"]
+                        Kind(event["kind"]),
+                        Outcome(event["outcome"]),
+                        at_us,
+                        journal.clock,
+                        event["fields"],
                     )
                 case other:
                     raise HistoryError(f"{journal.path} has an event of unknown kind {other!r}")

@@ -56,7 +56,9 @@ class Row(NamedTuple):
 
     @property
     def queue(self) -> Queue:
-        return Queue(self.topic or "", self.broker or "", -1 if self.queue_id is None else self.queue_id)
+        return Queue(
+            self.topic or "", self.broker or "", -1 if self.queue_id is None else self.queue_id
+        )
 
     @property
     def source_id(self) -> str | None:

@@ -62,7 +62,9 @@ class RunInfo:
             "clock_bounds_us": dict(self.clock_bounds_us),
             "closed_world": self.closed_world,
             "begins_late": self.begins_late,
-            "records": None if self.records is None else {k: sorted(v) for k, v in sorted(self.records.items())},
+            "records": None
+            if self.records is None
+            else {k: sorted(v) for k, v in sorted(self.records.items())},
             "config": self.config.to_json(),
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,
@@ -85,7 +87,9 @@ class RunInfo:
                 parties=dict(data.get("parties", {})),
                 profile=data.get("profile"),
                 levels=tuple(data.get("levels", ("client",))),
-                clock_bounds_us={str(k): int(v) for k, v in data.get("clock_bounds_us", {}).items()},
+                clock_bounds_us={
+                    str(k): int(v) for k, v in data.get("clock_bounds_us", {}).items()
+                },
                 closed_world=bool(data.get("closed_world", False)),
                 begins_late=bool(data.get("begins_late", False)),
                 records=_records(data.get("records"), where),
@@ -105,7 +109,11 @@ def _records(data: Any, where: str) -> Mapping[str, tuple[str, ...]] | None:
         return None
     records = {str(level): tuple(str(kind) for kind in kinds) for level, kinds in data.items()}
     for level, kinds in records.items():
-        unknown = [word for word in (level, *kinds) if word not in (set(Level) if word == level else set(Kind))]
+        unknown = [
+            word
+            for word in (level, *kinds)
+            if word not in (set(Level) if word == level else set(Kind))
+        ]
         if unknown:
             raise HistoryError(f"{where}: records names the unknown word {unknown[0]!r}")
     return records
@@ -113,14 +121,19 @@ def _records(data: Any, where: str) -> Mapping[str, tuple[str, ...]] | None:
 
 def declared(**levels: Iterable[Kind]) -> dict[str, tuple[str, ...]]:
     """A declaration for `records`, from the kinds by level: `declared(client=..., wire=...)`."""
-    return {Level(level).value: tuple(sorted(kind.value for kind in kinds)) for level, kinds in levels.items()}
+    return {
+        Level(level).value: tuple(sorted(kind.value for kind in kinds))
+        for level, kinds in levels.items()
+    }
 
 
 def write_runinfo(folder: Path, info: RunInfo) -> None:
     """Write `run.json`, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / "run.json.part"
-    temporary.write_text(json.dumps(info.to_json(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    temporary.write_text(
+        json.dumps(info.to_json(), indent=2, sort_keys=True) + "\n", encoding="utf-8"
+    )
     temporary.replace(folder / "run.json")
 
 

@@ -68,7 +68,9 @@ class History:
 def _merge(paths: Sequence[Path]) -> Iterator[Row]:
     import heapq
 
-    yield from heapq.merge(*(_read_parquet(path) for path in paths), key=lambda row: (row.run, row.seq_begin))
+    yield from heapq.merge(
+        *(_read_parquet(path) for path in paths), key=lambda row: (row.run, row.seq_begin)
+    )
 
 
 def _ordered_or_sorted(path: Path) -> bool:
@@ -94,7 +96,9 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 def _by_seq(table: pa.Table) -> pa.Array:
     """The order of the table's rows by (run, seq_begin). Arrow sorts no dictionaries, so the run is spelt out."""
-    keys = pa.table({"run": table.column("run").cast(pa.string()), "seq_begin": table.column("seq_begin")})
+    keys = pa.table(
+        {"run": table.column("run").cast(pa.string()), "seq_begin": table.column("seq_begin")}
+    )
     return pc.sort_indices(keys, sort_keys=[("run", "ascending"), ("seq_begin", "ascending")])
 
 
@@ -150,7 +154,9 @@ def check_parquet(path: Path) -> int:
             raise HistoryError(f"{path} has {column.name} as {found}; it must be {column.type}")
     for column in COLUMNS:
         if column.required and (count := _nulls(path, reader, column.name)):
-            raise HistoryError(f"{path} holds {count} rows without {column.name}, which every row must have")
+            raise HistoryError(
+                f"{path} holds {count} rows without {column.name}, which every row must have"
+            )
     return int(reader.metadata.num_rows)
 
 
@@ -166,7 +172,9 @@ def _nulls(path: Path, reader: pq.ParquetFile, name: str) -> int:
             try:
                 count += reader.read_row_group(number, columns=[name]).column(0).null_count
             except (pa.ArrowException, OSError) as error:
-                raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
+                raise HistoryError(
+                    f"{path} can't be read as Parquet: {_first_line(error)}"
+                ) from error
     return count
 
 
@@ -178,7 +186,9 @@ def _checked(data: Any) -> Row:
     """A row from JSON. Raises ValueError or KeyError for what is none."""
     if not isinstance(data, dict):
         raise ValueError("it is no object")
-    lacking = [column.name for column in COLUMNS if column.required and data.get(column.name) is None]
+    lacking = [
+        column.name for column in COLUMNS if column.required and data.get(column.name) is None
+    ]
     if lacking:  # before make_row, which has defaults for histories that are written by hand
         raise ValueError(f"it lacks {', '.join(lacking)}")
     row = make_row(**data)
@@ -201,7 +211,9 @@ def rows_of_lines(data: bytes, where: str) -> list[Row]:
         try:
             rows.append(_checked(json.loads(line)))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise HistoryError(f"{where} line {number} is no history row: {_first_line(error)}") from error
+            raise HistoryError(
+                f"{where} line {number} is no history row: {_first_line(error)}"
+            ) from error
     return rows
 
 
@@ -218,15 +230,21 @@ def open_history(folder: Path | str) -> History:
     if files:
         for path in files:
             check_parquet(path)
-        return History(folder, info, parquet=tuple(files), why_cut=_cut_marks(folder), verdict=verdict)
+        return History(
+            folder, info, parquet=tuple(files), why_cut=_cut_marks(folder), verdict=verdict
+        )
     if text:
         found = [row for path in text for row in rows_of_lines(path.read_bytes(), str(path))]
         rows = sorted(found, key=lambda row: (row.run, row.seq_begin))
-        return History(folder, info, loaded=tuple(rows), why_cut=_cut_marks(folder), verdict=verdict)
+        return History(
+            folder, info, loaded=tuple(rows), why_cut=_cut_marks(folder), verdict=verdict
+        )
     if journals:
         read = [read_journal(path) for path in journals]
         why = tuple(f"{journal.path.name} has no end" for journal in read if journal.cut)
-        return History(folder, info, loaded=tuple(assemble(info.run, read)), why_cut=why, verdict=verdict)
+        return History(
+            folder, info, loaded=tuple(assemble(info.run, read)), why_cut=why, verdict=verdict
+        )
     raise HistoryError(f"{folder} is no history: it has neither history/ files nor a journal/")
 
 
@@ -236,7 +254,9 @@ def _read_verdict(path: Path) -> dict[str, Any] | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise HistoryError(f"{path} is not JSON: {_first_line(error)}; remove it to judge the history anew") from error
+        raise HistoryError(
+            f"{path} is not JSON: {_first_line(error)}; remove it to judge the history anew"
+        ) from error
     if not isinstance(data, dict):
         raise HistoryError(f"{path} is not a JSON object; remove it to judge the history anew")
     return data
@@ -251,18 +271,31 @@ def rows_to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table in the schema of history v1."""
     schema = arrow_schema()
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in NAMES]
-    arrays = [pa.array(list(values), type=field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema.with_metadata({**schema.metadata, b"inorder.order": b"seq"}))
+    arrays = [
+        pa.array(list(values), type=field.type)
+        for values, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(
+        arrays, schema=schema.with_metadata({**schema.metadata, b"inorder.order": b"seq"})
+    )
 
 
 def write_history(
-    folder: Path, info: RunInfo, rows: Sequence[Row], *, why_cut: Sequence[str] = (), as_text: bool = False
+    folder: Path,
+    info: RunInfo,
+    rows: Sequence[Row],
+    *,
+    why_cut: Sequence[str] = (),
+    as_text: bool = False,
 ) -> History:
     """Write run.json and the rows (by seq_begin) as Parquet, or as JSON lines with `as_text`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "history").mkdir(exist_ok=True)
     if as_text:
-        lines = [json.dumps({k: v for k, v in row._asdict().items() if v is not None}, sort_keys=True) for row in rows]
+        lines = [
+            json.dumps({k: v for k, v in row._asdict().items() if v is not None}, sort_keys=True)
+            for row in rows
+        ]
         (folder / "history" / "rows.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     else:
         path = folder / "history" / "part-0.parquet"

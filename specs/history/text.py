@@ -92,7 +92,17 @@ _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
 _ALWAYS_STORE = {Kind.APPEND, Kind.TRIM}
 _STORE_KINDS = _ALWAYS_STORE | {Kind.PERSIST}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
-_COUNTED = {"run", "seq_begin", "seq_end", "op_id", "kind", "outcome", "started_us", "ended_us", "clock"}
+_COUNTED = {
+    "run",
+    "seq_begin",
+    "seq_end",
+    "op_id",
+    "kind",
+    "outcome",
+    "started_us",
+    "ended_us",
+    "clock",
+}
 """Columns that no `column=value` word sets."""
 _TRUE, _FALSE = ("yes", "true"), ("no", "false")
 
@@ -139,14 +149,21 @@ def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
     parts = word.split("/")
     try:
         if len(parts) == _LANE_LENGTH:
-            return {"group": parts[0], "topic": parts[1], "broker": parts[2], "queue_id": int(parts[3])}
+            return {
+                "group": parts[0],
+                "topic": parts[1],
+                "broker": parts[2],
+                "queue_id": int(parts[3]),
+            }
         if len(parts) == _QUEUE_LENGTH:
             return {"topic": parts[0], "broker": parts[1], "queue_id": int(parts[2])}
     except ValueError as error:
         raise HistoryError(f"{where}: {word!r} does not end in a queue number") from error
     if len(parts) == 1:
         return {"group": word} if kind in _GROUP_ONLY else {"broker": word}
-    raise HistoryError(f"{where}: {word!r} is no lane (group/topic/broker/queue), queue, group or broker")
+    raise HistoryError(
+        f"{where}: {word!r} is no lane (group/topic/broker/queue), queue, group or broker"
+    )
 
 
 def _words(text: str, where: str) -> list[str]:
@@ -169,7 +186,12 @@ def _parse_line(number: int, text: str) -> _Line:
     began_us = _time(begin, where)
     ended_us = (_time(end, where) if end else None) if dots else began_us
     client = None if kind in _STORE_KINDS else who
-    fields: dict[str, Any] = {"kind": kind, "process": who, "client_id": client, **_place(kind, place, where)}
+    fields: dict[str, Any] = {
+        "kind": kind,
+        "process": who,
+        "client_id": client,
+        **_place(kind, place, where),
+    }
     if kind in _ALWAYS_STORE:
         fields["level"] = Level.STORE
     fields["outcome"] = Outcome.OK if ended_us is not None else Outcome.UNKNOWN
@@ -179,7 +201,9 @@ def _parse_line(number: int, text: str) -> _Line:
         name, equals, value = word.partition("=")
         if not equals:
             if word not in _OUTCOMES:
-                raise HistoryError(f"{where}: {word!r} is no outcome ({', '.join(sorted(_OUTCOMES))})")
+                raise HistoryError(
+                    f"{where}: {word!r} is no outcome ({', '.join(sorted(_OUTCOMES))})"
+                )
             fields["outcome"] = Outcome(word)
         elif name == "call":
             call = value
@@ -193,10 +217,14 @@ def _parse_line(number: int, text: str) -> _Line:
                 raise HistoryError(f"{where}: there is no column {name}")
             if column in _COUNTED:
                 raise HistoryError(f"{where}: {name} follows from the line's place, time and verb")
-            fields[column] = _whole(value, name, where) if column in _WHOLE else _word(column, value, where)
+            fields[column] = (
+                _whole(value, name, where) if column in _WHOLE else _word(column, value, where)
+            )
     if incarnation == NAMES_NONE:
         fields.setdefault("incarnation", None)
-    elif kind in _INCARNATION_KINDS or (kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)):
+    elif kind in _INCARNATION_KINDS or (
+        kind in _MAY_NAME_ONE and any(w.startswith("inc=") for w in rest)
+    ):
         fields.setdefault("incarnation", f"{who}#{incarnation}")
     return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
 
@@ -206,7 +234,11 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
     info = RunInfo(run=run, settles=True)
     lines: list[_Line] = []
     for number, raw in enumerate(text.splitlines(), start=1):
-        content = raw.split("#", 1)[0].strip() if " #" in raw or raw.strip().startswith("#") else raw.strip()
+        content = (
+            raw.split("#", 1)[0].strip()
+            if " #" in raw or raw.strip().startswith("#")
+            else raw.strip()
+        )
         if not content:
             continue
         if content.startswith("config "):
@@ -321,7 +353,12 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
         span = begun
     else:
         span = f"{begun}..{_us(row.ended_us - base_us)}"
-    words = [span, row.process or row.client_id or "-", _VERB_OF.get(row.kind, row.kind), _where(row)]
+    words = [
+        span,
+        row.process or row.client_id or "-",
+        _VERB_OF.get(row.kind, row.kind),
+        _where(row),
+    ]
     if row.kind is Kind.ASSIGN and row.topic and row.queue_id is None:
         words.append(f"topic={shlex.quote(row.topic)}")
     for column in _SHOWN:
@@ -340,5 +377,6 @@ def render_rows(rows: Sequence[Row], *, base_us: int | None = None) -> str:
     table = [render_row(row, base_us=base).split("  ") for row in rows]
     widths = [max((len(line[column]) for line in table), default=0) for column in range(4)]
     return "\n".join(
-        "  ".join([*(word.ljust(widths[i]) for i, word in enumerate(line[:4])), *line[4:]]).rstrip() for line in table
+        "  ".join([*(word.ljust(widths[i]) for i, word in enumerate(line[:4])), *line[4:]]).rstrip()
+        for line in table
     )

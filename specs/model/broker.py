@@ -333,7 +333,9 @@ class State:
 
     # ------------------------------------------------------------ one step
 
-    def handle(self, conn: str, number: int, request: Request, at_ms: int) -> Iterator[tuple[Seen, State]]:
+    def handle(
+        self, conn: str, number: int, request: Request, at_ms: int
+    ) -> Iterator[tuple[Seen, State]]:
         """Every way in which the broker may take the request; the state itself is left alone.
 
         number: of the request, by which the answer to a parked pull is known later.
@@ -426,7 +428,8 @@ class State:
 
     def has_live_lock(self, group: str, at_ms: int) -> bool:
         return any(
-            lane.group == group and at_ms - since <= self.rules.lease_ms for lane, (_, since) in self.locks.items()
+            lane.group == group and at_ms - since <= self.rules.lease_ms
+            for lane, (_, since) in self.locks.items()
         )
 
     # ------------------------------------------------------------ the log
@@ -481,7 +484,9 @@ class State:
         """The offset; None when the message first waits for its time."""
         if level > 0:
             level = min(level, len(self.rules.delay_ms))
-            self.delayed.append(Delayed(at_ms + self.rules.delay_ms[level - 1], level, queue, message))
+            self.delayed.append(
+                Delayed(at_ms + self.rules.delay_ms[level - 1], level, queue, message)
+            )
             return None
         offset = self._append(queue, message, at_ms)
         self._wake(queue)
@@ -517,7 +522,10 @@ class State:
             queue, level = (dead_letter_topic(request.group), 0), 0
             self.topics.setdefault(queue[0], 1)
         else:
-            queue, level = (retry_topic(request.group), 0), request.level or SENT_FIRST_LEVEL + found.times
+            queue, level = (
+                (retry_topic(request.group), 0),
+                request.level or SENT_FIRST_LEVEL + found.times,
+            )
         self.store(queue, copy, level, at_ms)
         return Answer(OK)
 
@@ -560,14 +568,18 @@ class State:
             answer = self.read(hold.pull)
             if answer.code not in (FOUND_NOTHING, NO_MATCH):
                 self.holds.remove(hold)
-                self.pushed.append(Pushed(hold.conn, hold.number, self.take_reset(hold.pull) or answer))
+                self.pushed.append(
+                    Pushed(hold.conn, hold.number, self.take_reset(hold.pull) or answer)
+                )
 
     def search(self, request: Search) -> Answer:
         """value: the offset; without such a message the end (upper: the start)."""
         queue = (request.topic, request.queue_id)
         start, log = self.starts.get(queue, 0), self.logs.get(queue, [])
         if request.upper:
-            before = sum(1 for _ in itertools.takewhile(lambda m: m.stored_ms <= request.at_ms, log))
+            before = sum(
+                1 for _ in itertools.takewhile(lambda m: m.stored_ms <= request.at_ms, log)
+            )
             return Answer(OK, max(start, start + before - 1))
         return Answer(OK, self._first_since(queue, request.at_ms))
 
@@ -621,7 +633,9 @@ class State:
             return Answer(NO_GROUP)
         queue, value = (request.topic, request.queue_id), request.offset
         if value is None or value == -1:
-            value = self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+            value = (
+                self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+            )
         elif not self.starts.get(queue, 0) <= value <= self.end(queue) + 1:
             return Answer(FAILED)
         self._keep(at_ms)
@@ -639,12 +653,16 @@ class State:
             if fetched < 0:
                 return Answer(FAILED)
             queue = (request.topic, queue_id)
-            value = self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+            value = (
+                self.end(queue) if request.at_ms < 0 else self._first_since(queue, request.at_ms)
+            )
             told.append(value if request.force else min(value, fetched))
         members = self.members.get(request.group, {})
         if not members:
             return Answer(NOT_ONLINE)
-        self.pushed += [Pushed(conn, (request.group, request.topic, tuple(told))) for conn in members]
+        self.pushed += [
+            Pushed(conn, (request.group, request.topic, tuple(told))) for conn in members
+        ]
         return Answer(OK, tuple(told))
 
     def take_reset(self, request: Pull) -> Answer | None:
@@ -684,7 +702,11 @@ class State:
             self.groups.setdefault(group, self.rules.retry_max)
             self.topics.setdefault(retry_topic(group), 1)
             members = self.members.setdefault(group, {})
-            changed = conn not in members or members[conn][0] != request.client or self.topics_of.get(group) != topics
+            changed = (
+                conn not in members
+                or members[conn][0] != request.client
+                or self.topics_of.get(group) != topics
+            )
             members[conn] = (request.client, at_ms)
             self.topics_of[group] = topics
             if changed:
@@ -723,7 +745,9 @@ class State:
         """When something happens by itself next; None when nothing will."""
         times = [hold.until_ms for hold in self.holds] + [each.due_ms for each in self.delayed]
         if self.members:
-            silent_ms = min(self._heard().values()) + self.rules.channel_expiry_ms + 1 - self.booted_ms
+            silent_ms = (
+                min(self._heard().values()) + self.rules.channel_expiry_ms + 1 - self.booted_ms
+            )
             scans = -(-silent_ms // self.rules.channel_scan_ms)
             times.append(self.booted_ms + scans * self.rules.channel_scan_ms)
         return min(times) if times and self.is_up else None
@@ -747,7 +771,10 @@ class State:
                 after.holds.remove(hold)
                 answer = after.take_reset(hold.pull) or after.read(hold.pull)
                 after.pushed.append(Pushed(hold.conn, hold.number, answer))
-            if at_ms > self.booted_ms and (at_ms - self.booted_ms) % self.rules.channel_scan_ms == 0:
+            if (
+                at_ms > self.booted_ms
+                and (at_ms - self.booted_ms) % self.rules.channel_scan_ms == 0
+            ):
                 after._scan(at_ms)
             yield Seen(None, after._flush()), after
 
@@ -799,7 +826,9 @@ def _gathered(due: list[Delayed]) -> Iterator[tuple[tuple[Delayed, ...], ...]]:
     """In every order, the groups that come at once: each alone, those of one level in a row, or all."""
     for order in _interleaved(due):
         alone = tuple((each,) for each in order)
-        by_level = tuple(tuple(group) for _, group in itertools.groupby(order, key=lambda each: each.level))
+        by_level = tuple(
+            tuple(group) for _, group in itertools.groupby(order, key=lambda each: each.level)
+        )
         yield from dict.fromkeys((alone, by_level, (order,) if order else ()))
 
 
@@ -812,7 +841,10 @@ def _interleaved(due: list[Delayed]) -> Iterator[tuple[Delayed, ...]]:
         levels: dict[int, list[Delayed]] = {}
         for each in order:
             levels.setdefault(each.level, []).append(each)
-        if all(each == [other for other in due if other.level == level] for level, each in levels.items()):
+        if all(
+            each == [other for other in due if other.level == level]
+            for level, each in levels.items()
+        ):
             yield order
 
 
@@ -837,7 +869,9 @@ def _words(seen: Seen) -> str:
     if seen.answer is not None and seen.answer.value is not None:
         value = seen.answer.value
         words += f" {sorted(value) if isinstance(value, frozenset) else value}"
-    pushes = [f"{p.conn} is told of {p.about}" + (f" {p.answer}" if p.answer else "") for p in seen.pushed]
+    pushes = [
+        f"{p.conn} is told of {p.about}" + (f" {p.answer}" if p.answer else "") for p in seen.pushed
+    ]
     return "; ".join([words, *pushes])
 
 
@@ -848,7 +882,14 @@ class Oracle:
         self.states = [State(rules, booted_ms=at_ms)]
 
     def ask(
-        self, conn: str, number: int, request: Request, at_ms: int, seen: Seen, *, answered: bool = True
+        self,
+        conn: str,
+        number: int,
+        request: Request,
+        at_ms: int,
+        seen: Seen,
+        *,
+        answered: bool = True,
     ) -> Wrong | None:
         """Take in a request and what came of it. answered: False when nobody knows whether it happened."""
         ways = [way for state in self.states for way in state.handle(conn, number, request, at_ms)]
@@ -890,7 +931,9 @@ class Oracle:
             state.is_full = is_full
 
     def _follow(self, asked: str, ways: list[tuple[Seen, State]], seen: Seen) -> Wrong | None:
-        kept: Mapping[Hashable, State] = {after.key(): after for each, after in ways if each == seen}
+        kept: Mapping[Hashable, State] = {
+            after.key(): after for each, after in ways if each == seen
+        }
         if not kept:
             return Wrong(asked, seen, tuple(dict.fromkeys(each for each, _ in ways)))
         self.states = list(kept.values())

@@ -55,11 +55,15 @@ class LockTable:
     def must_refuse(self, lane: Lane, client: str, ended_us: int) -> bool:
         """Does another's lease certainly live for the whole request?"""
         return all(
-            state is not None and state.client != client and ended_us - state.from_us <= self.limit_us
+            state is not None
+            and state.client != client
+            and ended_us - state.from_us <= self.limit_us
             for state in self.states(lane)
         )
 
-    def lock(self, lane: Lane, client: str, begun_us: int, ended_us: int, granted: bool | None) -> LockFault | None:
+    def lock(
+        self, lane: Lane, client: str, begun_us: int, ended_us: int, granted: bool | None
+    ) -> LockFault | None:
         """Take in one lane of a lock request. granted: None when there was no answer.
 
         Returns the rule that the answer broke, if any; the table then follows the answer.
@@ -82,12 +86,18 @@ class LockTable:
     def _refusing(self, lane: Lane, client: str, begun_us: int) -> Iterator[LaneState]:
         """The states in which a refusal was possible."""
         for state in self.states(lane):
-            if state is not None and state.client != client and begun_us - state.to_us <= self.limit_us:
+            if (
+                state is not None
+                and state.client != client
+                and begun_us - state.to_us <= self.limit_us
+            ):
                 yield state
 
     def unlock(self, lane: Lane, client: str, answered: bool) -> None:
         """Take in one lane of an unlock request; without an answer it may not have happened."""
-        freed = frozenset(None if state and state.client == client else state for state in self.states(lane))
+        freed = frozenset(
+            None if state and state.client == client else state for state in self.states(lane)
+        )
         self.lanes[lane] = freed if answered else freed | self.states(lane)
 
     def certainly_locked(self, group: str, until_us: int) -> bool:

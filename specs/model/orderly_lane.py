@@ -120,7 +120,10 @@ class OrderlyLane:
     def returned(self, outcome: Outcome, manual: bool, suspend_ms: int, at_ms: int) -> None:
         """The listener ended its call. What is exhausted now has to be given up first."""
         assert self.running is not None
-        self.result, self.given_up = (outcome, manual, suspend_ms), self.handed_on & set(self.running)
+        self.result, self.given_up = (
+            (outcome, manual, suspend_ms),
+            self.handed_on & set(self.running),
+        )
         if outcome in LISTENER_SUSPENDS and self.limit is not None:
             exhausted = (offset for offset in self.running if self.times(offset) >= self.limit)
             self.giving_up = [offset for offset in exhausted if offset not in self.handed_on]
@@ -250,7 +253,9 @@ class OrderlyLane:
         if self.dropped:
             late = self.running is None and not self.unlocked
             return f"{self.name} was dropped and is at rest, and keeps its lease" if late else ""
-        if self.ready_ms is not None and at_ms > max(self.ready_ms + IN_LINE_AGAIN_MS, self.late_until_ms):
+        if self.ready_ms is not None and at_ms > max(
+            self.ready_ms + IN_LINE_AGAIN_MS, self.late_until_ms
+        ):
             waits_ms = at_ms - self.ready_ms
             return f"no call of {self.name} begins, though {self.pending[: self.batch]} waits for {waits_ms} ms"
         if self.unsaved_ms is not None and at_ms - self.unsaved_ms > persist_ms:

@@ -78,7 +78,9 @@ class SideBySideLane:
 
     # ------------------------------------------------------------ what it is told
 
-    def pulled(self, messages: Iterable[tuple[int, int, str | None]], next_offset: int, at_ms: int) -> None:
+    def pulled(
+        self, messages: Iterable[tuple[int, int, str | None]], next_offset: int, at_ms: int
+    ) -> None:
         """A pull brought these (offset, carried retries, sharding key), and the next one asks there."""
         self.pulling = False
         if self.dropped:
@@ -98,7 +100,10 @@ class SideBySideLane:
                     self.lines.setdefault(key, []).append(offset)
         else:
             offsets = [offset for offset, _, _ in fresh]
-            self.apart += [(tuple(offsets[at : at + self.batch]), 0) for at in range(0, len(offsets), self.batch)]
+            self.apart += [
+                (tuple(offsets[at : at + self.batch]), 0)
+                for at in range(0, len(offsets), self.batch)
+            ]
         if not brought and not self.held and next_offset > self.stored:
             self._store(next_offset, at_ms)
 
@@ -107,9 +112,13 @@ class SideBySideLane:
         self.pulling = False
         self._store(next_offset, at_ms)
 
-    def returned(self, offsets: Sequence[int], outcome: Outcome, suspend_ms: int, at_ms: int) -> None:
+    def returned(
+        self, offsets: Sequence[int], outcome: Outcome, suspend_ms: int, at_ms: int
+    ) -> None:
         """The listener ended a call."""
-        call = next(call for call in self.calls if call.offsets == tuple(offsets) and not call.is_over)
+        call = next(
+            call for call in self.calls if call.offsets == tuple(offsets) and not call.is_over
+        )
         call.is_over = True
         if self.dropped:
             self.calls.remove(call)
@@ -118,8 +127,12 @@ class SideBySideLane:
             self._finish(call.offsets, at_ms)
         else:
             asked = self.suspend_ms if suspend_ms == -1 else suspend_ms
-            call.pause_ms = max(SUSPEND_MS_MIN, min(asked, SUSPEND_MS_MAX)) if self.by_key else self.again_ms
-            call.owed = [each for each in offsets if not self.by_key or self.times(each) >= self.limit]
+            call.pause_ms = (
+                max(SUSPEND_MS_MIN, min(asked, SUSPEND_MS_MAX)) if self.by_key else self.again_ms
+            )
+            call.owed = [
+                each for each in offsets if not self.by_key or self.times(each) >= self.limit
+            ]
             if not call.owed:
                 self._conclude(call, at_ms)
 
@@ -173,7 +186,11 @@ class SideBySideLane:
         if self.dropped:
             return f"a call of {self.name} begins after the lane was dropped"
         key = self.keys.get(offsets[0]) if self.by_key else None
-        wrong = self._begins_apart(tuple(offsets), at_ms) if key is None else self._begins_line(key, offsets, at_ms)
+        wrong = (
+            self._begins_apart(tuple(offsets), at_ms)
+            if key is None
+            else self._begins_line(key, offsets, at_ms)
+        )
         if not wrong:
             self.calls.append(RunningCall(tuple(offsets), key))
             self.ready_ms = None
@@ -206,7 +223,9 @@ class SideBySideLane:
     def sends_away(self, offset: int) -> str:
         """A message is sent back, or given up."""
         owed = [call.owed[0] for call in self.calls if call.owed]
-        return "" if offset in owed else f"{self.name} sends {offset} away, expected was one of {owed}"
+        return (
+            "" if offset in owed else f"{self.name} sends {offset} away, expected was one of {owed}"
+        )
 
     def commits(self, value: int) -> str:
         """Its offset is reported."""

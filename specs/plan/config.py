@@ -64,7 +64,9 @@ class Config:
     strategy: str = "AVG"
     subscription: str = "*"
     delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-    transaction_timeout_ms: int = 6_000  # so long a half message may be open before its producer is asked
+    transaction_timeout_ms: int = (
+        6_000  # so long a half message may be open before its producer is asked
+    )
     transaction_check_interval_ms: int = 30_000
     transaction_check_max: int = 15
     keep_ms: int = 0  # so long a broker keeps its messages at least; 0: for ever
@@ -85,11 +87,17 @@ class Config:
         known = {f.name: f.type for f in fields(cls)}
         unknown = sorted(set(data) - set(known))
         if unknown:
-            raise UsageError(f"unknown configuration: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+            raise UsageError(
+                f"unknown configuration: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+            )
         for name, value in data.items():
             wanted = str if known[name] == "str" else int
             if not isinstance(value, wanted) or isinstance(value, bool):
-                raise UsageError(f"configuration {name} must be {'text' if wanted is str else 'a whole number'}")
+                raise UsageError(
+                    f"configuration {name} must be {'text' if wanted is str else 'a whole number'}"
+                )
             if value not in CHOICES.get(name, (value,)):
-                raise UsageError(f"configuration {name} must be one of {', '.join(CHOICES[name])}, not {value}")
+                raise UsageError(
+                    f"configuration {name} must be one of {', '.join(CHOICES[name])}, not {value}"
+                )
         return cls(**data)

@@ -49,16 +49,25 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     # verb: {argument: (its type, is it required)}
     "start": {"client": (NODE, True)},
     "stop": {"client": (NODE, True)},  # in good order
-    "crash": {"client": (NODE, True), "silent": ("boolean", False)},  # silent: no connection is seen to close
+    "crash": {
+        "client": (NODE, True),
+        "silent": ("boolean", False),
+    },  # silent: no connection is seen to close
     "restart": {"client": (NODE, True)},  # of a stopped or crashed client, as a new process
     "send": {
         "client": (NODE, True),
         "topic": ("string", True),
         "key": ("string", False),
-        "count": ("integer", True),  # one after the other, each acknowledged (or given up) before the next
+        "count": (
+            "integer",
+            True,
+        ),  # one after the other, each acknowledged (or given up) before the next
         "batch": ("boolean", False),  # all of them in one request, without a key
         "tags": ("string", False),  # of each message
-        "delay_level": ("integer", False),  # 1 is the first of the broker's table; not seen before its time
+        "delay_level": (
+            "integer",
+            False,
+        ),  # 1 is the first of the broker's table; not seen before its time
     },
     "send_half": {
         "client": (NODE, True),
@@ -75,11 +84,18 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     "pause": {"node": (NODE, True)},
     "resume": {"node": (NODE, True)},
     "cut": {"a": (NODE, True), "b": (NODE, True)},  # connections are reset, new ones refused
-    "hold": {"a": (NODE, True), "b": (NODE, True)},  # nothing comes through; the connections live for a while
+    "hold": {
+        "a": (NODE, True),
+        "b": (NODE, True),
+    },  # nothing comes through; the connections live for a while
     "delay": {"a": (NODE, True), "b": (NODE, True), "ms": ("integer", True)},
     "lose": {"a": (NODE, True), "b": (NODE, True), "percent": ("integer", True)},
     "duplicate": {"a": (NODE, True), "b": (NODE, True), "percent": ("integer", True)},
-    "reorder": {"a": (NODE, True), "b": (NODE, True), "ms": ("integer", True)},  # jitter that frames overtake in
+    "reorder": {
+        "a": (NODE, True),
+        "b": (NODE, True),
+        "ms": ("integer", True),
+    },  # jitter that frames overtake in
     "drop_next": {
         "a": (NODE, True),
         "b": (NODE, True),
@@ -214,12 +230,16 @@ class Plan:
             "seed": self.seed,
             "topology": {
                 "brokers": list(self.topology.brokers),
-                "topics": [{"name": topic.name, "queues": topic.queues} for topic in self.topology.topics],
+                "topics": [
+                    {"name": topic.name, "queues": topic.queues} for topic in self.topology.topics
+                ],
                 "groups": list(self.topology.groups),
             },
             "config": _without_defaults(self.config, Config()),
             "clients": [_client_json(client) for client in self.clients],
-            "actions": [{"at_ms": a.at_ms, "do": a.do, "args": _plain(a.args)} for a in self.actions],
+            "actions": [
+                {"at_ms": a.at_ms, "do": a.do, "args": _plain(a.args)} for a in self.actions
+            ],
             "listener": [_without_defaults(rule, ListenerRule()) for rule in self.listener],
             "until_ms": self.until_ms,
             "settle_ms": self.settle_ms,
@@ -231,7 +251,9 @@ class Plan:
         """Raises UsageError, naming the place, for another version, an unknown field or a wrong type."""
         source = _object(data, where)
         if source.get("schema") != PLAN_SCHEMA:
-            raise UsageError(f"{where} has schema {source.get('schema')!r}; this version reads {PLAN_SCHEMA!r}")
+            raise UsageError(
+                f"{where} has schema {source.get('schema')!r}; this version reads {PLAN_SCHEMA!r}"
+            )
         _known(source, {"schema", *(f.name for f in fields(cls))}, where)
         plan = cls(
             seed=_member(source, "seed", int, 0, where),
@@ -260,19 +282,27 @@ class Plan:
         for client in self.clients:
             for topic in client.topics:
                 if topic not in topics:
-                    raise UsageError(f"{where}: client {client.id} names the unknown topic {topic!r}")
+                    raise UsageError(
+                        f"{where}: client {client.id} names the unknown topic {topic!r}"
+                    )
         last_ms = 0
         for number, action in enumerate(self.actions):
             place = f"{where}, action {number} ({action.do})"
             if action.at_ms < last_ms:
-                raise UsageError(f"{place}: at_ms {action.at_ms} comes before the action ahead of it")
+                raise UsageError(
+                    f"{place}: at_ms {action.at_ms} comes before the action ahead of it"
+                )
             last_ms = action.at_ms
             for name, (kind, _) in VERBS[action.do].items():
                 if kind == NODE and action.args.get(name, NAME_SERVER) not in taken:
                     unknown = action.args[name]
-                    raise UsageError(f"{place}: there is no node {unknown!r}{_near(unknown, taken)}")
+                    raise UsageError(
+                        f"{place}: there is no node {unknown!r}{_near(unknown, taken)}"
+                    )
         if self.until_ms < last_ms:
-            raise UsageError(f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}")
+            raise UsageError(
+                f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}"
+            )
 
     def with_actions(self, actions: Iterable[Action]) -> Plan:
         return replace(self, actions=tuple(actions))
@@ -297,7 +327,9 @@ def read_plan(path: Path) -> Plan:
 
 
 def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in args.items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in args.items()
+    }
 
 
 def _without_defaults(item: Any, default: Any) -> dict[str, Any]:
@@ -335,7 +367,9 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _member(source: Mapping[str, Any], name: str, kind: type[T], default: T | None, where: str) -> T:
+def _member(
+    source: Mapping[str, Any], name: str, kind: type[T], default: T | None, where: str
+) -> T:
     """A field of the type; without a default it has to be there."""
     if name not in source:
         if default is None:
@@ -358,7 +392,9 @@ def _items(source: Mapping[str, Any], name: str, where: str) -> list[tuple[Any, 
     return [(item, f"{where}, {name}[{number}]") for number, item in enumerate(found)]
 
 
-def _texts(source: Mapping[str, Any], name: str, default: Sequence[str], where: str) -> tuple[str, ...]:
+def _texts(
+    source: Mapping[str, Any], name: str, default: Sequence[str], where: str
+) -> tuple[str, ...]:
     found = _member(source, name, list, list(default), where)
     if not all(isinstance(item, str) for item in found):
         raise UsageError(f"{where}: {name!r} must be a list of text")
@@ -373,14 +409,18 @@ def _topology(data: Any, where: str) -> Topology:
     if "topics" in source:
         topics = tuple(_topic(item, place) for item, place in _items(source, "topics", where))
     return Topology(
-        _texts(source, "brokers", usual.brokers, where), topics, _texts(source, "groups", usual.groups, where)
+        _texts(source, "brokers", usual.brokers, where),
+        topics,
+        _texts(source, "groups", usual.groups, where),
     )
 
 
 def _topic(data: Any, where: str) -> TopicPlan:
     source = _object(data, where)
     _known(source, {"name", "queues"}, where)
-    return TopicPlan(_member(source, "name", str, None, where), _member(source, "queues", int, None, where))
+    return TopicPlan(
+        _member(source, "name", str, None, where), _member(source, "queues", int, None, where)
+    )
 
 
 def _config(data: Any, where: str) -> Config:
@@ -433,7 +473,9 @@ def _action(data: Any, where: str) -> Action:
         if kind == "integers" and not all(_is(item, int) for item in value):
             raise UsageError(f"{where}, args of {verb}: {name!r} must be a list of whole numbers")
         if kind == STATE and value not in STATES:
-            raise UsageError(f"{where}, args of {verb}: {name!r} must be one of {', '.join(STATES)}, not {value!r}")
+            raise UsageError(
+                f"{where}, args of {verb}: {name!r} must be one of {', '.join(STATES)}, not {value!r}"
+            )
     return Action(_member(source, "at_ms", int, None, where), verb, args)
 
 
@@ -443,7 +485,9 @@ def _rule(data: Any, where: str) -> ListenerRule:
     _known(source, {f.name for f in fields(ListenerRule)}, where)
     word = _member(source, "outcome", str, usual.outcome.value, where)
     if word not in LISTENER_OUTCOMES:
-        raise UsageError(f"{where}: outcome must be one of {', '.join(LISTENER_OUTCOMES)}, not {word!r}")
+        raise UsageError(
+            f"{where}: outcome must be one of {', '.join(LISTENER_OUTCOMES)}, not {word!r}"
+        )
     for name in ("suspend_ms", "delay_level", "duration_ms", "from_ms", "delivery_min"):
         _member(source, name, int, 0, where)
     for name in ("number", "delivery_max"):

@@ -24,7 +24,11 @@ _ARG: dict[str, dict[str, Any]] = {
 
 
 def _object(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
+    found: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
     if required:
         found["required"] = list(required)
     return found
@@ -60,12 +64,16 @@ def plan_schema() -> dict[str, Any]:
     topology = _object(
         {
             "brokers": {**_TEXTS, "minItems": 1},
-            "topics": {"type": "array", "items": _object({"name": _TEXT, "queues": _WHOLE}, ("name", "queues"))},
+            "topics": {
+                "type": "array",
+                "items": _object({"name": _TEXT, "queues": _WHOLE}, ("name", "queues")),
+            },
             "groups": _TEXTS,
         }
     )
     client = _object(
-        {"id": _TEXT, "kind": {"enum": list(CLIENT_KINDS)}, "group": _TEXT, "topics": _TEXTS}, ("id", "kind")
+        {"id": _TEXT, "kind": {"enum": list(CLIENT_KINDS)}, "group": _TEXT, "topics": _TEXTS},
+        ("id", "kind"),
     )
     config = _object({f.name: _TEXT if f.type == "str" else _ANY_WHOLE for f in fields(Config)})
     found = _object(

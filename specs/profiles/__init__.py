@@ -43,7 +43,9 @@ BESIDE = " + "
 BY_BROKER = ("DLQ-1", "DLQ-4")
 """Promises of client and broker together whose deviations in our profiles are the broker's: how it stores what it is
 sent as given up (docs/sources.md#dead-letters)."""
-AT_ODDS: tuple[tuple[str, str, object], ...] = (("DLQ-7", "dead_letter_waits_for_delay_level", True),)
+AT_ODDS: tuple[tuple[str, str, object], ...] = (
+    ("DLQ-7", "dead_letter_waits_for_delay_level", True),
+)
 """Which clause can't be claimed beside which [wire] answer."""
 
 
@@ -88,18 +90,34 @@ class Profile:
 
         Not those that no history decides: there is no finding that could be named.
         """
-        bare = {name for name, claim in self.claims.items() if claim.status == "allowed" and not claim.findings}
-        return tuple(promise.id for promise in catalogue() if promise.id in bare and isinstance(promise, Clause))
+        bare = {
+            name
+            for name, claim in self.claims.items()
+            if claim.status == "allowed" and not claim.findings
+        }
+        return tuple(
+            promise.id
+            for promise in catalogue()
+            if promise.id in bare and isinstance(promise, Clause)
+        )
 
     def claim(self, clause_id: str) -> Claim:
         """A clause that the profile does not name is not applicable."""
-        return self.claims.get(clause_id, Claim("not_applicable", "", "the profile does not name it"))
+        return self.claims.get(
+            clause_id, Claim("not_applicable", "", "the profile does not name it")
+        )
 
 
 def names() -> tuple[str, ...]:
     """The profiles that come with the project."""
     folder = resources.files(__name__)
-    return tuple(sorted(entry.name[: -len(".toml")] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(
+        sorted(
+            entry.name[: -len(".toml")]
+            for entry in folder.iterdir()
+            if entry.name.endswith(".toml")
+        )
+    )
 
 
 def load(name: str) -> Profile:
@@ -116,7 +134,11 @@ def bare_of_its_own(profile: Profile) -> tuple[str, ...]:
     if not profile.bare:
         return ()
     ours = [load(name) for name in names()]
-    return tuple(clause for clause in profile.bare if all(profile.claim(clause) != own.claim(clause) for own in ours))
+    return tuple(
+        clause
+        for clause in profile.bare
+        if all(profile.claim(clause) != own.claim(clause) for own in ours)
+    )
 
 
 def beside(broker: Profile, client: Profile) -> Profile:
@@ -140,7 +162,9 @@ def beside(broker: Profile, client: Profile) -> Profile:
             claims[promise.id] = own
     name = f"{broker.name}{BESIDE}{client.name}"
     title = f"{client.title}, on brokers as in: {broker.title}"
-    return Profile(name, title, claims, broker.wire, client.mode, client.message_model, broker.rules)
+    return Profile(
+        name, title, claims, broker.wire, client.mode, client.message_model, broker.rules
+    )
 
 
 def _load(name: str, children: tuple[str, ...]) -> Profile:
@@ -174,7 +198,9 @@ def _table(name: str, data: Mapping[str, Any], table: str) -> Mapping[str, Any]:
 def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Profile:
     unknown = sorted(data.keys() - set(KNOWN))
     if unknown:
-        raise SpecError(f"profile {name} has the unknown entry {unknown[0]}; known are {', '.join(KNOWN)}")
+        raise SpecError(
+            f"profile {name} has the unknown entry {unknown[0]}; known are {', '.join(KNOWN)}"
+        )
     parent: Profile | None = None
     if "extends" in data:
         if not isinstance(data["extends"], str):
@@ -202,12 +228,20 @@ def _profile(name: str, data: Mapping[str, Any], family: tuple[str, ...]) -> Pro
             raise SpecError(f"profile {name}: [wire] {answer} must be {allowed}, not {value!r}")
         wire[answer] = value
     for clause_id, answer, value in AT_ODDS:
-        if clause_id in claims and claims[clause_id].status == "claimed" and wire.get(answer) == value:
-            raise SpecError(f"profile {name} contradicts itself: it claims {clause_id}, and [wire] says {answer}")
+        if (
+            clause_id in claims
+            and claims[clause_id].status == "claimed"
+            and wire.get(answer) == value
+        ):
+            raise SpecError(
+                f"profile {name} contradicts itself: it claims {clause_id}, and [wire] says {answer}"
+            )
     ways = dict(parent.config) if parent else {}
     for entry in ("mode", "message_model"):
         if entry in data and data[entry] not in CHOICES[entry]:
-            raise SpecError(f"profile {name}: {entry} must be one of {', '.join(CHOICES[entry])}, not {data[entry]!r}")
+            raise SpecError(
+                f"profile {name}: {entry} must be one of {', '.join(CHOICES[entry])}, not {data[entry]!r}"
+            )
         if entry in data:
             ways[entry] = data[entry]
     return Profile(name, str(data.get("title", name)), claims, wire, **ways, rules=rules)
@@ -224,8 +258,12 @@ def _family(name: str, prefix: str, line: Any) -> dict[str, Claim]:
         raise SpecError(f"profile {name} names the unknown family {prefix}; known are {known}")
     claim = _line(f"profile {name}, {prefix}", line)
     if claim.findings:
-        raise SpecError(f"profile {name}, {prefix}: findings are those of one clause, so its own line names them")
-    return {clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")}
+        raise SpecError(
+            f"profile {name}, {prefix}: findings are those of one clause, so its own line names them"
+        )
+    return {
+        clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")
+    }
 
 
 def _named(where: str, clause_id: str, claim: Claim) -> Claim:
@@ -234,7 +272,9 @@ def _named(where: str, clause_id: str, claim: Claim) -> Claim:
     known = promise.findings if isinstance(promise, Clause) else ()
     for finding in claim.findings:
         if finding not in known:
-            raise SpecError(f"{where}: {clause_id} has no finding {finding}; it has {', '.join(known) or 'none'}")
+            raise SpecError(
+                f"{where}: {clause_id} has no finding {finding}; it has {', '.join(known) or 'none'}"
+            )
     return claim
 
 
@@ -248,7 +288,9 @@ def _claim(name: str, clause_id: str, line: Any) -> Claim:
 
 def _rule(name: str, rule: str, line: Any) -> Claim:
     if rule not in RULES:
-        raise SpecError(f"profile {name} names the unknown wire rule {rule}; known are {', '.join(RULES)}")
+        raise SpecError(
+            f"profile {name} names the unknown wire rule {rule}; known are {', '.join(RULES)}"
+        )
     claim = _line(f"profile {name}, {rule}", line)
     if claim.status == "not_applicable":
         raise SpecError(f"profile {name}, {rule}: a wire rule is claimed or allowed")
@@ -260,7 +302,9 @@ def _line(where: str, line: Any) -> Claim:
         raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")
     unknown = sorted(line.keys() - {"status", "source", "reason", "findings"})
     if unknown:
-        raise SpecError(f"{where} has the unknown entry {unknown[0]}; known are status, source, reason, findings")
+        raise SpecError(
+            f"{where} has the unknown entry {unknown[0]}; known are status, source, reason, findings"
+        )
     findings = line.get("findings", [])
     if not isinstance(findings, list) or not all(isinstance(each, str) for each in findings):
         raise SpecError(f"{where}: findings must be a list of names")

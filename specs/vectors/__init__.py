@@ -23,6 +23,8 @@ def load(name: str) -> Sequence[Mapping[str, Any]]:
         raise SpecError(f"there is no table {name} among the vectors")
     table = json.loads(source.read_text(encoding="utf-8"))
     if table.get("schema") != SCHEMA:
-        raise SpecError(f"the table {name} has schema {table.get('schema')!r}; this version reads {SCHEMA}")
+        raise SpecError(
+            f"the table {name} has schema {table.get('schema')!r}; this version reads {SCHEMA}"
+        )
     rows: Sequence[Mapping[str, Any]] = table["rows"]
     return rows

@@ -50,18 +50,34 @@ class _Sum:
 class _Bench:
     """All judges of one clause."""
 
-    __slots__ = ("clause", "context", "judges", "kept", "marks", "stops_at_clock_step", "sums", "unended", "waiting")
+    __slots__ = (
+        "clause",
+        "context",
+        "judges",
+        "kept",
+        "marks",
+        "stops_at_clock_step",
+        "sums",
+        "unended",
+        "waiting",
+    )
 
     def __init__(self, clause: Clause, context: Context) -> None:
         self.clause = clause
         self.context = context
-        self.judges: list[tuple[str | None, Judge]] = []  # with the group that it judges, if it judges one only
-        self.sums: dict[tuple[str | None, str], _Sum] = {}  # by the evidence's group and the finding's name
+        self.judges: list[
+            tuple[str | None, Judge]
+        ] = []  # with the group that it judges, if it judges one only
+        self.sums: dict[
+            tuple[str | None, str], _Sum
+        ] = {}  # by the evidence's group and the finding's name
         self.kept: list[Finding] | None = None  # all findings, for who asks for them
         # With several clocks a finding waits for what another clock may yet time close to its evidence.
         self.waiting: list[Finding] | None = [] if context.info.clock_bound_us else None
         self.marks: dict[KeyValue, list[Mark]] = {}
-        self.unended: dict[tuple[KeyValue | None, str | None], int] = {}  # by key and client: the first such seq
+        self.unended: dict[
+            tuple[KeyValue | None, str | None], int
+        ] = {}  # by key and client: the first such seq
         self.stops_at_clock_step = any(premise.name == _LEASE_PREMISE for premise in clause.premise)
 
     @property
@@ -87,14 +103,20 @@ class _Bench:
         ended = all(row.seq_end is not None for row in evidence if row.kind is Kind.DELIVER)
         if ended and self.unended:
             last, key = evidence[-1].seq_begin, key_of(clause.key)
-            ended = all(self.unended.get((key(row), row.client_id), last) >= last for row in evidence)
+            ended = all(
+                self.unended.get((key(row), row.client_id), last) >= last for row in evidence
+            )
         epochs = all(row.broker_epoch is not None for row in evidence if row.broker)
         return clause.stands_in(self.context.info, epochs=epochs, ended=ended)
 
     def without_end(self, row: Row) -> None:
         """A row of which the history does not hold the end, in an open world."""
         clause = self.clause
-        if clause.asks_what_a_client_knew and row.kind in clause.kinds and row.level in clause.levels:
+        if (
+            clause.asks_what_a_client_knew
+            and row.kind in clause.kinds
+            and row.level in clause.levels
+        ):
             self.unended.setdefault((key_of(clause.key)(row), row.client_id), row.seq_begin)
 
     def _count(self, finding: Finding) -> None:
@@ -111,7 +133,9 @@ class _Bench:
             marks.sort(key=_when)
         waiting, self.waiting = self.waiting or (), None
         for finding in waiting:
-            self._count(finding if self._is_quiet(finding, of_the_run) else replace(finding, certain=False))
+            self._count(
+                finding if self._is_quiet(finding, of_the_run) else replace(finding, certain=False)
+            )
 
     def _is_quiet(self, finding: Finding, of_the_run: Sequence[Mark]) -> bool:
         bound_us = self.context.info.clock_bound_us
@@ -137,19 +161,25 @@ class _Bench:
             self.kept = None if self.kept is None else []
             return Tally(missing=tuple(sorted(missing)))
         judged = {
-            group: seen is None or group is None or not clause.missing(frozenset(seen.get(group, set()) | seen[None]))
+            group: seen is None
+            or group is None
+            or not clause.missing(frozenset(seen.get(group, set()) | seen[None]))
             for group in {*(group for group, _ in self.judges), *(group for group, _ in self.sums)}
         }
         if self.kept is not None:
             self.kept = [finding for finding in self.kept if judged[_group_of(finding)]]
-        tally = Tally(opportunities=sum(judge.opportunities for group, judge in self.judges if judged[group]))
+        tally = Tally(
+            opportunities=sum(judge.opportunities for group, judge in self.judges if judged[group])
+        )
         merged: dict[str, _Sum] = {}
         for (group, name), found in self.sums.items():
             if judged[group]:
                 into = merged.setdefault(name, _Sum())
                 into.violations += found.violations
                 into.possible += found.possible
-                if found.best is not None and (into.best is None or _rank(found.best) < _rank(into.best)):
+                if found.best is not None and (
+                    into.best is None or _rank(found.best) < _rank(into.best)
+                ):
                     into.best = found.best
         for name, found in sorted(merged.items()):
             told = tally.found[name] = Found(found.violations, found.possible)
@@ -164,7 +194,9 @@ class _Bench:
     def best(self, name: str | None = None) -> Finding | None:
         """The first finding, a certain one before a possible one. name: of those with that public name."""
         named = (found for (_group, each), found in self.sums.items() if name in (None, each))
-        return min((found.best for found in named if found.best is not None), key=_rank, default=None)
+        return min(
+            (found.best for found in named if found.best is not None), key=_rank, default=None
+        )
 
 
 def _group_of(finding: Finding) -> str | None:
@@ -179,7 +211,11 @@ _TOLD_APART = "\u2063"
 def _as_recorded(row: Row) -> Row:
     """The row with the incarnation that it names in the history."""
     name = row.incarnation
-    return row if name is None or _TOLD_APART not in name else row._replace(incarnation=name.split(_TOLD_APART)[0])
+    return (
+        row
+        if name is None or _TOLD_APART not in name
+        else row._replace(incarnation=name.split(_TOLD_APART)[0])
+    )
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
@@ -213,7 +249,9 @@ _Route = list[tuple[_Panel, list[tuple[int, _Bench, _Wants]]]]
 class Examiner:
     """Feeds rows, given by run and seq_begin, to the judges of the chosen clauses."""
 
-    def __init__(self, info: RunInfo, clauses: Sequence[Clause] | None = None, *, alone: bool = False) -> None:
+    def __init__(
+        self, info: RunInfo, clauses: Sequence[Clause] | None = None, *, alone: bool = False
+    ) -> None:
         """alone: the rows are evidence, of which nobody expects that it holds all that a clause needs."""
         self.info = info
         self.context = Context(info)
@@ -221,20 +259,30 @@ class Examiner:
         known = EVERYTHING if alone else recorded(info)
         self._seen: dict[str | None, set[Kind]] | None = {None: set()} if known is None else None
         met = [clause for clause in chosen if clause.unmet(info) is None]
-        missing = {clause.id: clause.missing(EVERYTHING if known is None else known) for clause in met}
+        missing = {
+            clause.id: clause.missing(EVERYTHING if known is None else known) for clause in met
+        }
         self.benches = [_Bench(clause, self.context) for clause in met if not missing[clause.id]]
-        self._not_judged = {clause.id: Tally() for clause in chosen if clause.unmet(info) is not None}
-        self._not_judged.update((id_, Tally(missing=tuple(sorted(kinds)))) for id_, kinds in missing.items() if kinds)
+        self._not_judged = {
+            clause.id: Tally() for clause in chosen if clause.unmet(info) is not None
+        }
+        self._not_judged.update(
+            (id_, Tally(missing=tuple(sorted(kinds)))) for id_, kinds in missing.items() if kinds
+        )
         self._order = [clause.id for clause in chosen]
         self._of_the_run: list[Mark] = []
         self._lives: dict[str, int] = {}  # of a client: how often it crashed
-        self._owner_of: dict[str, tuple[str, int]] = {}  # of an incarnation's name: who had it first, in which life
+        self._owner_of: dict[
+            str, tuple[str, int]
+        ] = {}  # of an incarnation's name: who had it first, in which life
         self.facts = RunFacts()
         self._panels = [
             _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
             for key in dict.fromkeys(bench.clause.key for bench in self.benches)
         ]
-        self._open: list[tuple[int, int, Row]] = []  # by seq_end; the second number breaks ties of a broken history
+        self._open: list[
+            tuple[int, int, Row]
+        ] = []  # by seq_end; the second number breaks ties of a broken history
         self._begin_routes: dict[tuple[Kind, Level], _Route] = {}
         self._end_routes: dict[tuple[Kind, Level], _Route] = {}
         self._run: str | None = None
@@ -258,7 +306,9 @@ class Examiner:
                 # Who numbers them for each client, or anew after a crash, means another one by the same name.
                 mine = (row.client_id, self._lives.get(row.client_id, 0))
                 if self._owner_of.setdefault(row.incarnation, mine) != mine:
-                    row = row._replace(incarnation=f"{row.incarnation}{_TOLD_APART}{row.client_id} {mine[1]}")
+                    row = row._replace(
+                        incarnation=f"{row.incarnation}{_TOLD_APART}{row.client_id} {mine[1]}"
+                    )
             elif row.kind is Kind.CRASH and row.client_id is not None:
                 self._lives[row.client_id] = self._lives.get(row.client_id, 0) + 1
             if self._seen is not None:
@@ -294,7 +344,9 @@ class Examiner:
         name: only of findings with that public name.
         """
         self._finish()
-        return self.benches[0].best(name) if self.benches else None  # else the run does not meet a premise of it
+        return (
+            self.benches[0].best(name) if self.benches else None
+        )  # else the run does not meet a premise of it
 
     def _finish(self) -> None:
         self._end_until(None)
@@ -327,7 +379,9 @@ class Examiner:
     def _begin(self, row: Row) -> None:
         route = self._begin_routes.get((row.kind, row.level))
         if route is None:
-            route = self._begin_routes[(row.kind, row.level)] = self._route(row.kind, row.level, "begins")
+            route = self._begin_routes[(row.kind, row.level)] = self._route(
+                row.kind, row.level, "begins"
+            )
         stepped = self.context.clock_stepped is not None
         for panel, members in route:
             key = panel.key_of(row)
@@ -349,7 +403,9 @@ class Examiner:
     def _end(self, row: Row) -> None:
         route = self._end_routes.get((row.kind, row.level))
         if route is None:
-            route = self._end_routes[(row.kind, row.level)] = self._route(row.kind, row.level, "ends")
+            route = self._end_routes[(row.kind, row.level)] = self._route(
+                row.kind, row.level, "ends"
+            )
         stepped = self.context.clock_stepped is not None
         for panel, members in route:
             key = panel.key_of(row)
@@ -401,7 +457,9 @@ class Examiner:
                 if row.message_id is not None and row.level in REQUEST_LEVELS:
                     mark = (row.message_id, row.attempt)
                     if mark in self._sent:
-                        self._broken(f"message id {row.message_id} was sent twice as the same attempt")
+                        self._broken(
+                            f"message id {row.message_id} was sent twice as the same attempt"
+                        )
                     self._sent.add(mark)
             case Kind.DELIVER:
                 facts.deliveries += 1
@@ -419,7 +477,10 @@ class Examiner:
 
 
 def examine(
-    rows: Iterable[Row], info: RunInfo, clauses: Sequence[Clause] | None = None, why_cut: Sequence[str] = ()
+    rows: Iterable[Row],
+    info: RunInfo,
+    clauses: Sequence[Clause] | None = None,
+    why_cut: Sequence[str] = (),
 ) -> Examination:
     """Judge rows (by seq_begin) against the clauses (all by default)."""
     examiner = Examiner(info, clauses)
@@ -438,7 +499,9 @@ def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[
     return examiner.benches[0].kept or []
 
 
-def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = None) -> tuple[tuple[Row, ...], str]:
+def witness(
+    clause: Clause, finding: Finding, info: RunInfo, name: str | None = None
+) -> tuple[tuple[Row, ...], str]:
     """The smallest part of a finding's evidence that the same clause still refutes alike, and its explanation.
 
     Only rows of the evidence are left out, one at a time, latest first; the rest of the history plays no part. name:
@@ -456,7 +519,11 @@ def witness(clause: Clause, finding: Finding, info: RunInfo, name: str | None = 
         before = len(rows)
         for row in reversed(rows):
             smaller = tuple(each for each in rows if each is not row)
-            found = found_alone(clause, smaller, info, name, certain=finding.certain) if smaller else None
+            found = (
+                found_alone(clause, smaller, info, name, certain=finding.certain)
+                if smaller
+                else None
+            )
             if found is not None:
                 rows, best = smaller, found
     return rows, clause.explain(best)

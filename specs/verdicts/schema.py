@@ -27,7 +27,10 @@ def row_schema() -> dict[str, Any]:
     """A history row as JSON: its columns, without the empty ones."""
     properties: dict[str, Any] = {}
     for column in COLUMNS:
-        kind: dict[str, Any] = {"type": "integer" if column.type == "int64" else "string", "description": column.doc}
+        kind: dict[str, Any] = {
+            "type": "integer" if column.type == "int64" else "string",
+            "description": column.doc,
+        }
         if column.name in _WORDS:
             kind["enum"] = [word.value for word in _WORDS[column.name]]
         properties[column.name] = kind
@@ -54,8 +57,13 @@ def verdict_schema() -> dict[str, Any]:
         }
     )
     further = _object({"runs": _COUNT, "most": _COUNT, "sought": _TEXTS})
-    coverage = _object({"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT, "further": further}, ("further",))
-    check = _object({"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT})
+    coverage = _object(
+        {"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT, "further": further},
+        ("further",),
+    )
+    check = _object(
+        {"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT}
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": VERDICT_SCHEMA,
@@ -73,7 +81,10 @@ def verdict_schema() -> dict[str, Any]:
                 "run": _TEXT,
                 "replay": {"type": ["string", "null"]},
                 "cut": _TEXTS,
-                "faults": {"type": "array", "items": _object({"fault": _TEXT, "effective": {"type": "boolean"}})},
+                "faults": {
+                    "type": "array",
+                    "items": _object({"fault": _TEXT, "effective": {"type": "boolean"}}),
+                },
                 "met": {"type": "array", "items": check},
                 "clauses": {"type": "array", "items": clause},
                 "tool": {"type": "object", "additionalProperties": _TEXT},

@@ -26,7 +26,11 @@ class Found:
         self.violations += other.violations
         self.possible += other.possible
         if other.witness and (not self.witness or (other.certain and not self.certain)):
-            self.witness, self.explanation, self.certain = other.witness, other.explanation, other.certain
+            self.witness, self.explanation, self.certain = (
+                other.witness,
+                other.explanation,
+                other.certain,
+            )
 
 
 @dataclass(slots=True)
@@ -45,7 +49,9 @@ class Tally:
     def names(self, without: Iterable[str] = ()) -> tuple[str, ...]:
         """The public names of what was found, but for these; first that of which `total` has the witness."""
         left_out = set(without)
-        return tuple(sorted(self.found.keys() - left_out, key=lambda name: (*_rank(self.found[name]), name)))
+        return tuple(
+            sorted(self.found.keys() - left_out, key=lambda name: (*_rank(self.found[name]), name))
+        )
 
     def total(self, without: Iterable[str] = ()) -> Found:
         """All that was found, but for findings of these names."""

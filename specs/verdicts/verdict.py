@@ -69,7 +69,9 @@ class Judged:
     explanation: str = ""
     reason: str = ""
     hides: tuple[str, ...] = ()  # general clauses with the same witness
-    findings: tuple[str, ...] = ()  # the public names of what was found and counts; the witness shows the first
+    findings: tuple[
+        str, ...
+    ] = ()  # the public names of what was found and counts; the witness shows the first
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -160,7 +162,9 @@ class Verdict:
             "replay": self.info.replay,
             "cut": list(self.cut),
             "faults": [{"fault": name, "effective": effective} for name, effective in self.faults],
-            "met": [{"id": c.id, "title": c.title, "ok": c.ok, "detail": c.detail} for c in self.met],
+            "met": [
+                {"id": c.id, "title": c.title, "ok": c.ok, "detail": c.detail} for c in self.met
+            ],
             "clauses": [judged.to_json() for judged in self.clauses],
             "tool": dict(self.tool),
             **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
@@ -208,14 +212,23 @@ def judge_clause(
     reason = ""
     if claim.status == "not_applicable":
         verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
-    elif tally == Tally() and (premise := clause.unmet(info)) is not None:  # of many runs some may have met it
+    elif (
+        tally == Tally() and (premise := clause.unmet(info)) is not None
+    ):  # of many runs some may have met it
         verdict, reason = ClauseVerdict.NOT_CLAIMED, f"its premise is not met: {premise.name}"
-    elif out_of_reach is not None and not (tally.violations or tally.possible) and tally.opportunities < floor:
+    elif (
+        out_of_reach is not None
+        and not (tally.violations or tally.possible)
+        and tally.opportunities < floor
+    ):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, out_of_reach
     elif not ours_too and is_own_code_on_foreign_target(names, info):
         verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
     elif tally.missing:
-        verdict, reason = ClauseVerdict.NOT_RECORDED, f"the history does not tell {_kinds(tally.missing)}"
+        verdict, reason = (
+            ClauseVerdict.NOT_RECORDED,
+            f"the history does not tell {_kinds(tally.missing)}",
+        )
     elif left.violations:
         verdict = ClauseVerdict.REFUTED
         reason = f"{ASSUMING} {_kinds(tally.assumed)}" if tally.assumed else ""
@@ -280,14 +293,21 @@ def checks(
             facts.sends + facts.deliveries >= info.workload_floor if info.workload_floor else None,
             f"{facts.sends} sends and {facts.deliveries} deliveries, floor {info.workload_floor}",
         ),
-        Check("MET-4", "each fault had an effect", not dead if facts.faults else None, ", ".join(dead)),
+        Check(
+            "MET-4", "each fault had an effect", not dead if facts.faults else None, ", ".join(dead)
+        ),
         Check(
             "MET-5",
             "one group, one subscription",
             not facts.subscriptions_differ,
             ", ".join(sorted(set(facts.subscriptions_differ))),
         ),
-        Check("MET-6", "claimed clauses exercised", not idle if require_exercised else None, ", ".join(idle)),
+        Check(
+            "MET-6",
+            "claimed clauses exercised",
+            not idle if require_exercised else None,
+            ", ".join(idle),
+        ),
     )
 
 

@@ -30,7 +30,9 @@ FLOOR = 100
 class Search:
     """A collector whose runs put `gains` at stake, by the ingredients that they are made from."""
 
-    def __init__(self, at_stake: dict[str, int], gains: dict[tuple[str, ...], dict[str, int]]) -> None:
+    def __init__(
+        self, at_stake: dict[str, int], gains: dict[tuple[str, ...], dict[str, int]]
+    ) -> None:
         self.collector = Collector(lambda refuted: ())
         self.at_stake, self.gains = Counter(at_stake), gains
         self.rounds: list[tuple[int, tuple[str, ...]]] = []
@@ -90,7 +92,9 @@ def test_a_broken_clause_ends_it() -> None:
 
 def test_rounds_that_make_no_run_come_to_an_end() -> None:
     search = Search({"RTY-9": 0}, {})
-    assert go_on(search.collector, SEED, 20, search.short, lambda *_: None) == Further(0, 20, ("RTY-9",))
+    assert go_on(search.collector, SEED, 20, search.short, lambda *_: None) == Further(
+        0, 20, ("RTY-9",)
+    )
 
 
 def test_the_help_tells_the_limit() -> None:
@@ -106,7 +110,9 @@ def made(monkeypatch: pytest.MonkeyPatch, examples: int) -> list[tuple[int, int,
     """(seed, examples, ingredients) of what a search has the machine make."""
     calls: list[tuple[int, int, tuple[str, ...]]] = []
 
-    def note(collector: Collector, seed: int, examples: int, ingredients: tuple[str, ...] = ()) -> None:
+    def note(
+        collector: Collector, seed: int, examples: int, ingredients: tuple[str, ...] = ()
+    ) -> None:
         calls.append((seed, examples, ingredients))
 
     monkeypatch.setattr(runner, "run_machine", note)
@@ -118,7 +124,9 @@ def test_a_search_of_few_runs_has_ordinary_ones_only(monkeypatch: pytest.MonkeyP
     assert made(monkeypatch, 6) == [(SEED, 6, ())]
 
 
-def test_a_usual_search_has_runs_of_every_mixture_after_its_first_sixth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_usual_search_has_runs_of_every_mixture_after_its_first_sixth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = made(monkeypatch, runner.EXAMPLES)
     first, *mixed, last = calls
     assert first == (SEED, 25, ())

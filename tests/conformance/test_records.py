@@ -69,7 +69,9 @@ def test_a_driver_is_taken_at_its_word() -> None:
 
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
     every = (*REQUIRED_EVENTS, *OPTIONAL_EVENTS)
-    watched, unwatched = (kinds(records_of(pair(broker, "5.4.0"), every)) for broker in (None, "5.4.0"))
+    watched, unwatched = (
+        kinds(records_of(pair(broker, "5.4.0"), every)) for broker in (None, "5.4.0")
+    )
     assert watched - unwatched == WATCHED
     assert not unwatched & {Kind.LOCK, Kind.COMMIT, Kind.PULL, Kind.DEAD_LETTER, Kind.SEND_BACK}
     assert unwatched >= {Kind.ADD, Kind.DROP, Kind.CRASH, Kind.READ, Kind.RESET}
@@ -102,8 +104,22 @@ def test_a_program_records_what_its_clients_do(tmp_path: Path) -> None:
         pass
     info = read_runinfo(tmp_path / "plain")
     assert info.closed_world is False
-    assert kinds(info.records or {}) >= {Kind.SEND, Kind.DELIVER, Kind.LOCK, Kind.COMMIT, Kind.ADD, Kind.SEND_BACK}
-    assert not kinds(info.records or {}) & {Kind.CRASH, Kind.PAUSE, Kind.RESET, Kind.READ, Kind.TRIM, Kind.CLOCK_STEP}
+    assert kinds(info.records or {}) >= {
+        Kind.SEND,
+        Kind.DELIVER,
+        Kind.LOCK,
+        Kind.COMMIT,
+        Kind.ADD,
+        Kind.SEND_BACK,
+    }
+    assert not kinds(info.records or {}) & {
+        Kind.CRASH,
+        Kind.PAUSE,
+        Kind.RESET,
+        Kind.READ,
+        Kind.TRIM,
+        Kind.CLOCK_STEP,
+    }
     with recorded(tmp_path / "more", closed_world=True, also=[Kind.CRASH, Kind.RESET]):
         pass
     more = read_runinfo(tmp_path / "more")

@@ -35,6 +35,8 @@ def test_anybodys_choice_is_held_against_the_table() -> None:
 
     rows, wrong = wrong_queues("ORD-6", choose)
     assert (rows > 40, wrong) == (True, [])
-    _, wrong = wrong_queues("ORD-6", lambda key, count: "no queue" if key == "GydZG_" else choose(key, count))
+    _, wrong = wrong_queues(
+        "ORD-6", lambda key, count: "no queue" if key == "GydZG_" else choose(key, count)
+    )
     assert len(wrong) == 3
     assert "key 'GydZG_' gets none (no queue) of 3 instead of queue 2" in wrong[0]

@@ -40,7 +40,10 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_and_ends_by_signal(number: signal.Signals) -> None:
-    with running("--topic", "orders", "--queues", "3", "--format", "json") as process, SyncClient() as client:
+    with (
+        running("--topic", "orders", "--queues", "3", "--format", "json") as process,
+        SyncClient() as client,
+    ):
         assert process.stdout is not None
         where = json.loads(process.stdout.readline())
         ask = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader("orders").to_ext())
@@ -67,9 +70,8 @@ def test_it_says_its_addresses_in_words() -> None:
 
 def test_it_ends_when_its_parent_is_gone() -> None:
     """The parent is killed; the pipe that the server inherited closes only when the server has ended too."""
-    script = (
-        f"import subprocess, sys\nchild = subprocess.Popen({[*SERVE, *ANY_PORTS, '--with-parent']!r})\nchild.wait()\n"
-    )
+    served = [*SERVE, *ANY_PORTS, "--with-parent"]
+    script = f"import subprocess, sys\nchild = subprocess.Popen({served!r})\nchild.wait()\n"
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     try:

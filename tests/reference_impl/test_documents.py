@@ -19,7 +19,10 @@ NAMED = re.compile(r"\[`([\w.]+)`\]\(\.\./([\w/]+\.py)\)")
 STORY = Plan(
     topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)),
     config=Config(max_reconsume_times=1, suspend_ms=50),
-    clients=(ClientPlan("alice", "consumer", "billing", ("orders",)), ClientPlan("p", "producer", topics=("orders",))),
+    clients=(
+        ClientPlan("alice", "consumer", "billing", ("orders",)),
+        ClientPlan("p", "producer", topics=("orders",)),
+    ),
     actions=(
         Action(0, "start", {"client": "alice"}),
         Action(0, "start", {"client": "p"}),

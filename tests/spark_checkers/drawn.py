@@ -64,7 +64,19 @@ _LANE_VERBS = (
 _FOCUS = {
     "all": _LANE_VERBS,
     "shares": ("assign", "assign", "assign", "send", "next"),
-    "sends": ("send", "send", "batch", "batch", "next", "next", "next", "call", "add", "reset", "rare"),
+    "sends": (
+        "send",
+        "send",
+        "batch",
+        "batch",
+        "next",
+        "next",
+        "next",
+        "call",
+        "add",
+        "reset",
+        "rare",
+    ),
     "leases": ("lock",) * 6 + ("unlock",) * 2 + ("call", "next", "commit", "rare"),
     "commits": (
         "unlock",
@@ -84,15 +96,57 @@ _FOCUS = {
         "handover",
     ),
     "handovers": ("handover", "handover", "run", "commit", "add", "rare"),
-    "lanes": ("pull",) * 4 + ("lock",) * 3 + ("next",) * 4 + ("again", "add", "unlock", "run", "rare"),
+    "lanes": ("pull",) * 4
+    + ("lock",) * 3
+    + ("next",) * 4
+    + ("again", "add", "unlock", "run", "rare"),
     "retries": ("call", "again", "again", "again", "next", "dead", "dead", "add", "run"),
 }
 _SIDE_BY_SIDE = (
-    *("call", "next", "next", "again", "again", "run", "add", "add", "drop", "lock", "fetch", "dead", "send", "reset"),
-    *("commit", "commit", "commit", "back", "back", "back", "copy", "copy", "copy", "write", "write", "rare"),
+    *(
+        "call",
+        "next",
+        "next",
+        "again",
+        "again",
+        "run",
+        "add",
+        "add",
+        "drop",
+        "lock",
+        "fetch",
+        "dead",
+        "send",
+        "reset",
+    ),
+    *(
+        "commit",
+        "commit",
+        "commit",
+        "back",
+        "back",
+        "back",
+        "copy",
+        "copy",
+        "copy",
+        "write",
+        "write",
+        "rare",
+    ),
 )
 """Verbs for groups that do not consume in the orderly mode."""
-_RARE = ("crash", "broker-crash", "pause", "join", "leave", "step", "reset", "level", "trim", "trim")
+_RARE = (
+    "crash",
+    "broker-crash",
+    "pause",
+    "join",
+    "leave",
+    "step",
+    "reset",
+    "level",
+    "trim",
+    "trim",
+)
 
 
 def configs() -> st.SearchStrategy[Config]:
@@ -132,7 +186,9 @@ class _History:
             self.info = replace(self.info, closed_world=False)
         if draw(st.integers(0, 9)) == 0:
             self.info = replace(self.info, clock_bounds_us={"other": 5})
-        self.rows: list[tuple[int, int | None, bool, dict[str, Any]]] = []  # begin, end, instant, fields
+        self.rows: list[
+            tuple[int, int | None, bool, dict[str, Any]]
+        ] = []  # begin, end, instant, fields
         self.now = 0
         self.ops = 0
         self.most = most
@@ -187,7 +243,10 @@ class _History:
                 outcome = self._pick(_ANSWERS)
                 code = self._pick((None, 0, 1)) if outcome is Outcome.REFUSED else None
                 mine = me if verb == "unlock" and self._pick((True, False)) else {**lane, **who}
-                self._add(Kind.LOCK if verb == "lock" else Kind.UNLOCK, {**mine, "outcome": outcome, "code": code})
+                self._add(
+                    Kind.LOCK if verb == "lock" else Kind.UNLOCK,
+                    {**mine, "outcome": outcome, "code": code},
+                )
             case "commit":
                 value = max(0, self.next.get(place, 0) + self._pick((-2, -1, 0, 0, 0, 1)))
                 outcome = self._pick((Outcome.SENT, Outcome.OK, Outcome.UNKNOWN))
@@ -207,30 +266,48 @@ class _History:
                 fields = {**lane, **who} if self._pick(range(3)) else me
                 outcome = self._pick((Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN))
                 value = (
-                    self._pick((0, 1, 2, -1, None)) if outcome is not Outcome.REFUSED else self._pick((-1, -1, None))
+                    self._pick((0, 1, 2, -1, None))
+                    if outcome is not Outcome.REFUSED
+                    else self._pick((-1, -1, None))
                 )
                 self._add(Kind.FETCH_OFFSET, {**fields, "outcome": outcome, "value": value})
             case "dead":
                 offset = max(0, self.next.get(place, 0) - self._pick((0, 1, 1, 2)))
-                outcome = self._pick((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN))
+                outcome = self._pick(
+                    (Outcome.OK, Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN)
+                )
                 attempt = self._pick((None, 1, 1, 2))
                 mode = self._pick((None, "auto", "manual")) if self.manual else None
-                fields = {"queue_offset": offset, "message_id": f"m{queue}-{offset}", "outcome": outcome}
+                fields = {
+                    "queue_offset": offset,
+                    "message_id": f"m{queue}-{offset}",
+                    "outcome": outcome,
+                }
                 self._add(
                     Kind.DEAD_LETTER,
-                    {**me, **fields, "attempt": attempt, "commit_mode": mode, "wall_us": self.now + 10**9},
+                    {
+                        **me,
+                        **fields,
+                        "attempt": attempt,
+                        "commit_mode": mode,
+                        "wall_us": self.now + 10**9,
+                    },
                 )
                 self.dead.append((group, f"m{queue}-{offset}"))
             case "pull":
                 at = self.next.get(place, 0)
                 asked = max(0, at - self._pick((0, 0, 0, 1, 2)))
-                self._add(Kind.PULL, {**me, "outcome": Outcome.OK, "queue_offset": asked, "value": at + 2})
+                self._add(
+                    Kind.PULL, {**me, "outcome": Outcome.OK, "queue_offset": asked, "value": at + 2}
+                )
             case "send":
                 self._send(queue)
             case "back":
                 self._send_back(me, self.next.get(place, 0))
             case "copy":
-                self._copy({**me, "topic": retry_topic(group), "queue_id": 0}, self.next.get(place, 0))
+                self._copy(
+                    {**me, "topic": retry_topic(group), "queue_id": 0}, self.next.get(place, 0)
+                )
             case "write":
                 value = max(0, self.next.get(place, 0) - self._pick((0, 0, 1)))
                 self._add(Kind.PERSIST, {**me, "value": value, "outcome": Outcome.OK}, length=0)
@@ -257,11 +334,20 @@ class _History:
         if self._pick(range(8)):
             self._add(Kind.ADD, {**me, "value": first}, length=0)
         for _ in range(self.draw(st.integers(1, 4))):
-            self._call(self._pick(("next", "next", "next", "again")), me, place, plain=self._pick((True, True, False)))
+            self._call(
+                self._pick(("next", "next", "next", "again")),
+                me,
+                place,
+                plain=self._pick((True, True, False)),
+            )
             if self._pick(range(3)) == 0:
                 value = self._pick((first, first + 1, self.next[place]))
                 detail = "corrected" if self._pick(range(8)) == 0 else None
-                self._add(Kind.COMMIT, {**me, "value": value, "outcome": Outcome.SENT, "detail": detail}, length=0)
+                self._add(
+                    Kind.COMMIT,
+                    {**me, "value": value, "outcome": Outcome.SENT, "detail": detail},
+                    length=0,
+                )
         self.now = max(self.now, self.ended)
         if self._pick(range(8)):
             self._add(Kind.DROP, me, length=0)
@@ -275,7 +361,9 @@ class _History:
             self._add(Kind.ADD, {**heir, "value": self.next[(other, group, queue)]}, length=0)
         self._call("next", heir, (other, group, queue), plain=True)
 
-    def _call(self, verb: str, me: dict[str, Any], place: tuple[str, str, int], plain: bool = False) -> None:
+    def _call(
+        self, verb: str, me: dict[str, Any], place: tuple[str, str, int], plain: bool = False
+    ) -> None:
         if self.tidy:
             self.now = max(self.now, self.ended)
         at = self.next.get(place, 0)
@@ -345,7 +433,9 @@ class _History:
         fields: dict[str, Any] = {
             "client_id": shop,
             "process": shop,
-            "view": self._pick(("java-hash b0/0 b0/1", "java-hash b0/0 b0/1", "java-hash b0/0", None)),
+            "view": self._pick(
+                ("java-hash b0/0 b0/1", "java-hash b0/0 b0/1", "java-hash b0/0", None)
+            ),
             "topic": "orders",
             "broker": "b0",
             "queue_id": queue,
@@ -354,7 +444,9 @@ class _History:
             "sharding_key": f"k{offset % 2}",
             "key_seq": offset // 2,
             "outcome": outcome,
-            "code": self._pick((14, 14, 1, None) if outcome is Outcome.REFUSED else (0, 0, 0, 10, None)),
+            "code": self._pick(
+                (14, 14, 1, None) if outcome is Outcome.REFUSED else (0, 0, 0, 10, None)
+            ),
             **self._content(),
             "delay_level": self._pick((None, None, None, None, None, 0, -1, 1, 2, 9)),
         }
@@ -365,7 +457,9 @@ class _History:
         half = self._pick(range(10)) == 0
         if half:
             offset_there = fields.pop("queue_offset", None)
-            fields.update(detail=self._pick(("half", "half, timeout", "halfway")), value=offset_there)
+            fields.update(
+                detail=self._pick(("half", "half, timeout", "halfway")), value=offset_there
+            )
         self._add(Kind.SEND, fields)
         if half and self._pick((True, True, False)):
             asked = ("client_id", "process", "topic", "broker", "message_id")
@@ -373,27 +467,55 @@ class _History:
             if self._pick((True, False)):
                 times = self._pick((None, 1, 2, 16))
                 self._add(Kind.CHECK, {**about, "attempt": times, "outcome": Outcome.OK}, length=0)
-            ended = {"value": self._pick((0, 8, 8, 12, None)), "outcome": self._pick((Outcome.SENT, Outcome.OK))}
+            ended = {
+                "value": self._pick((0, 8, 8, 12, None)),
+                "outcome": self._pick((Outcome.SENT, Outcome.OK)),
+            }
             self._add(Kind.END_TRANSACTION, {**about, **ended})
         if self._pick(range(4)) == 0:
-            again = {"attempt": self._pick((2, 2, 3)), "client_id": self._pick(("shop", "stall")), "queue_offset": None}
-            self._add(Kind.SEND, {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))})
+            again = {
+                "attempt": self._pick((2, 2, 3)),
+                "client_id": self._pick(("shop", "stall")),
+                "queue_offset": None,
+            }
+            self._add(
+                Kind.SEND,
+                {**fields, **again, "outcome": self._pick((Outcome.REFUSED, Outcome.UNKNOWN))},
+            )
         if self._pick(range(3)) == 0 and offset:  # a late try of an earlier message
-            late = {"message_id": f"m{queue}-{offset - 2}", "key_seq": (offset - 2) // 2, "attempt": self._pick((2, 4))}
-            self._add(Kind.SEND, {**fields, **late, "queue_offset": offset + 50, "outcome": Outcome.OK, "code": 0})
+            late = {
+                "message_id": f"m{queue}-{offset - 2}",
+                "key_seq": (offset - 2) // 2,
+                "attempt": self._pick((2, 4)),
+            }
+            self._add(
+                Kind.SEND,
+                {**fields, **late, "queue_offset": offset + 50, "outcome": Outcome.OK, "code": 0},
+            )
         self.sent[queue] += 1
 
     def _send_batch(self, queue: int) -> None:
         first, size = self.sent[queue], self._pick((1, 2, 2, 3))
-        who = {"client_id": "shop", "process": "shop", "attempt": 1, "outcome": self._pick(_ANSWERS)}
+        who = {
+            "client_id": "shop",
+            "process": "shop",
+            "attempt": 1,
+            "outcome": self._pick(_ANSWERS),
+        }
         where = {"topic": "orders", "broker": "b0", "queue_id": queue, **who}
-        rows = [{**where, "message_id": f"m{queue}-{first + n}", "value": n, **self._content()} for n in range(size)]
+        rows = [
+            {**where, "message_id": f"m{queue}-{first + n}", "value": n, **self._content()}
+            for n in range(size)
+        ]
         rows[0]["queue_offset"] = first
         self._add(Kind.SEND, *rows)
         self.sent[queue] += size
 
     def _content(self) -> dict[str, Any]:
-        return {"body_hash": self._pick((None, 1, 1, 1, 1, 2)), "tags": self._pick((None, None, None, "red", "red"))}
+        return {
+            "body_hash": self._pick((None, 1, 1, 1, 1, 2)),
+            "tags": self._pick((None, None, None, "red", "red")),
+        }
 
     def _rare(self, client: str, lane: dict[str, Any], me: dict[str, Any]) -> None:
         who = {"client_id": client, "process": client}
@@ -401,13 +523,21 @@ class _History:
             case "crash":
                 self._add(Kind.CRASH, {**who, "outcome": Outcome.OK}, length=0)
             case "broker-crash":
-                self._add(Kind.CRASH, {"broker": "b0", "process": "b0", "outcome": Outcome.OK}, length=0)
+                self._add(
+                    Kind.CRASH, {"broker": "b0", "process": "b0", "outcome": Outcome.OK}, length=0
+                )
             case "pause":
                 self._add(Kind.PAUSE, {**who, "outcome": Outcome.OK})
             case "join":
-                self._add(Kind.JOIN, {**who, "group": lane["group"], "view": "*", "outcome": Outcome.OK}, length=0)
+                self._add(
+                    Kind.JOIN,
+                    {**who, "group": lane["group"], "view": "*", "outcome": Outcome.OK},
+                    length=0,
+                )
             case "leave":
-                self._add(Kind.LEAVE, {**who, "group": lane["group"], "outcome": Outcome.OK}, length=0)
+                self._add(
+                    Kind.LEAVE, {**who, "group": lane["group"], "outcome": Outcome.OK}, length=0
+                )
             case "step":
                 if self._pick(range(3)) == 0:
                     self._add(Kind.CLOCK_STEP, {**who, "outcome": Outcome.OK}, length=0)
@@ -415,16 +545,29 @@ class _History:
                 level = self._pick((Level.STORE, Level.TAP, Level.WIRE))
                 self._add(Kind.COMMIT, {**me, "value": 0, "outcome": Outcome.OK, "level": level})
             case "trim":
-                topic = self._pick((lane["topic"], lane["topic"], "orders", dead_letter_topic(lane["group"])))
-                queue = {"topic": topic, "broker": "b0", "queue_id": self._pick((0, 0, 1)), "level": Level.STORE}
-                said = {"process": "b0", "value": self._pick((0, 1, 2, 3, 5)), "outcome": Outcome.OK}
+                topic = self._pick(
+                    (lane["topic"], lane["topic"], "orders", dead_letter_topic(lane["group"]))
+                )
+                queue = {
+                    "topic": topic,
+                    "broker": "b0",
+                    "queue_id": self._pick((0, 0, 1)),
+                    "level": Level.STORE,
+                }
+                said = {
+                    "process": "b0",
+                    "value": self._pick((0, 1, 2, 3, 5)),
+                    "outcome": Outcome.OK,
+                }
                 self._add(Kind.TRIM, {**queue, **said}, length=0)
             case _:
                 self._add(Kind.RESET, {**lane, "outcome": Outcome.OK, "value": 0}, length=0)
 
     def _share(self, client: str, group: str) -> None:
         """A client computes its share; now and then it sees another group, or nothing is known of what it saw."""
-        members = self._pick(("alice bob", "alice bob", "bob alice", "alice", "alice bob carol", "alice alice bob"))
+        members = self._pick(
+            ("alice bob", "alice bob", "bob alice", "alice", "alice bob carol", "alice alice bob")
+        )
         queues = self._pick(("b0/0 b0/1", "b0/0 b0/1", "b0/1 b0/0", "b0/0"))
         fields = {
             "client_id": client,
@@ -443,7 +586,12 @@ class _History:
             self._drain_queue({"topic": "orders", "broker": "b0", "queue_id": queue}, None, queue)
         for group in GROUPS[: self.groups]:
             for broker in ("b0", "b1")[: self._pick((1, 1, 2))]:
-                where = {"topic": dead_letter_topic(group), "broker": broker, "queue_id": 0, "group": group}
+                where = {
+                    "topic": dead_letter_topic(group),
+                    "broker": broker,
+                    "queue_id": 0,
+                    "group": group,
+                }
                 self._drain_queue(where, group, 0)
 
     def _drain_queue(self, where: dict[str, Any], group: str | None, queue: int) -> None:
@@ -464,7 +612,9 @@ class _History:
             fields = {
                 **where,
                 **who,
-                "view": self._pick((None, "orders", "orders", "bills")) if group is not None else None,
+                "view": self._pick((None, "orders", "orders", "bills"))
+                if group is not None
+                else None,
                 "queue_offset": offset + self._pick((0, 0, 0, 0, 0, 1)),
                 "message_id": None if self._pick(range(20)) == 0 else message,
                 "origin_id": origin,
@@ -482,7 +632,9 @@ class _History:
         if self._pick(range(12)):
             self.now += 10
             self.ops += 1
-            self.rows.append((begin, self.now, False, {**fields, "kind": Kind.READ, "op_id": self.ops}))
+            self.rows.append(
+                (begin, self.now, False, {**fields, "kind": Kind.READ, "op_id": self.ops})
+            )
 
     # ---- rows
 
@@ -508,7 +660,9 @@ class _History:
                 marks.append((end, 1, index))
         # Ends at the time of a begin come before it or after it; an operation's own end never before its begin.
         ends_first = self.draw(st.booleans())
-        marks.sort(key=lambda m: (m[0], -m[1] if ends_first and self.rows[m[2]][0] < m[0] else m[1], m[2]))
+        marks.sort(
+            key=lambda m: (m[0], -m[1] if ends_first and self.rows[m[2]][0] < m[0] else m[1], m[2])
+        )
         begun: dict[int, int] = {}
         ended: dict[int, int] = {}
         for seq, (_time, phase, index) in enumerate(marks, start=1):

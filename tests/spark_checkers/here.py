@@ -28,7 +28,9 @@ class Numbers:
     def __init__(self, numbers: list[int]) -> None:
         self.numbers = numbers
 
-    def mapInArrow(self, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Done:
+    def mapInArrow(
+        self, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
+    ) -> Done:
         sent = cloudpickle.dumps(work)  # a task's work has to travel
         batches = []
         for number in self.numbers:

@@ -31,7 +31,10 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
     for bench in examiner.benches:
         found[bench.clause.id] = (
             tallies[bench.clause.id].opportunities,
-            sorted((tuple(row.seq_begin for row in each.rows), each.certain, each.name) for each in bench.kept or ()),
+            sorted(
+                (tuple(row.seq_begin for row in each.rows), each.certain, each.name)
+                for each in bench.kept or ()
+            ),
         )
     return found
 
@@ -48,20 +51,29 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
         seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
         if row.broker_epoch is not None:
             epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
-    named = {broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()}
-    return RunContext.of(info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks)
+    named = {
+        broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()
+    }
+    return RunContext.of(
+        info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks
+    )
 
 
-def by_twins(rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19) -> dict[str, Found]:
+def by_twins(
+    rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19
+) -> dict[str, Found]:
     """What the twins find, in this process. least: of how many rows, at least, whole keys are judged together."""
     found: dict[str, Found] = {twin.id: (0, []) for twin in twins}
     known = recorded(info)
     chosen = [
         twin
         for twin in twins
-        if twin.clause.unmet(info) is None and not (known is not None and twin.clause.missing(known))
+        if twin.clause.unmet(info) is None
+        and not (known is not None and twin.clause.missing(known))
     ]
-    for each in judge_in_memory(rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least):
+    for each in judge_in_memory(
+        rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least
+    ):
         times, violations = found[each.clause]
         violations.extend((seqs, certain, name) for _run, seqs, certain, name in each.violations)
         found[each.clause] = (times + sum(each.opportunities.values()), violations)

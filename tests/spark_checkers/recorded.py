@@ -52,12 +52,28 @@ def recorded(
     """
     actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
     actions += [
-        _act(100 + 250 * n, "send", client="shop", topic="orders", key=f"k{n % 3}", count=10, **_tag(tagged, n))
+        _act(
+            100 + 250 * n,
+            "send",
+            client="shop",
+            topic="orders",
+            key=f"k{n % 3}",
+            count=10,
+            **_tag(tagged, n),
+        )
         for n in range(60)
     ]
     if tagged:
         actions += [
-            _act(150 + 250 * turn, "send", client="shop", topic="orders", batch=True, count=4, tags=TAGS[turn % 3])
+            _act(
+                150 + 250 * turn,
+                "send",
+                client="shop",
+                topic="orders",
+                batch=True,
+                count=4,
+                tags=TAGS[turn % 3],
+            )
             for turn in range(0, 60, 4)
         ]
     actions += [
@@ -66,7 +82,10 @@ def recorded(
         _act(11000, "restart", client="alice"),
         _act(14000, "stop", client="bob"),
     ]
-    once = [ListenerRule(outcome=Outcome.SUSPEND, number=number, delivery_max=1) for number in range(5, 600, 9)]
+    once = [
+        ListenerRule(outcome=Outcome.SUSPEND, number=number, delivery_max=1)
+        for number in range(5, 600, 9)
+    ]
     always = [ListenerRule(outcome=Outcome.SUSPEND, number=number) for number in range(7, 600, 50)]
     taken = [ListenerRule(manual=True, number=number) for number in range(28, 600, 90)]
     rolled_back = [

@@ -37,12 +37,16 @@ def stored(tmp_path: Path) -> Callable[[RunInfo, Sequence[Row]], History]:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories())
-def test_both_engines_say_the_same(tmp_path_factory: pytest.TempPathFactory, here: Any, history: tuple) -> None:
+def test_both_engines_say_the_same(
+    tmp_path_factory: pytest.TempPathFactory, here: Any, history: tuple
+) -> None:
     info, rows = history
     folder = tmp_path_factory.mktemp("drawn")
     as_recorded = write_history(folder / "seq", info, rows)
     expected = examine(rows, info)
-    assert engine.examine(compact(as_recorded, folder / "queue"), here) == expected, render_rows(rows)
+    assert engine.examine(compact(as_recorded, folder / "queue"), here) == expected, render_rows(
+        rows
+    )
     assert engine.examine(as_recorded, here) == expected, render_rows(rows)
 
 
@@ -59,7 +63,9 @@ def test_messages_without_a_queue_are_judged_too(stored: Callable[..., History],
     """.replace("billing  ", "-        ")
     )
     rows = [
-        row._replace(group="billing", topic="orders") if row.group is None and row.client_id == "alice" else row
+        row._replace(group="billing", topic="orders")
+        if row.group is None and row.client_id == "alice"
+        else row
         for row in rows
     ]
     found = engine.examine(stored(info, rows), here)
@@ -67,7 +73,9 @@ def test_messages_without_a_queue_are_judged_too(stored: Callable[..., History],
     assert {"SND-2", "ORD-12"} <= set(found.refuted())
 
 
-def test_a_key_that_moved_to_another_queue_is_followed(stored: Callable[..., History], here: Any) -> None:
+def test_a_key_that_moved_to_another_queue_is_followed(
+    stored: Callable[..., History], here: Any
+) -> None:
     info, rows = parse_history("""
         0ms..1ms  alice  delivers  billing/orders/b0/0   offset=0 id=m0 key=k key_seq=5 success
         2ms..3ms  bob    delivers  billing/orders/b0/1   offset=0 id=m1 key=k key_seq=6 success
@@ -95,21 +103,31 @@ def broken(how: str, rows: Iterable[Row]) -> list[Row]:
             index = changed.index(sends[-1])
             changed[index] = sends[-1]._replace(level=Level.STORE, message_id=sends[0].message_id)
         case "ends first":
-            place = next(i for i, each in enumerate(changed) if each.ended_us is not None and each.started_us > 10)
+            place = next(
+                i
+                for i, each in enumerate(changed)
+                if each.ended_us is not None and each.started_us > 10
+            )
             changed[place] = changed[place]._replace(ended_us=changed[place].started_us - 5)
         case "clock back":
-            changed[place] = row._replace(started_us=changed[place - 1].started_us - 7, ended_us=None)
+            changed[place] = row._replace(
+                started_us=changed[place - 1].started_us - 7, ended_us=None
+            )
         case "sent twice":
             sends = [each for each in changed if each.kind == "send"]
             index = changed.index(sends[-1])
-            changed[index] = sends[-1]._replace(message_id=sends[0].message_id, attempt=sends[0].attempt)
+            changed[index] = sends[-1]._replace(
+                message_id=sends[0].message_id, attempt=sends[0].attempt
+            )
         case _:
             raise AssertionError(how)
     return changed
 
 
 @pytest.mark.parametrize("how", ["seq twice", "seq 0", "ends first", "clock back", "sent twice"])
-def test_why_a_history_cannot_be_trusted(stored: Callable[..., History], here: Any, how: str) -> None:
+def test_why_a_history_cannot_be_trusted(
+    stored: Callable[..., History], here: Any, how: str
+) -> None:
     info, rows = recorded()
     changed = broken(how, rows)
     found = engine.examine(stored(info, changed), here)
@@ -118,7 +136,9 @@ def test_why_a_history_cannot_be_trusted(stored: Callable[..., History], here: A
     assert found.facts.broken
 
 
-def test_a_message_seen_at_two_levels_was_not_sent_twice(stored: Callable[..., History], here: Any) -> None:
+def test_a_message_seen_at_two_levels_was_not_sent_twice(
+    stored: Callable[..., History], here: Any
+) -> None:
     info, rows = recorded()
     found = engine.examine(stored(info, broken("stored twice", rows)), here)
     assert found.facts.broken == []
@@ -128,12 +148,30 @@ def test_faults_and_subscriptions(stored: Callable[..., History], here: Any) -> 
     common = {"run": "r", "level": "client", "clock": "virtual", "started_us": 1, "ended_us": 1}
     rows = [
         make_row(
-            seq_begin=1, seq_end=1, op_id=1, kind="join", group="g", client_id="a", view="*", outcome="ok", **common
+            seq_begin=1,
+            seq_end=1,
+            op_id=1,
+            kind="join",
+            group="g",
+            client_id="a",
+            view="*",
+            outcome="ok",
+            **common,
         ),
         make_row(
-            seq_begin=2, seq_end=2, op_id=2, kind="join", group="g", client_id="b", view="x", outcome="ok", **common
+            seq_begin=2,
+            seq_end=2,
+            op_id=2,
+            kind="join",
+            group="g",
+            client_id="b",
+            view="x",
+            outcome="ok",
+            **common,
         ),
-        make_row(seq_begin=3, seq_end=3, op_id=3, kind="fault", detail="cut", outcome="ok", **common),
+        make_row(
+            seq_begin=3, seq_end=3, op_id=3, kind="fault", detail="cut", outcome="ok", **common
+        ),
         make_row(seq_begin=4, seq_end=4, op_id=4, kind="fault", outcome="refused", **common),
     ]
     info = RunInfo("r")
@@ -143,7 +181,9 @@ def test_faults_and_subscriptions(stored: Callable[..., History], here: Any) -> 
     assert found.facts.subscriptions_differ == ["g"]
 
 
-def test_the_witness_is_the_same_and_is_explained(stored: Callable[..., History], here: Any) -> None:
+def test_the_witness_is_the_same_and_is_explained(
+    stored: Callable[..., History], here: Any
+) -> None:
     info, rows = recorded()
     changed = plant(DEFECTS["commit-past-unfinished"], spread(rows), info, seed=4).rows
     found = engine.examine(stored(info, changed), here).tallies["CMT-1"]
@@ -155,7 +195,9 @@ def test_the_witness_is_the_same_and_is_explained(stored: Callable[..., History]
 def test_a_cut_history_stays_cut(tmp_path: Path, here: Any) -> None:
     info, rows = recorded()
     history = write_history(tmp_path / "seq", info, rows, why_cut=("alice.0.jsonl has no end",))
-    assert engine.examine(compact(history, tmp_path / "queue"), here).cut == ["alice.0.jsonl has no end"]
+    assert engine.examine(compact(history, tmp_path / "queue"), here).cut == [
+        "alice.0.jsonl has no end"
+    ]
 
 
 def test_an_unknown_word_is_an_error(tmp_path: Path, here: Any) -> None:
@@ -166,7 +208,9 @@ def test_an_unknown_word_is_an_error(tmp_path: Path, here: Any) -> None:
         engine.examine(history, here)
 
 
-def test_a_torn_file_is_an_error_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torn_file_is_an_error_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info, rows = recorded()
     history = write_history(tmp_path / "seq", info, rows)
     path = history.parquet[0]
@@ -176,7 +220,9 @@ def test_a_torn_file_is_an_error_before_spark_starts(tmp_path: Path, monkeypatch
         engine.judge(history, None)  # type: ignore[arg-type]
 
 
-def test_a_clause_without_a_twin_is_an_error(here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clause_without_a_twin_is_an_error(
+    here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info, rows = recorded()
     history = write_history(tmp_path / "seq", info, rows[:10])
     monkeypatch.setattr(engine, "all_twins", tuple)
@@ -188,7 +234,9 @@ def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:
     info, rows = recorded()
     from specs.clauses.catalogue import get
 
-    shown, text = engine.witness_of(get("CMT-4"), rows[:3], replace(info), "commit-went-back", certain=True)
+    shown, text = engine.witness_of(
+        get("CMT-4"), rows[:3], replace(info), "commit-went-back", certain=True
+    )
     assert shown == rows[:3]
     assert "these events break the promise" in text
 

@@ -23,10 +23,27 @@ from specs.verdicts.verdict import RunVerdict, conclude
 
 SMALL = 8_000
 SIZES = (4_000, 16_000, 40_000)
-GENERATED = [name for name, mutant in {**DEFECTS, **LOOKALIKES}.items() if mutant.generated and not mutant.tagged]
+GENERATED = [
+    name
+    for name, mutant in {**DEFECTS, **LOOKALIKES}.items()
+    if mutant.generated and not mutant.tagged
+]
 AT_STAKE = {
     *("ORD-2", "ORD-3", "ORD-4", "ORD-5", "ORD-7", "ORD-8", "ORD-9", "ORD-10", "ORD-12"),
-    *("LSE-1", "LSE-2", "LSE-3", "LSE-4", "LSE-8", "RTY-1", "RTY-2", "RTY-3", "RTY-4", "RTY-5", "RTY-7", "RTY-9"),
+    *(
+        "LSE-1",
+        "LSE-2",
+        "LSE-3",
+        "LSE-4",
+        "LSE-8",
+        "RTY-1",
+        "RTY-2",
+        "RTY-3",
+        "RTY-4",
+        "RTY-5",
+        "RTY-7",
+        "RTY-9",
+    ),
     *("DLQ-1", "DLQ-2", "DLQ-3", "DLQ-4", "DLQ-5", "DLQ-7", "DLQ-8", "DLQ-9"),
     *("CMT-1", "CMT-2", "CMT-4", "CMT-5", "SND-1", "SND-2"),
 }
@@ -74,17 +91,30 @@ def with_planted(folder: Path, name: str, edge: str) -> History:
         with suppress(UsageError):
             planting = plan_defect(name, events, 2, edge=edge)
             place = folder / str(events)
-            generate(place, events, 2, change=planting, rows_per_file=events // 4, rows_per_group=events // 16)
+            generate(
+                place,
+                events,
+                2,
+                change=planting,
+                rows_per_file=events // 4,
+                rows_per_group=events // 16,
+            )
             return open_history(place)
     raise AssertionError(f"no size has a place for {name}")
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(GENERATED)))
-def test_planted_defects_are_named_and_lookalikes_are_not(tmp_path: Path, here: object, number: int, name: str) -> None:
+def test_planted_defects_are_named_and_lookalikes_are_not(
+    tmp_path: Path, here: object, number: int, name: str
+) -> None:
     history = with_planted(tmp_path, name, EDGES[number % len(EDGES)])
     found = examine_on_spark(history, here)
     is_lookalike = name not in DEFECTS
-    asked = all_clauses() if is_lookalike or not number % 4 else tuple(get(clause) for clause in found.refuted())
+    asked = (
+        all_clauses()
+        if is_lookalike or not number % 4
+        else tuple(get(clause) for clause in found.refuted())
+    )
     by_python = examine(history.rows(), history.info, asked).tallies
     assert {clause.id: found.tallies[clause.id] for clause in asked} == by_python
     if name in DEFECTS:
@@ -137,11 +167,15 @@ def test_the_command_prints_its_seed_first_and_its_data_on_stdout(tmp_path: Path
     data = json.loads(result.stdout)
     assert (data["schema"], data["seed"], data["breaks"]) == ("inorder/generated/v1", 9, "SND-2")
     assert len(data["about"]) >= 1
-    again = CliRunner().invoke(cli.compact, [str(out), "--out", str(tmp_path / "c"), "--format", "json"])
+    again = CliRunner().invoke(
+        cli.compact, [str(out), "--out", str(tmp_path / "c"), "--format", "json"]
+    )
     assert json.loads(again.stdout)["events"] == data["events"]
 
 
 def test_a_drawn_seed_is_printed(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.generate, ["--events", "500", "--out", str(tmp_path / "h")], standalone_mode=False)
+    result = CliRunner().invoke(
+        cli.generate, ["--events", "500", "--out", str(tmp_path / "h")], standalone_mode=False
+    )
     seed = int(result.stderr.splitlines()[0].rsplit(" ", 1)[1])
     assert open_history(tmp_path / "h").info.seed == seed

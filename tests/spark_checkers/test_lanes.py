@@ -29,7 +29,8 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
         for what, item in lane.items:
             if what == STRETCH:
                 events += [
-                    (op.end if phase == END else op.begin, phase, op.begin) for phase, op in expanded(lane, item)
+                    (op.end if phase == END else op.begin, phase, op.begin)
+                    for phase, op in expanded(lane, item)
                 ]
             else:
                 events.append((item.end if what == END else item.begin, what, item.begin))
@@ -38,7 +39,10 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
     wanted = [
         (row.seq_begin, phase)
         for row in rows
-        if row.kind in LANE_KINDS and row.level in REQUEST_LEVELS and row.queue_id is not None and row.group
+        if row.kind in LANE_KINDS
+        and row.level in REQUEST_LEVELS
+        and row.queue_id is not None
+        and row.group
         for phase in (BEGIN, END)
         if phase == BEGIN or row.seq_end is not None
     ]

@@ -28,7 +28,10 @@ def by_queue(rows: list[Row]) -> list[Row]:
 
     def place(row: Row) -> tuple:
         return (
-            *((value is not None, value or 0) for value in (row.run, row.topic, row.broker, row.queue_id)),
+            *(
+                (value is not None, value or 0)
+                for value in (row.run, row.topic, row.broker, row.queue_id)
+            ),
             row.seq_begin,
         )
 
@@ -42,7 +45,12 @@ def key(row: dict) -> tuple:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(0, 99))
 def test_every_key_is_whole_in_one_part(
-    tmp_path_factory: pytest.TempPathFactory, history: tuple, per_group: int, per_file: int, wanted: int, seed: int
+    tmp_path_factory: pytest.TempPathFactory,
+    history: tuple,
+    per_group: int,
+    per_file: int,
+    wanted: int,
+    seed: int,
 ) -> None:
     _info, rows = history
     folder = tmp_path_factory.mktemp("cut")
@@ -62,7 +70,9 @@ def test_every_key_is_whole_in_one_part(
             for row in table.to_pylist():
                 assert owners.setdefault(key(row), number) == number
                 seen.append((*key(row), row["seq_begin"]))
-    assert seen == [(row.run, row.topic, row.broker, row.queue_id, row.seq_begin) for row in ordered]
+    assert seen == [
+        (row.run, row.topic, row.broker, row.queue_id, row.seq_begin) for row in ordered
+    ]
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 6), st.integers(1, 12))
@@ -70,7 +80,9 @@ def test_batches_become_whole_keys(keys: list[int], batch: int, least: int) -> N
     ordered = sorted(keys)
     table = pa.table({"run": ["r"] * len(keys), "group": [f"g{number}" for number in ordered]})
     tables = list(whole_keys(table.to_batches(max_chunksize=batch), KEY_COLUMNS[Key.GROUP], least))
-    assert [each for table in tables for each in table.column("group").to_pylist()] == table.column("group").to_pylist()
+    assert [each for table in tables for each in table.column("group").to_pylist()] == table.column(
+        "group"
+    ).to_pylist()
     groups = [set(table.column("group").to_pylist()) for table in tables]
     assert sum(len(group) for group in groups) == len(set(ordered))
 

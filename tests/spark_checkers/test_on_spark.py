@@ -67,19 +67,25 @@ def many_runs() -> Iterator[tuple[RunInfo, list[Row]]]:
         yield named(f"drawn-{number}", history)
 
 
-def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(session: Any, tmp_path: Path) -> None:
+def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
+    session: Any, tmp_path: Path
+) -> None:
     """One DataFrame holds all runs; one job for each kind of key."""
     import pyarrow.parquet as pq
 
     contexts: dict[str, RunContext] = {}
-    unmet: set[tuple[str, str]] = set()  # a twin alone knows no premise of the whole run: the engine leaves it out
+    unmet: set[tuple[str, str]] = (
+        set()
+    )  # a twin alone knows no premise of the whole run: the engine leaves it out
     expected: dict[tuple[str, str], Any] = {}
     rows: list[Row] = []
     for info, its in many_runs():
         contexts[info.run] = context_of(its, info)
         for clause, found in by_python(its, info, all_clauses()).items():
             expected[(info.run, clause)] = found
-        unmet |= {(info.run, clause.id) for clause in all_clauses() if clause.unmet(info) is not None}
+        unmet |= {
+            (info.run, clause.id) for clause in all_clauses() if clause.unmet(info) is not None
+        }
         rows += its
     random.Random(5).shuffle(rows)
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
@@ -94,7 +100,9 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(session: Any, tmp
             if row["seqs"] is not None:
                 violations.append((tuple(row["seqs"]), row["certain"], row["finding"]))
             seen[(row["run"], row["clause"])] = (times + row["opportunities"], violations)
-    assert {place: (times, sorted(violations)) for place, (times, violations) in seen.items()} == expected
+    assert {
+        place: (times, sorted(violations)) for place, (times, violations) in seen.items()
+    } == expected
 
 
 def test_one_twin_alone_is_a_function_from_rows_to_findings(session: Any, tmp_path: Path) -> None:
@@ -105,10 +113,12 @@ def test_one_twin_alone_is_a_function_from_rows_to_findings(session: Any, tmp_pa
     info, rows = parse_history(commits_never_go_back.TWIN.clause.shortest_violation)
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
     frame = session.read.parquet(str(tmp_path / "rows.parquet"))
-    found = frame.transform(commits_never_go_back.find, {info.run: context_of(rows, info)}).collect()
-    assert sorted((row["seqs"], row["certain"], row["opportunities"]) for row in found if row["seqs"]) == [
-        ([1, 2], True, 0)
-    ]
+    found = frame.transform(
+        commits_never_go_back.find, {info.run: context_of(rows, info)}
+    ).collect()
+    assert sorted(
+        (row["seqs"], row["certain"], row["opportunities"]) for row in found if row["seqs"]
+    ) == [([1, 2], True, 0)]
     assert [row["opportunities"] for row in found if row["seqs"] is None] == [1]
 
 
@@ -155,11 +165,15 @@ def test_sorting_on_spark_is_sorting_in_memory(session: Any, tmp_path: Path) -> 
 
 def test_a_generated_history_and_its_defect(session: Any, tmp_path: Path) -> None:
     generate(tmp_path / "good", 20_000, 1)
-    good = engine.judge(open_history(tmp_path / "good"), profiles.load("reference"), {"session": session})
+    good = engine.judge(
+        open_history(tmp_path / "good"), profiles.load("reference"), {"session": session}
+    )
     assert good.exit_code == 0
     planting = plan_defect("late-commit", 20_000, 1, edge="file")
     generate(tmp_path / "bad", 20_000, 1, change=planting)
-    bad = engine.judge(open_history(tmp_path / "bad"), profiles.load("reference"), {"session": session})
+    bad = engine.judge(
+        open_history(tmp_path / "bad"), profiles.load("reference"), {"session": session}
+    )
     assert bad.exit_code == 1
     assert [judged.id for judged in bad.clauses if judged.verdict == "refuted"] == ["CMT-5"]
 
@@ -178,7 +192,9 @@ def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
         session_module.open_session()
 
 
-def test_a_java_that_does_not_run_spark_is_the_suite_s_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_does_not_run_spark_is_the_suite_s_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import subprocess
     import sys
 
@@ -210,7 +226,9 @@ def test_ten_million_events(session: Any, tmp_path: Path, defect: str | None) ->
     events = 10_000_000
     planting = None if defect is None else plan_defect(defect, events, 7, edge="file")
     generate(tmp_path / "h", events, 7, change=planting)
-    verdict = engine.judge(open_history(tmp_path / "h"), profiles.load("reference"), {"session": session})
+    verdict = engine.judge(
+        open_history(tmp_path / "h"), profiles.load("reference"), {"session": session}
+    )
     refuted = [judged.id for judged in verdict.clauses if judged.verdict == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
     assert verdict.exit_code == (0 if defect is None else 1)

@@ -16,7 +16,9 @@ from specs.vocabulary import Kind
 def test_what_the_sieve_found_counts_only_where_the_clause_applies() -> None:
     """ORD-12 is decided within each queue before anybody asks for the group's mode."""
     examiner: Any = object.__new__(engine._Examiner)
-    examiner.sums = {"ORD-12": engine.Sum(opportunities=3, found={"key-overtaken": engine.Named(violations=1)})}
+    examiner.sums = {
+        "ORD-12": engine.Sum(opportunities=3, found={"key-overtaken": engine.Named(violations=1)})
+    }
     broken = Tally(3, {"key-overtaken": Found(1)})
     seen: Any = SimpleNamespace(kinds=frozenset(Kind))
     for mode, expected in (("orderly", broken), ("key_ordered", broken), ("concurrent", Tally())):

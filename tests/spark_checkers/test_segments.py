@@ -10,7 +10,10 @@ from spark_checkers.segments import NOWHERE, Segments, Timeline, dense, is_first
 
 HUGE = 2**60
 rows = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(-3, 3) | st.sampled_from((-HUGE, HUGE)), st.booleans()), max_size=30
+    st.tuples(
+        st.integers(0, 3), st.integers(-3, 3) | st.sampled_from((-HUGE, HUGE)), st.booleans()
+    ),
+    max_size=30,
 )
 
 
@@ -51,8 +54,16 @@ def test_the_last_event_before_a_moment(
     asked, at, _ = columns(moments)
     last, first, count = [], [], []
     for mine, moment, _mark in moments:
-        before = [index for index, (other, then, _) in enumerate(events) if other == mine and then < moment]
-        after = [index for index, (other, then, _) in enumerate(events) if other == mine and then >= moment]
+        before = [
+            index
+            for index, (other, then, _) in enumerate(events)
+            if other == mine and then < moment
+        ]
+        after = [
+            index
+            for index, (other, then, _) in enumerate(events)
+            if other == mine and then >= moment
+        ]
         last.append(max(before, key=lambda index: (events[index][1], index), default=NOWHERE))
         first.append(min(after, key=lambda index: (events[index][1], index), default=NOWHERE))
         count.append(len(before))

@@ -53,11 +53,15 @@ def plan_of(continuous_ms: int) -> Plan:
 
 
 @pytest.mark.parametrize(("continuous_ms", "other_lane_first"), [(3_000, True), (60_000, False)])
-def test_a_turn_that_ends_at_a_give_up_is_held_against_nobody(continuous_ms: int, other_lane_first: bool) -> None:
+def test_a_turn_that_ends_at_a_give_up_is_held_against_nobody(
+    continuous_ms: int, other_lane_first: bool
+) -> None:
     """After the dead letter the other lane has its turn where the cap is reached, and only there."""
     info, rows = simulate(plan_of(continuous_ms))
     letter = next(row for row in rows if row.kind is Kind.DEAD_LETTER)
-    after = next(row for row in rows if row.kind is Kind.DELIVER and row.started_us >= (letter.ended_us or 0))
+    after = next(
+        row for row in rows if row.kind is Kind.DELIVER and row.started_us >= (letter.ended_us or 0)
+    )
     assert (after.queue_id != letter.queue_id) is other_lane_first
     found = by_python(rows, info, all_clauses())
     assert {clause: violations for clause, (_, violations) in found.items() if violations} == {}

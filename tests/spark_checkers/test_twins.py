@@ -34,7 +34,9 @@ def test_no_twin_asks_the_python_judge() -> None:
     for path in [*TWINS.rglob("*.py"), *TWINS.parent.glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and path.parent != TWINS.parent:
-                assert not re.match(r"specs\.clauses\.(?!base$)", node.module), f"{path}: {node.module}"
+                assert not re.match(r"specs\.clauses\.(?!base$)", node.module), (
+                    f"{path}: {node.module}"
+                )
                 assert not node.module.startswith("specs.verdicts"), f"{path}: {node.module}"
 
 
@@ -51,7 +53,9 @@ def test_both_judges_agree_on_the_two_examples_of_a_clause(clause: Clause) -> No
 @given(histories())
 def test_both_judges_agree_on_drawn_histories(history: tuple) -> None:
     info, rows = history
-    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses()), render_rows(rows)
+    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses()), render_rows(
+        rows
+    )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -65,7 +69,9 @@ RECORDED = sorted({(*mutant.consumed, mutant.tagged) for mutant in DEFECTS.value
 
 
 @pytest.mark.parametrize(("mode", "message_model", "tagged"), RECORDED)
-def test_both_judges_agree_on_a_recorded_history(mode: str, message_model: str, tagged: bool) -> None:
+def test_both_judges_agree_on_a_recorded_history(
+    mode: str, message_model: str, tagged: bool
+) -> None:
     info, rows = recorded(mode, message_model, tagged=tagged)
     found = by_twins(rows, info, all_twins())
     assert found == by_python(rows, info, all_clauses())

@@ -38,13 +38,21 @@ EXAMPLES = {
         "async",
         "200ms..4000ms  b0  pauses  b0\n    4500ms  b0  crashes  b0",
     ),
-    "and flushes when it goes on": (1, "async", "200ms..4000ms  b0  pauses  b0\n    5305ms  b0  crashes  b0"),
+    "and flushes when it goes on": (
+        1,
+        "async",
+        "200ms..4000ms  b0  pauses  b0\n    5305ms  b0  crashes  b0",
+    ),
     "of two pauses both count": (
         0,
         "async",
         "200ms..2000ms  b0  pauses  b0\n    2500ms..7000ms  b0  pauses  b0\n    7500ms  b0  crashes  b0",
     ),
-    "a pause long before it does not": (1, "async", "200ms..300ms  b0  pauses  b0\n    7500ms  b0  crashes  b0"),
+    "a pause long before it does not": (
+        1,
+        "async",
+        "200ms..300ms  b0  pauses  b0\n    7500ms  b0  crashes  b0",
+    ),
 }
 
 
@@ -52,7 +60,9 @@ EXAMPLES = {
 @pytest.mark.parametrize(("violations", "flush", "crash"), EXAMPLES.values(), ids=list(EXAMPLES))
 def test_example(violations: int, flush: str, crash: str, text: str) -> None:
     """Both judges say the same."""
-    lines = sorted(text.format(crash=crash).strip().splitlines(), key=lambda line: float(line.split("ms")[0]))
+    lines = sorted(
+        text.format(crash=crash).strip().splitlines(), key=lambda line: float(line.split("ms")[0])
+    )
     info, rows = parse_history("\n".join((f"config flush={flush}", *lines)))
     assert len(find_violations(get("SND-1"), rows, info)) == violations
     assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses())
@@ -61,5 +71,8 @@ def test_example(violations: int, flush: str, crash: str, text: str) -> None:
 @pytest.mark.parametrize("clause", ["ORD-12", "DLQ-1", "SND-6", "LIV-1"])
 def test_what_a_crash_may_take_back_is_promised_by_those_who_flush_first(clause: str) -> None:
     """Consumers have seen it, and its offsets are given to other messages, which they pass by."""
-    unmet = {flush: get(clause).unmet(RunInfo("run", settles=True, config=Config(flush=flush))) for flush in FLUSHES}
+    unmet = {
+        flush: get(clause).unmet(RunInfo("run", settles=True, config=Config(flush=flush)))
+        for flush in FLUSHES
+    }
     assert unmet == {"memory": None, "sync": None, "async": NOTHING_TAKEN_BACK}

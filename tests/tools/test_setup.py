@@ -79,7 +79,9 @@ def test_the_state_of_every_part_is_recorded(
     """Exit code 0, a file for programs, two lines for people for each missing part."""
     monkeypatch.setattr(setup, "ensure_uv", lambda _stamps: Path("uv"))
     monkeypatch.setattr(setup, "ensure_packages", lambda _uv, _stamps: None)
-    monkeypatch.setattr(setup, "toxiproxy_part", lambda _stamps: setup.Part("toxiproxy", "ok", "there"))
+    monkeypatch.setattr(
+        setup, "toxiproxy_part", lambda _stamps: setup.Part("toxiproxy", "ok", "there")
+    )
     assert setup.set_up(setup.Stamps()) == 0
     written = json.loads(setup.PARTS.read_text())
     assert written["schema"] == "inorder/parts/v1"
@@ -120,6 +122,8 @@ def test_the_suite_and_the_setup_agree_on_versions(setup: ModuleType) -> None:
 
 def test_make_alone_explains_itself() -> None:
     """`make` lists what can be made, and installs nothing."""
-    said = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["make", "-C", str(ROOT)], capture_output=True, text=True, check=True
+    ).stdout
     assert "make test " in said
     assert "make demo " in said

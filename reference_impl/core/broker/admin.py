@@ -29,12 +29,18 @@ class Admin:
         self._parts = parts
         self._retention = retention
 
-    def put_topic(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def put_topic(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = CreateTopicHeader.from_ext(request.ext)
         if not is_valid_name(header.topic):
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name"
+            )
         self._check_not_reserved(header.topic)
-        if not (0 <= header.read_queue_nums <= QUEUES_MAX and 0 <= header.write_queue_nums <= QUEUES_MAX):
+        if not (
+            0 <= header.read_queue_nums <= QUEUES_MAX and 0 <= header.write_queue_nums <= QUEUES_MAX
+        ):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"a topic has 0 to {QUEUES_MAX} queues")
         self._parts.topics.put(
             TopicConfig(
@@ -48,7 +54,9 @@ class Admin:
         )
         return request.reply(ResponseCode.SUCCESS)
 
-    def delete_topic(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def delete_topic(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """One that does not exist is answered as if it had: the operator has what was wanted."""
         name = TopicHeader.from_ext(request.ext).topic
         if not is_valid_name(name):
@@ -61,22 +69,31 @@ class Admin:
 
     def _check_not_reserved(self, topic: str) -> None:
         if topic in self._parts.topics.reserved:
-            raise Refused(self._parts.config.rules.missing_field, f"The topic[{topic}] is conflict with system topic.")
+            raise Refused(
+                self._parts.config.rules.missing_field,
+                f"The topic[{topic}] is conflict with system topic.",
+            )
 
-    def delete_group(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def delete_group(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = DeleteGroupHeader.from_ext(request.ext)
         self._parts.groups.drop(header.group_name)
         if header.clean_offset:
             self._forget(out, group=header.group_name)
         return request.reply(ResponseCode.SUCCESS)
 
-    def _forget(self, out: list[Effect], *, topic: str | None = None, group: str | None = None) -> None:
+    def _forget(
+        self, out: list[Effect], *, topic: str | None = None, group: str | None = None
+    ) -> None:
         broker = self._parts.config.name
         for key, queue_id in self._parts.offsets.forget(topic=topic, group=group):
             lane = {"group": key.group, "topic": key.topic, "broker": broker, "queue_id": queue_id}
             out.append(Note(Kind.RESET, Outcome.OK, {"level": Level.WIRE, **lane, "value": -1}))
 
-    def put_group(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def put_group(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         group = SubscriptionGroup.decode(request.body)
         if not is_valid_name(group.group):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{group.group[:40]!r} is no valid group name")

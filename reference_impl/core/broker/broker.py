@@ -56,7 +56,9 @@ from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
 
-_NOT_AVAILABLE = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE})
+_NOT_AVAILABLE = frozenset(
+    {RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
+)
 """Requests that are answered SERVICE_NOT_AVAILABLE when there is no room on the disk; the others SYSTEM_ERROR."""
 
 
@@ -85,7 +87,9 @@ class Broker:
     flushing_class: ClassVar[type[Flushing]] = Flushing
     retention_class: ClassVar[type[Retention]] = Retention
 
-    def __init__(self, config: BrokerConfig, store: BrokerStore, choices: Random | None = None) -> None:
+    def __init__(
+        self, config: BrokerConfig, store: BrokerStore, choices: Random | None = None
+    ) -> None:
         store.epoch += 1
         self.config = config
         self.store = store
@@ -102,7 +106,9 @@ class Broker:
         self.storing = self.storing_class(self.parts)
         self.diversion = self.diversion_class(self.parts)
         self.sending = self.sending_class(self.parts, self.storing, self.diversion)
-        self.transactions = self.sending.transactions = self.transactions_class(self.parts, self.storing)
+        self.transactions = self.sending.transactions = self.transactions_class(
+            self.parts, self.storing
+        )
         self.send_back = self.send_back_class(self.parts, self.storing)
         self.pulling = self.pulling_class(self.parts)
         self.leases = self.leases_class(self.parts)
@@ -206,7 +212,9 @@ class Broker:
         if answer is not None and not request.is_oneway:
             out.append(Send(conn, answer))
 
-    def _answer(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def _answer(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         handler = self.handlers.get(request.code)
         if handler is None:
             remark = f"request type {request.code} not supported"

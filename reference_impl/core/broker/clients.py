@@ -22,7 +22,9 @@ class Clients:
         self._parts = parts
         self._notices = 0
 
-    def heartbeat(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def heartbeat(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         beat = Heartbeat.decode(request.body)
         for consumer in beat.consumers:
             self._consumer(now_ms, conn, beat.client_id, consumer, out)
@@ -50,7 +52,9 @@ class Clients:
         if changed:
             self.notify(consumer.group, out)
 
-    def unregister(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def unregister(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = UnregisterClientHeader.from_ext(request.ext)
         if header.producer_group is not None:
             self._parts.members.producer_left(conn, header.producer_group)
@@ -59,11 +63,15 @@ class Clients:
             self.notify(group, out)
         return request.reply(ResponseCode.SUCCESS)
 
-    def consumer_list(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def consumer_list(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         group = ConsumerGroupHeader.from_ext(request.ext).consumer_group
         ids = self._parts.members.client_ids(group)
         if not ids:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"no consumer for this group, {group}")
+            return request.reply(
+                ResponseCode.SYSTEM_ERROR, remark=f"no consumer for this group, {group}"
+            )
         return request.reply(ResponseCode.SUCCESS, body=encode_consumer_ids(ids))
 
     def notify(self, group: str, out: list[Effect]) -> None:
@@ -78,7 +86,10 @@ class Clients:
                 Send(
                     conn,
                     Command(
-                        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ext, opaque=self._notices, flag=FLAG_ONEWAY
+                        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+                        ext,
+                        opaque=self._notices,
+                        flag=FLAG_ONEWAY,
                     ),
                 )
             )

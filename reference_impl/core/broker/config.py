@@ -78,7 +78,12 @@ class BrokerConfig:
 
     @classmethod
     def from_plan(
-        cls, plan: Config, *, name: str = "b0", address: str = "127.0.0.1:10911", name_servers: tuple[str, ...] = ()
+        cls,
+        plan: Config,
+        *,
+        name: str = "b0",
+        address: str = "127.0.0.1:10911",
+        name_servers: tuple[str, ...] = (),
     ) -> BrokerConfig:
         """A broker for a planned run: leases, persistence, expiry, delays, retention and dialect are the plan's."""
         return cls(
@@ -106,6 +111,8 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
     for word in text.split():
         number, unit = word[:-1], word[-1:]
         if not number.isdigit() or unit not in _UNIT_MS:
-            raise UsageError(f"delay level {word!r} is no duration; write a whole number and s, m, h or d, as in 10m")
+            raise UsageError(
+                f"delay level {word!r} is no duration; write a whole number and s, m, h or d, as in 10m"
+            )
         delays.append(int(number) * _UNIT_MS[unit])
     return tuple(delays)

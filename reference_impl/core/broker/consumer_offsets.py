@@ -43,7 +43,9 @@ class ConsumerOffsets:
         self._parts = parts
         self._told = 0
 
-    def query(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def query(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = QueryConsumerOffsetHeader.from_ext(request.ext)
         offset = self.fetch(now_ms, header)
         if offset is None:
@@ -52,7 +54,9 @@ class ConsumerOffsets:
 
     def fetch(self, now_ms: int, header: QueryConsumerOffsetHeader) -> int | None:
         """What is stored, or the 0 that stands in for it; None when the answer is "not found"."""
-        stored = self._parts.offsets.fetch(now_ms, header.consumer_group, header.topic, header.queue_id)
+        stored = self._parts.offsets.fetch(
+            now_ms, header.consumer_group, header.topic, header.queue_id
+        )
         return self.when_missing(header) if stored is None else stored
 
     def when_missing(self, header: QueryConsumerOffsetHeader) -> int | None:
@@ -68,24 +72,35 @@ class ConsumerOffsets:
         remark = f"no offset of {header.consumer_group} for {header.topic} {header.queue_id}"
         return request.reply(ResponseCode.QUERY_NOT_FOUND, remark=remark)
 
-    def update(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def update(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = UpdateConsumerOffsetHeader.from_ext(request.ext)
         if self._parts.config.rules.commit_checks:
             self.check(header)
         if header.queue_id is None or header.commit_offset is None:
-            raise Refused(self._parts.config.rules.missing_field, "queueId and commitOffset are both needed")
-        self._parts.offsets.commit(now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+            raise Refused(
+                self._parts.config.rules.missing_field, "queueId and commitOffset are both needed"
+            )
+        self._parts.offsets.commit(
+            now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
+        )
         return request.reply(ResponseCode.SUCCESS)
 
     def check(self, header: UpdateConsumerOffsetHeader) -> None:
         if not self._parts.groups.exists(header.consumer_group):
-            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"group {header.consumer_group} does not exist",
+            )
         if self._parts.topics.find(header.topic) is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
 
     # ------------------------------------------------------------ an operator's word
 
-    def reset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def reset(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = ResetOffsetHeader.from_ext(request.ext)
         if self._parts.config.rules.server_side_reset:
             moved = self.reset_here(header)
@@ -95,7 +110,9 @@ class ConsumerOffsets:
 
     def reset_body(self, topic: str, moved: Mapping[int, int]) -> bytes:
         name = self._parts.config.name
-        return encode_reset_offsets({Queue(topic, name, number): value for number, value in moved.items()})
+        return encode_reset_offsets(
+            {Queue(topic, name, number): value for number, value in moved.items()}
+        )
 
     def reset_here(self, header: ResetOffsetHeader) -> dict[int, int]:
         """The broker's own reset. The new offset by queue id."""
@@ -103,9 +120,13 @@ class ConsumerOffsets:
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
         if not self._parts.groups.exists(header.group):
-            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist"
+            )
         asked = header.queue_id
-        queue_ids = range(topic.read_queues) if asked is None or asked < 0 else range(asked, asked + 1)
+        queue_ids = (
+            range(topic.read_queues) if asked is None or asked < 0 else range(asked, asked + 1)
+        )
         if not queue_ids:
             raise Refused(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
         named = header.offset if asked is not None and asked >= 0 else None
@@ -114,16 +135,22 @@ class ConsumerOffsets:
             self._parts.offsets.reset(header.group, header.topic, queue_id, offset)
         return moved
 
-    def reset_by_clients(self, now_ms: int, header: ResetOffsetHeader, out: list[Effect]) -> dict[int, int]:
+    def reset_by_clients(
+        self, now_ms: int, header: ResetOffsetHeader, out: list[Effect]
+    ) -> dict[int, int]:
         """Tells every member where to go on; what comes of it is theirs. The told offset by queue id."""
         topic = self._parts.topics.find(header.topic)
         if topic is None:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"no topic in this broker. topic={header.topic}")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"no topic in this broker. topic={header.topic}"
+            )
         told: dict[int, int] = {}
         for queue_id in range(topic.write_queues):
             stored = self._parts.offsets.fetch(now_ms, header.group, header.topic, queue_id)
             if stored is None:
-                raise Refused(ResponseCode.SYSTEM_ERROR, f"the consumer group {header.group} does not exist")
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR, f"the consumer group {header.group} does not exist"
+                )
             target = self.reset_target(header, queue_id, None)
             told[queue_id] = target if header.is_force or target < stored else stored
         members = self._parts.members.all_connections(header.group)
@@ -135,7 +162,9 @@ class ConsumerOffsets:
         for conn in members:
             self._told += 1
             code = RequestCode.RESET_CONSUMER_CLIENT_OFFSET
-            out.append(Send(conn, Command(code, ext, body=body, opaque=self._told, flag=FLAG_ONEWAY)))
+            out.append(
+                Send(conn, Command(code, ext, body=body, opaque=self._told, flag=FLAG_ONEWAY))
+            )
         return told
 
     def reset_target(self, header: ResetOffsetHeader, queue_id: int, named: int | None) -> int:
@@ -144,7 +173,10 @@ class ConsumerOffsets:
         if named is not None and named != -1:
             if not queue.min_offset <= named <= queue.max_offset + 1:
                 span = f"[{queue.min_offset}-{queue.max_offset}]"
-                raise Refused(ResponseCode.SYSTEM_ERROR, f"Target offset {named} not in consume queue range {span}")
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"Target offset {named} not in consume queue range {span}",
+                )
             return named
         if header.timestamp < 0:
             return queue.max_offset

@@ -32,7 +32,9 @@ class Diversion:
         group_name = draft.topic.removeprefix(RETRY_PREFIX)
         group = self._parts.groups.find(group_name)
         if group is None:
-            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group_name} does not exist")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group_name} does not exist"
+            )
         if limit is None or version < LIMIT_IN_REQUEST_SINCE:
             limit = group.retry_max_times
         if self.is_dead(now_ms, group_name, draft.reconsume_times, limit):
@@ -40,8 +42,12 @@ class Diversion:
 
     def is_dead(self, now_ms: int, group: str, reconsume_times: int, limit: int) -> bool:
         rules = self._parts.config.rules
-        exhausted = reconsume_times > limit if rules.exhausted_is_beyond_limit else reconsume_times >= limit
-        return exhausted or (rules.live_lock_diverts and not self._parts.locks.all_expired(now_ms, group))
+        exhausted = (
+            reconsume_times > limit if rules.exhausted_is_beyond_limit else reconsume_times >= limit
+        )
+        return exhausted or (
+            rules.live_lock_diverts and not self._parts.locks.all_expired(now_ms, group)
+        )
 
     def bury(self, group: str, draft: Draft) -> None:
         """Make the draft a dead letter of the group."""

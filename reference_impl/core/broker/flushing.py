@@ -28,7 +28,9 @@ from reference_impl.protocol.command import Command
 
 FLUSH_TIMER = "flush"
 LATE_TIMER = "flush late"
-_SENDS = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE})
+_SENDS = frozenset(
+    {RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ class Flushing:
         config = self._parts.config
         if len(self._held) >= config.waiting_sends_max:
             raise Refused(ResponseCode.SYSTEM_BUSY, OVERLOAD)
-        if self._held and now_ms - (self._held[0].until_ms - config.flush_timeout_ms) > config.stalled_ms:
+        if (
+            self._held
+            and now_ms - (self._held[0].until_ms - config.flush_timeout_ms) > config.stalled_ms
+        ):
             raise Refused(ResponseCode.SYSTEM_BUSY, REJECTED)
 
     def ended(self, result: Flushed, out: list[Effect]) -> None:
@@ -88,7 +93,9 @@ class Flushing:
         store = self._parts.store
         if store.flush is not FlushMode.SYNC or store.end <= store.synced or store.is_full:
             return out
-        waiting = [] if isinstance(event, Flushed) else [effect for effect in out if must_wait(effect)]
+        waiting = (
+            [] if isinstance(event, Flushed) else [effect for effect in out if must_wait(effect)]
+        )
         if waiting:
             out = [effect for effect in out if not must_wait(effect)]
             if not self._held:
@@ -135,4 +142,7 @@ def late(held: Held) -> Send:
     if not held.stored:
         return held.send
     remark = "stored, but not known to be flushed"
-    return replace(held.send, command=replace(held.send.command, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=remark))
+    return replace(
+        held.send,
+        command=replace(held.send.command, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=remark),
+    )

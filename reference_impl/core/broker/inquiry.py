@@ -32,7 +32,9 @@ class Inquiry:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def query(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def query(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = QueryMessageHeader.from_ext(request.ext)
         by_unique_key = request.ext.get(UNIQUE_KEY_QUERY) == "true"
         limit = UNIQUE_KEY_MAX if by_unique_key else min(header.max_num, ANSWERED_MAX)
@@ -44,12 +46,18 @@ class Inquiry:
                 break
             message = self._parts.store.at(place)
             # Two keys may share a hash, and retention, or a request of which a part did not fit, may have taken it.
-            if message is None or message.topic != header.topic or header.key not in keys_of(message):
+            if (
+                message is None
+                or message.topic != header.topic
+                or header.key not in keys_of(message)
+            ):
                 continue
             if window[0] <= message.store_ms <= window[1]:
                 found.append(message)
         if not found:
-            raise Refused(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct")
+            raise Refused(
+                ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct"
+            )
         body = b"".join(encode(message) for message in reversed(found))
         last = found[0]
         ext = {
@@ -60,11 +68,17 @@ class Inquiry:
 
     # ------------------------------------------------------------ figures
 
-    def consume_stats(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def consume_stats(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """How far the group is in each queue of a topic (or of all topics of which it stored an offset)."""
         header = ConsumeStatsHeader.from_ext(request.ext)
         group, stored = header.consumer_group, self._parts.offsets.snapshot()
-        topics = [header.topic] if header.topic else sorted(key.topic for key in stored if key.group == group)
+        topics = (
+            [header.topic]
+            if header.topic
+            else sorted(key.topic for key in stored if key.group == group)
+        )
         lags: dict[Queue, OffsetLag] = {}
         for topic in topics:
             config = self._parts.topics.find(topic)
@@ -75,10 +89,14 @@ class Inquiry:
                 name = Queue(topic, self._parts.config.name, queue_id)
                 asked = self._parts.pulled.get((group, topic, queue_id), 0)
                 pulled = max(consumed, min(asked, queue.max_offset))
-                lags[name] = OffsetLag(queue.max_offset, consumed, 0 if last is None else last.store_ms, pulled)
+                lags[name] = OffsetLag(
+                    queue.max_offset, consumed, 0 if last is None else last.store_ms, pulled
+                )
         return request.reply(ResponseCode.SUCCESS, body=ConsumeStats(lags).encode())
 
-    def topic_stats(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def topic_stats(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """From where to where each queue of the topic goes, and when it got its last message."""
         topic = TopicStatsHeader.from_ext(request.ext).topic
         config = self._parts.topics.find(topic)

@@ -58,7 +58,11 @@ class Block:
     def places(self, code: int) -> list[int]:
         """Where messages lie that may have a key of that hash, the newest first."""
         wanted = code.to_bytes(HASH_BYTES, "big")
-        at = bisect_left(range(self.count), wanted, key=lambda number: self.read(number * ENTRY_BYTES, HASH_BYTES))
+        at = bisect_left(
+            range(self.count),
+            wanted,
+            key=lambda number: self.read(number * ENTRY_BYTES, HASH_BYTES),
+        )
         found: list[int] = []
         while at < self.count:
             data = self.read(at * ENTRY_BYTES, _READ * ENTRY_BYTES)
@@ -102,7 +106,9 @@ class KeyIndex:
 
     def keep(self, span: Span, data: bytes) -> None:
         """A block is full."""
-        self.blocks.append(Block(span, len(data) // ENTRY_BYTES, lambda at, length: data[at : at + length]))
+        self.blocks.append(
+            Block(span, len(data) // ENTRY_BYTES, lambda at, length: data[at : at + length])
+        )
 
     def undo(self, end: int) -> None:
         """The messages from that place on are taken back. Those in a block with others stay, and find nothing."""

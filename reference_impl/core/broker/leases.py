@@ -16,12 +16,18 @@ class Leases:
     def __init__(self, parts: Parts) -> None:
         self._locks = parts.locks
 
-    def lock(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def lock(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         asked = LockBatch.decode(request.body)
-        granted = self._locks.lock_batch(now_ms, asked.consumer_group, asked.client_id, asked.queues)
+        granted = self._locks.lock_batch(
+            now_ms, asked.consumer_group, asked.client_id, asked.queues
+        )
         return request.reply(ResponseCode.SUCCESS, body=encode_lock_answer(granted))
 
-    def unlock(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def unlock(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         asked = LockBatch.decode(request.body)
         self._locks.unlock_batch(now_ms, asked.consumer_group, asked.client_id, asked.queues)
         return request.reply(ResponseCode.SUCCESS)

@@ -80,7 +80,9 @@ class LockTable:
         self.limit_ms = limit_ms
         self._groups: dict[str, dict[Hashable, Lease]] = {}
 
-    def lock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
+    def lock_batch(
+        self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]
+    ) -> list[Queue]:
         """The subset of the queues that is now the client's, in the order asked."""
         return [queue for queue in queues if self.lock(now_ms, group, client_id, queue)]
 
@@ -100,7 +102,9 @@ class LockTable:
                 self.refuse(now_ms, lease)
                 return False
 
-    def unlock_batch(self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]) -> list[Queue]:
+    def unlock_batch(
+        self, now_ms: int, group: str, client_id: str, queues: Iterable[Queue]
+    ) -> list[Queue]:
         """Give the queues back; the ones that this freed. Whoever is not the owner changes nothing."""
         leases = self.leases_of(group)
         freed = []

@@ -133,16 +133,24 @@ class BrokerStore:
         self.topics: dict[str, TopicConfig] = {}
         self.groups: dict[str, SubscriptionGroup] = {}
         self.offsets: dict[OffsetKey, dict[int, int]] = {}
-        self.delayed_done: dict[int, int] = {}  # by delay level: the next offset of its queue to be delivered
-        self.open_halves: dict[int, int] = {}  # by offset in the half topic: how often its producer was asked
+        self.delayed_done: dict[
+            int, int
+        ] = {}  # by delay level: the next offset of its queue to be delivered
+        self.open_halves: dict[
+            int, int
+        ] = {}  # by offset in the half topic: how often its producer was asked
         self.end = 0  # of the log, in bytes
         self.is_full = False  # the disk takes no further message of a client's
         self.full_because = "the disk is full"
-        self.short_of_room: str | None = None  # why no client's message is taken, though there is still some room
+        self.short_of_room: str | None = (
+            None  # why no client's message is taken, though there is still some room
+        )
         self.turned_away = 0  # so many messages were refused while it was
         self.flush: FlushMode | None = None  # None: what is stored is safe at once
         self.flush_ms = 0  # with ASYNC: how often it is made safe
-        self.synced = 0  # everything below this place of the log is safe, where there is something to flush
+        self.synced = (
+            0  # everything below this place of the log is safe, where there is something to flush
+        )
         self.keys = KeyIndex()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._by_place: dict[int, StoredMessage] = {}
@@ -215,15 +223,21 @@ class BrokerStore:
         if offset >= high:
             return ReadResult(Read.AT_END if offset == high else Read.BEYOND_END, high, low, high)
         next_offset, count, body = queue.take(offset, count_max, bytes_max, wanted)
-        return ReadResult(Read.FOUND if count else Read.NO_MATCH, next_offset, low, high, body, count)
+        return ReadResult(
+            Read.FOUND if count else Read.NO_MATCH, next_offset, low, high, body, count
+        )
 
     def search(self, topic: str, queue_id: int, store_ms: int, *, upper: bool = False) -> int:
         """The first offset stored at or after the time, or the queue's end; upper: the last one not after it."""
         queue = self.queue(topic, queue_id)
         if upper:
-            later = (place for place, message in enumerate(queue.messages) if message.store_ms > store_ms)
+            later = (
+                place for place, message in enumerate(queue.messages) if message.store_ms > store_ms
+            )
             return max(queue.min_offset, queue.min_offset + next(later, len(queue.messages)) - 1)
-        reached = (place for place, message in enumerate(queue.messages) if message.store_ms >= store_ms)
+        reached = (
+            place for place, message in enumerate(queue.messages) if message.store_ms >= store_ms
+        )
         return queue.min_offset + next(reached, len(queue.messages))
 
     def trim(self, topic: str, queue_id: int, min_offset: int) -> None:

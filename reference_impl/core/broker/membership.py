@@ -120,7 +120,11 @@ class Membership:
 
     def memberships(self, conn: ConnId) -> list[tuple[str, str]]:
         """The groups that the connection is in, each with the client id under which."""
-        return [(name, group.members[conn].client_id) for name, group in self._groups.items() if conn in group.members]
+        return [
+            (name, group.members[conn].client_id)
+            for name, group in self._groups.items()
+            if conn in group.members
+        ]
 
     def subscription(self, group_name: str, topic: str) -> Subscription | None:
         group = self._groups.get(group_name)

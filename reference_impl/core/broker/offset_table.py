@@ -29,7 +29,9 @@ class OffsetTable:
     """stored: what was on disk when the broker started."""
 
     def __init__(self, stored: Offsets) -> None:
-        self._table: dict[OffsetKey, dict[int, int]] = {key: dict(queues) for key, queues in stored.items()}
+        self._table: dict[OffsetKey, dict[int, int]] = {
+            key: dict(queues) for key, queues in stored.items()
+        }
         self._resets: dict[tuple[OffsetKey, int], int] = {}
 
     def commit(self, now_ms: int, group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -52,9 +54,13 @@ class OffsetTable:
         offset = self._table.get(OffsetKey(topic, group), {}).get(queue_id, -1)
         return offset if offset >= 0 else None
 
-    def forget(self, *, topic: str | None = None, group: str | None = None) -> list[tuple[OffsetKey, int]]:
+    def forget(
+        self, *, topic: str | None = None, group: str | None = None
+    ) -> list[tuple[OffsetKey, int]]:
         """Away with what is stored for a topic, or for a group; (topic and group, queue id) of each that was there."""
-        gone = [key for key in self._table if topic in (None, key.topic) and group in (None, key.group)]
+        gone = [
+            key for key in self._table if topic in (None, key.topic) and group in (None, key.group)
+        ]
         found = [(key, queue_id) for key in gone for queue_id in sorted(self._table[key])]
         for key in gone:
             del self._table[key]

@@ -32,7 +32,9 @@ class Overview:
     def start(self, now_ms: int) -> None:
         self._booted_ms = now_ms
 
-    def runtime(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def runtime(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """All values are text. Times in ms since the epoch, places of the log in bytes."""
         store, config = self._parts.store, self._parts.config
         firsts = (queue.get(queue.min_offset) for queue in store.queues().values())
@@ -51,16 +53,24 @@ class Overview:
         }
         return request.reply(ResponseCode.SUCCESS, body=encode_table(table))
 
-    def topic_config(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def topic_config(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         name = TopicStatsHeader.from_ext(request.ext).topic
         topic = self._parts.topics.find(name)
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
         return request.reply(ResponseCode.SUCCESS, body=topic.encode())
 
-    def consumed_by(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def consumed_by(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """The groups that have subscribed to the topic, or stored an offset of it."""
         topic = TopicStatsHeader.from_ext(request.ext).topic
         groups = {key.group for key in self._parts.offsets.snapshot() if key.topic == topic}
-        groups |= {group for group in self._parts.members.names() if self._parts.members.subscription(group, topic)}
+        groups |= {
+            group
+            for group in self._parts.members.names()
+            if self._parts.members.subscription(group, topic)
+        }
         return request.reply(ResponseCode.SUCCESS, body=encode_group_list(sorted(groups)))

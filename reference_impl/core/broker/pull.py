@@ -77,13 +77,19 @@ class Pulling:
         self._next_id = 0
         self._armed_ms: int | None = None
 
-    def pull(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def pull(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = PullHeader.from_ext(request.ext)
         if header.sys_flag & PULL_SUSPEND and self._parked >= self._parts.config.parked_pulls_max:
-            raise Refused(ResponseCode.SYSTEM_BUSY, OVERLOAD)  # before its commit is applied: all of it is refused
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY, OVERLOAD
+            )  # before its commit is applied: all of it is refused
         self.check(header)
         wanted = self.filter(header)
-        self._parts.pulled[header.consumer_group, header.topic, header.queue_id] = header.queue_offset
+        self._parts.pulled[header.consumer_group, header.topic, header.queue_id] = (
+            header.queue_offset
+        )
         if header.sys_flag & PULL_COMMIT:
             self._parts.offsets.commit(
                 now_ms, header.consumer_group, header.topic, header.queue_id, header.commit_offset
@@ -92,7 +98,11 @@ class Pulling:
         code = self.read_to_code[result.status]
         may_wait = header.sys_flag & PULL_SUSPEND and self._parts.config.long_polling
         if code is ResponseCode.PULL_NOT_FOUND and may_wait and header.suspend_timeout_millis > 0:
-            self._park(now_ms, Hold(conn, request, header, wanted, now_ms + header.suspend_timeout_millis), out)
+            self._park(
+                now_ms,
+                Hold(conn, request, header, wanted, now_ms + header.suspend_timeout_millis),
+                out,
+            )
             return None
         return self.answer(request, result)
 
@@ -100,9 +110,14 @@ class Pulling:
         """Raises Refused with the code that RocketMQ answers."""
         group = self._parts.groups.find(header.consumer_group)
         if group is None:
-            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.consumer_group} does not exist")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"group {header.consumer_group} does not exist",
+            )
         if not group.consume_enable:
-            raise Refused(ResponseCode.NO_PERMISSION, f"group {header.consumer_group} may not consume")
+            raise Refused(
+                ResponseCode.NO_PERMISSION, f"group {header.consumer_group} may not consume"
+            )
         topic = self._parts.topics.find(header.topic)
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
@@ -124,7 +139,9 @@ class Pulling:
 
     def reset(self, header: PullHeader) -> ReadResult | None:
         """What an operator's reset makes of the pull, which takes it; None where none stands."""
-        offset = self._parts.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        offset = self._parts.offsets.take_reset(
+            header.consumer_group, header.topic, header.queue_id
+        )
         if offset is None:
             return None
         queue = self._parts.store.queue(header.topic, header.queue_id)
@@ -211,7 +228,10 @@ class Pulling:
 
     def _parse(self, header: PullHeader, expression: str) -> Subscription:
         if header.expression_type not in (None, "", "TAG"):
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"this broker does not filter by {header.expression_type}")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"this broker does not filter by {header.expression_type}",
+            )
         try:
             return Subscription.of(header.topic, expression, header.sub_version)
         except ProtocolError as error:
@@ -225,5 +245,7 @@ class Pulling:
                 f"group {header.consumer_group} has not subscribed to {header.topic}",
             )
         if subscription.sub_version < header.sub_version:
-            raise Refused(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription is older than the pull's")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription is older than the pull's"
+            )
         return subscription

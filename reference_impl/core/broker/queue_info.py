@@ -23,33 +23,48 @@ class QueueInfo:
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
 
-    def max_offset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def max_offset(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = GetMaxOffsetHeader.from_ext(request.ext)
         return _offset(request, self._store.queue(header.topic, header.queue_id).max_offset)
 
-    def min_offset(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def min_offset(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = GetMinOffsetHeader.from_ext(request.ext)
         return _offset(request, self._store.queue(header.topic, header.queue_id).min_offset)
 
-    def earliest(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def earliest(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """When the oldest message that is kept was stored, in ms; -1 where there is none."""
         header = GetMinOffsetHeader.from_ext(request.ext)
         queue = self._store.queue(header.topic, header.queue_id)
         first = queue.get(queue.min_offset)
-        return request.reply(ResponseCode.SUCCESS, {"timestamp": str(-1 if first is None else first.store_ms)})
+        return request.reply(
+            ResponseCode.SUCCESS, {"timestamp": str(-1 if first is None else first.store_ms)}
+        )
 
-    def search(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def search(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = SearchOffsetHeader.from_ext(request.ext)
         upper = (header.boundary_type or "").upper() == "UPPER"
         return _offset(
-            request, self._store.search(header.topic, header.queue_id, header.timestamp, upper=upper)
+            request,
+            self._store.search(header.topic, header.queue_id, header.timestamp, upper=upper),
         )
 
-    def view(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def view(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         place = ViewMessageHeader.from_ext(request.ext).offset
         message = self._store.at(place)
         if message is None:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"can not find message by the offset, {place}")
+            return request.reply(
+                ResponseCode.SYSTEM_ERROR, remark=f"can not find message by the offset, {place}"
+            )
         return request.reply(ResponseCode.SUCCESS, body=encode(message))
 
 

@@ -55,6 +55,8 @@ class Registration:
 
     def leave(self, out: list[Effect]) -> None:
         config = self._parts.config
-        header = UnregisterBrokerHeader(config.name, config.address, config.cluster, config.broker_id)
+        header = UnregisterBrokerHeader(
+            config.name, config.address, config.cluster, config.broker_id
+        )
         command = Command(RequestCode.UNREGISTER_BROKER, header.to_ext(), flag=FLAG_ONEWAY)
         out.extend(Oneway(name_server, command) for name_server in config.name_servers)

@@ -34,7 +34,14 @@ class Retention:
 
     def start(self, out: list[Effect]) -> None:
         queues = self._parts.store.queues()
-        self.note((Trimmed(*key, queue.min_offset) for key, queue in sorted(queues.items()) if queue.min_offset), out)
+        self.note(
+            (
+                Trimmed(*key, queue.min_offset)
+                for key, queue in sorted(queues.items())
+                if queue.min_offset
+            ),
+            out,
+        )
         if self._parts.config.keep_ms is not None:
             out.append(SetTimer(CLEAN_TIMER, self._parts.config.clean_ms))
 
@@ -62,13 +69,17 @@ class Retention:
         hours = self._parts.config.delete_hours
         return not hours or now_ms // _HOUR_MS % 24 in hours
 
-    def on_demand(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def on_demand(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """DELETE_EXPIRED_COMMITLOG: an operator wants what is too old to go now, at whatever hour."""
         if self._parts.config.keep_ms is not None:
             self.remove(now_ms - self._parts.config.keep_ms, out)
         return request.reply(ResponseCode.SUCCESS)
 
-    def clean_queues(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def clean_queues(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         """CLEAN_EXPIRED_CONSUMEQUEUE: nothing is left to do, queues lose what the log loses in the same step."""
         return request.reply(ResponseCode.SUCCESS)
 

@@ -45,17 +45,25 @@ class Sending:
         self._diversion = diversion
         self.transactions = Transactions(parts, storing)
 
-    def send(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def send(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         return self._send(now_ms, conn, request, SendHeader.from_ext(request.ext), out)
 
-    def send_v2(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def send_v2(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         return self._send(now_ms, conn, request, SendHeader.from_ext_v2(request.ext), out)
 
     def _send(
         self, now_ms: int, conn: ConnId, request: Command, header: SendHeader, out: list[Effect]
     ) -> Command | None:
         topic = self.check(header, request.body)
-        queue_id = header.queue_id if header.queue_id >= 0 else self._parts.choose_queue(topic.write_queues)
+        queue_id = (
+            header.queue_id
+            if header.queue_id >= 0
+            else self._parts.choose_queue(topic.write_queues)
+        )
         if header.batch:
             return self._send_batch(now_ms, conn, request, header, queue_id, out)
         draft = Draft(
@@ -72,7 +80,9 @@ class Sending:
         if header.topic.startswith(RETRY_PREFIX):
             self._diversion.divert(now_ms, draft, header.max_reconsume_times, request.version)
         transaction = self._add_unique_key(draft)
-        queue_id = draft.queue_id  # of a delayed message: the one it is meant for, though it waits in another
+        queue_id = (
+            draft.queue_id
+        )  # of a delayed message: the one it is meant for, though it waits in another
         if self.transactions.is_half(draft):
             stored = self.transactions.prepare(now_ms, draft, out)
         else:
@@ -135,7 +145,9 @@ class Sending:
             },
         )
 
-    def accept_batch(self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]) -> list[StoredMessage]:
+    def accept_batch(
+        self, now_ms: int, drafts: Sequence[Draft], out: list[Effect]
+    ) -> list[StoredMessage]:
         """Store a batch that passed every check, one behind the other."""
         return [self._storing.store(now_ms, draft, out) for draft in drafts]
 
@@ -143,7 +155,9 @@ class Sending:
         """The topic, made if need be. Raises Refused with the code that RocketMQ answers."""
         config = self._parts.config
         if not is_valid_name(header.topic):
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"{header.topic[:40]!r} is no valid topic name"
+            )
         if header.topic in SEND_FORBIDDEN:
             raise Refused(ResponseCode.NO_PERMISSION, f"nobody may send to {header.topic}")
         topic = self._parts.topics.make_for_send(
@@ -152,15 +166,26 @@ class Sending:
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
         if header.queue_id >= max(topic.write_queues, topic.read_queues):
-            raise Refused(config.rules.bad_queue_id, f"topic {header.topic} has no queue {header.queue_id}")
+            raise Refused(
+                config.rules.bad_queue_id, f"topic {header.topic} has no queue {header.queue_id}"
+            )
         if header.queue_id < 0 and topic.write_queues < 1:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} has no queue to write to")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"topic {header.topic} has no queue to write to"
+            )
         if header.sys_flag & (SYS_PREPARED | SYS_COMMIT) and not is_half(header):
-            raise Refused(ResponseCode.NO_PERMISSION, "only a transaction's end makes a message transactional")
+            raise Refused(
+                ResponseCode.NO_PERMISSION, "only a transaction's end makes a message transactional"
+            )
         if len(body) > config.body_bytes_max:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the body is larger than {config.body_bytes_max} bytes")
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"the body is larger than {config.body_bytes_max} bytes",
+            )
         if header.properties and len(header.properties.encode()) > MAX_PROPERTIES_BYTES:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"the properties exceed {MAX_PROPERTIES_BYTES} bytes")
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL, f"the properties exceed {MAX_PROPERTIES_BYTES} bytes"
+            )
         self.check_room()
         return topic
 

@@ -35,11 +35,15 @@ class SendBack:
         self._parts = parts
         self._storing = storing
 
-    def send_back(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
+    def send_back(
+        self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]
+    ) -> Command | None:
         header = SendBackHeader.from_ext(request.ext)
         group = self._parts.groups.find(header.group)
         if group is None:
-            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.group} does not exist")
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.group} does not exist"
+            )
         if group.retry_queues <= 0:
             return request.reply(ResponseCode.SUCCESS)  # RocketMQ drops the message without a word
         topic = self._parts.topics.make(retry_topic(header.group), group.retry_queues)
@@ -47,7 +51,9 @@ class SendBack:
             raise Refused(ResponseCode.NO_PERMISSION, f"topic {topic.topic} is not writable")
         message = self._parts.store.at(header.offset)
         if message is None:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}"
+            )
         why = self._parts.store.no_room_for_sends()
         if why is not None:
             raise Refused(ResponseCode.SYSTEM_ERROR, why)

@@ -102,7 +102,11 @@ class Storing:
     def delay_level(self, draft: Draft) -> int:
         """The level asked for, at most the highest there is; 0 or less for none."""
         text = draft.properties.get(PROPERTY_DELAY)
-        return min(parse_int(text, PROPERTY_DELAY, 32), len(self._parts.config.delay_ms)) if text else 0
+        return (
+            min(parse_int(text, PROPERTY_DELAY, 32), len(self._parts.config.delay_ms))
+            if text
+            else 0
+        )
 
     def wait_ms(self, level: int) -> int:
         """How long a message of that level waits, from the time at which it was stored."""
@@ -136,7 +140,9 @@ class Storing:
 
     def released(self, waiting: StoredMessage) -> Draft:
         """The delayed message, as it goes to the topic and queue that it was meant for."""
-        properties = dict(waiting.properties)  # DELAY among them: RocketMQ packs them before it drops the level
+        properties = dict(
+            waiting.properties
+        )  # DELAY among them: RocketMQ packs them before it drops the level
         return Draft(
             properties.get(PROPERTY_REAL_TOPIC, waiting.topic),
             int(properties.get(PROPERTY_REAL_QUEUE_ID, "0")),
@@ -164,5 +170,7 @@ class Storing:
             return origin
         if host != self._host:
             return origin
-        source = self._parts.store.at(place) or stored  # the copy has the unique key too, where its source is gone
+        source = (
+            self._parts.store.at(place) or stored
+        )  # the copy has the unique key too, where its source is gone
         return source.message_id or origin

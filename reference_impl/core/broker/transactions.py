@@ -72,13 +72,22 @@ class Transactions:
 
     def end(self, now_ms: int, conn: ConnId, request: Command, out: list[Effect]) -> Command | None:
         header = EndTransactionHeader.from_ext(request.ext)
-        if header.commit_or_rollback not in (EndTransactionHeader.COMMIT, EndTransactionHeader.ROLLBACK):
+        if header.commit_or_rollback not in (
+            EndTransactionHeader.COMMIT,
+            EndTransactionHeader.ROLLBACK,
+        ):
             return None
         half = self._parts.store.at(header.commit_log_offset)
         if half is None or half.topic != HALF_TOPIC:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"find prepared transaction message failed, {header.msg_id}")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"find prepared transaction message failed, {header.msg_id}",
+            )
         if half.properties.get(PROPERTY_PRODUCER_GROUP) != header.producer_group:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"the producer group {header.producer_group} is the wrong one")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"the producer group {header.producer_group} is the wrong one",
+            )
         if half.queue_offset != header.tran_state_table_offset:
             raise Refused(ResponseCode.SYSTEM_ERROR, "the transaction state table offset is wrong")
         if half.queue_offset in self._parts.store.open_halves:
@@ -116,7 +125,9 @@ class Transactions:
 
     def close(self, now_ms: int, half: StoredMessage, out: list[Effect]) -> None:
         """It is open no longer."""
-        done = Draft(OP_TOPIC, 0, str(half.queue_offset).encode(), {PROPERTY_TAGS: OP_TAG}, born_ms=now_ms)
+        done = Draft(
+            OP_TOPIC, 0, str(half.queue_offset).encode(), {PROPERTY_TAGS: OP_TAG}, born_ms=now_ms
+        )
         self._storing.append(now_ms, done, out)
         self._parts.store.open_halves.pop(half.queue_offset, None)
 
@@ -180,6 +191,10 @@ class Transactions:
             half.offset_id,
         )
         command = Command(
-            RequestCode.CHECK_TRANSACTION_STATE, header.to_ext(), encode(shown), opaque=self._asked, flag=FLAG_ONEWAY
+            RequestCode.CHECK_TRANSACTION_STATE,
+            header.to_ext(),
+            encode(shown),
+            opaque=self._asked,
+            flag=FLAG_ONEWAY,
         )
         out.append(Send(producers[self._asked % len(producers)], command))

@@ -55,7 +55,9 @@ class Core(ABC):
         self.config = config
         self.retry_topic = retry_topic(config.group)
         self.lanes: dict[Queue, ProcessQueue] = {}
-        self.serials: dict[int, ProcessQueue] = {}  # the lanes, by the number in their timers' tokens
+        self.serials: dict[
+            int, ProcessQueue
+        ] = {}  # the lanes, by the number in their timers' tokens
         self.leaving: dict[Queue, ProcessQueue] = {}  # dropped, but a call still runs
         self.addresses: dict[str, Address] = {}  # broker name → its master
         self.subscriptions: dict[str, Subscription] = {}
@@ -126,7 +128,9 @@ class Core(ABC):
 
     # ------------------------------------------------------------ requests
 
-    def request(self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd) -> None:
+    def request(
+        self, now_ms: int, address: Address | None, command: Command, timeout_ms: int, on_end: OnEnd
+    ) -> None:
         """Asks; `on_end` hears how it ended. A broker without a known address is unreachable, at once."""
         if address is None:
             on_end(now_ms, None, UNREACHABLE)
@@ -166,12 +170,20 @@ class Core(ABC):
 
     # ------------------------------------------------------------ observations
 
-    def begin(self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> int:
+    def begin(
+        self, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()
+    ) -> int:
         self._number += 1
         self._out.append(Begin(self._number, kind, fields, rows))
         return self._number
 
-    def end(self, op: int, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> None:
+    def end(
+        self,
+        op: int,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._out.append(End(op, outcome, fields, rows))
 
     def note(self, kind: Kind, fields: Mapping[str, Any]) -> None:

@@ -46,5 +46,11 @@ class BroadcastConsumer(ConcurrentConsumer):
     def offset_to_piggyback(self, pq: ProcessQueue) -> int:
         return NOTHING
 
-    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+    def failed(
+        self,
+        now_ms: int,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        how: ListenerReturned,
+    ) -> None:
         self.succeeded(now_ms, pq, batch)

@@ -32,9 +32,17 @@ class ConcurrentConsumer(SendBacks):
 
     def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
         size = self.config.batch
-        self.waiting.extend(Work(pq, messages[at : at + size]) for at in range(0, len(messages), size))
+        self.waiting.extend(
+            Work(pq, messages[at : at + size]) for at in range(0, len(messages), size)
+        )
 
-    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+    def failed(
+        self,
+        now_ms: int,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        how: ListenerReturned,
+    ) -> None:
         self._return_next(pq, list(batch), [], how.delay_level, now_ms)
 
     def _return_next(

@@ -76,15 +76,23 @@ class ConsumerConfig:
 
     def __post_init__(self) -> None:
         if self.consume_from not in ("first", "last", "timestamp"):
-            raise UsageError(f"consume_from is {self.consume_from!r}; it must be first, last or timestamp")
+            raise UsageError(
+                f"consume_from is {self.consume_from!r}; it must be first, last or timestamp"
+            )
         if self.mode not in MODES:
             raise UsageError(f"mode is {self.mode!r}; it must be one of {', '.join(MODES)}")
         if self.message_model not in (CLUSTERING, BROADCASTING):
-            raise UsageError(f"the model is {self.message_model!r}; it must be {CLUSTERING} or {BROADCASTING}")
+            raise UsageError(
+                f"the model is {self.message_model!r}; it must be {CLUSTERING} or {BROADCASTING}"
+            )
         if self.message_model == BROADCASTING and self.mode != "concurrent":
-            raise UsageError(f"a broadcast consumer works in the mode concurrent only, not {self.mode}")
+            raise UsageError(
+                f"a broadcast consumer works in the mode concurrent only, not {self.mode}"
+            )
         if self.threads < 1 or self.batch < 1 or not self.name_servers:
-            raise UsageError("a consumer needs at least one thread, a batch of at least one and a name server")
+            raise UsageError(
+                "a consumer needs at least one thread, a batch of at least one and a name server"
+            )
         without = CONCURRENT_LIMIT if self.mode == "concurrent" else WITHOUT_LIMIT
         limit = without if self.max_reconsume_times == NO_LIMIT else self.max_reconsume_times
         object.__setattr__(self, "limit", limit)

@@ -89,12 +89,19 @@ class DeadLetters(Handover):
         first, rest = messages[0], messages[1:]
 
         def ended(now_ms: int, acknowledged: bool) -> None:
-            self._give_up_next(pq, rest, done | {first.queue_offset} if acknowledged else done, then, now_ms)
+            self._give_up_next(
+                pq, rest, done | {first.queue_offset} if acknowledged else done, then, now_ms
+            )
 
         self.send_back(now_ms, pq, first, ended)
 
     def send_back(
-        self, now_ms: int, pq: ProcessQueue, message: StoredMessage, then: Callable[[int, bool], None], attempt: int = 1
+        self,
+        now_ms: int,
+        pq: ProcessQueue,
+        message: StoredMessage,
+        then: Callable[[int, bool], None],
+        attempt: int = 1,
     ) -> None:
         """One copy of one message, with all its tries."""
         times = pq.times(message)
@@ -126,13 +133,20 @@ class DeadLetters(Handover):
             else:
                 then(now_ms, False)
 
-        self.request(now_ms, self.addresses.get(broker), command, self.config.send_timeout_ms, ended)
+        self.request(
+            now_ms, self.addresses.get(broker), command, self.config.send_timeout_ms, ended
+        )
 
     def make_copy(self, now_ms: int, message: StoredMessage, times: int, broker: str) -> Command:
         properties = {
             name: value
             for name, value in message.properties.items()
-            if name not in (PROPERTY_TRANSACTION_PREPARED, PROPERTY_RECONSUME_TIME, PROPERTY_MAX_RECONSUME_TIMES)
+            if name
+            not in (
+                PROPERTY_TRANSACTION_PREPARED,
+                PROPERTY_RECONSUME_TIME,
+                PROPERTY_MAX_RECONSUME_TIMES,
+            )
         }
         properties[PROPERTY_ORIGIN_MESSAGE_ID] = message.origin_id or id_of(message)
         properties[PROPERTY_RETRY_TOPIC] = message.topic
@@ -151,7 +165,9 @@ class DeadLetters(Handover):
 
     def _broker_for(self, pq: ProcessQueue, attempt: int) -> str:
         route = self.routes.get(self.retry_topic)
-        others = {item.broker for item in route.queues if item.perm & PERM_WRITE} if route else set()
+        others = (
+            {item.broker for item in route.queues if item.perm & PERM_WRITE} if route else set()
+        )
         brokers = [pq.queue.broker, *sorted(others - {pq.queue.broker})]
         return brokers[(attempt - 1) % len(brokers)]
 

@@ -78,13 +78,24 @@ class KeyOrderedConsumer(SideBySide):
             return {"suspend_ms": clamp_suspend(how.suspend_ms, self.config.suspend_ms)}
         return {}
 
-    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+    def failed(
+        self,
+        now_ms: int,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        how: ListenerReturned,
+    ) -> None:
         pause_ms = self.pause_ms(how.suspend_ms)
         exhausted = [message for message in batch if self.is_exhausted(pq.times(message))]
         self.give_up(now_ms, pq, exhausted, partial(self._gave_up_keyed, pq, batch, pause_ms))
 
     def _gave_up_keyed(
-        self, pq: UnfinishedQueue, batch: Sequence[StoredMessage], pause_ms: int, now_ms: int, done: frozenset[int]
+        self,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        pause_ms: int,
+        now_ms: int,
+        done: frozenset[int],
     ) -> None:
         """done: the offsets of exhausted messages whose dead letters were acknowledged. The others come again."""
         kept = [message for message in batch if message.queue_offset not in done]

@@ -58,9 +58,13 @@ _IN_LINE, _CALLING, _WAITING, _LEAVING = Phase.IN_LINE, Phase.CALLING, Phase.WAI
 LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
     {
         (_ELSEWHERE, _ASKING): Step(("lock_before_add",), "a rebalance makes it ours"),
-        (_ASKING, _ELSEWHERE): Step(("_skip", "release_all"), "refused, or no answer: the next rebalance tries again"),
+        (_ASKING, _ELSEWHERE): Step(
+            ("_skip", "release_all"), "refused, or no answer: the next rebalance tries again"
+        ),
         (_ASKING, _GRANTED): Step(("find_start",), "granted"),
-        (_GRANTED, _ELSEWHERE): Step(("_skip", "release_all"), "no answer about its start, or wanted no more"),
+        (_GRANTED, _ELSEWHERE): Step(
+            ("_skip", "release_all"), "no answer about its start, or wanted no more"
+        ),
         (_GRANTED, _IDLE): Step(("add",), "its start is known: an incarnation begins"),
         (_IDLE, _ELSEWHERE): Step(("mark_dropped",), "dropped"),
         (_IDLE, _IN_LINE): Step(("resubmit",), "messages were pulled, and no thread is free"),
@@ -70,15 +74,23 @@ LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
         (_IN_LINE, _IDLE): Step(("_turn",), "it gets a thread, and finds no message"),
         (_IN_LINE, _CALLING): Step(("call_listener",), "it gets a thread"),
         (_IN_LINE, _WAITING): Step(("relock_later",), "it gets a thread, and the lease is gone"),
-        (_CALLING, _ELSEWHERE): Step(("release_all",), "the shutdown waits no longer: the call is cut"),
+        (_CALLING, _ELSEWHERE): Step(
+            ("release_all",), "the shutdown waits no longer: the call is cut"
+        ),
         (_CALLING, _IDLE): Step(("_turn",), "the batch is finished, and no message is left"),
-        (_CALLING, _WAITING): Step(("_finish",), "the batch comes again after its suspend time; or cap or lease ended"),
-        (_CALLING, _LEAVING): Step(("mark_dropped",), "dropped: the lease stays until the call has ended"),
+        (_CALLING, _WAITING): Step(
+            ("_finish",), "the batch comes again after its suspend time; or cap or lease ended"
+        ),
+        (_CALLING, _LEAVING): Step(
+            ("mark_dropped",), "dropped: the lease stays until the call has ended"
+        ),
         (_WAITING, _ELSEWHERE): Step(("mark_dropped",), "dropped"),
         (_WAITING, _IDLE): Step(("_turn",), "its time has come, and no message is left"),
         (_WAITING, _IN_LINE): Step(("resubmit",), "its time has come, and no thread is free"),
         (_WAITING, _CALLING): Step(("call_listener",), "its time has come"),
-        (_LEAVING, _ELSEWHERE): Step(("release", "release_all"), "the call has ended: the lease goes back"),
+        (_LEAVING, _ELSEWHERE): Step(
+            ("release", "release_all"), "the call has ended: the lease goes back"
+        ),
     }
 )
 """Every change of a lane's phase that one input can bring. A change that is no row does not happen."""

@@ -59,14 +59,20 @@ class Leases(Offsets):
     # ------------------------------------------------------------ asking
 
     def ask_lease(
-        self, now_ms: int, broker: str, queues: Sequence[Queue], then: Callable[[int, Granted], None]
+        self,
+        now_ms: int,
+        broker: str,
+        queues: Sequence[Queue],
+        then: Callable[[int, Granted], None],
     ) -> None:
         """One request for some lanes of one broker; `then(now_ms, granted)`."""
         op = self.begin(Kind.LOCK, self._who, [self.row_of(queue) for queue in queues])
         body = LockBatch(self.config.group, self.config.client_id, tuple(queues)).encode()
         command = Command(RequestCode.LOCK_BATCH_MQ, body=body)
         on_end = partial(self._lease_answered, op, queues, then)
-        self.request(now_ms, self.addresses.get(broker), command, self.config.lock_timeout_ms, on_end)
+        self.request(
+            now_ms, self.addresses.get(broker), command, self.config.lock_timeout_ms, on_end
+        )
 
     def _lease_answered(
         self,
@@ -86,7 +92,9 @@ class Leases(Offsets):
             then(now_ms, None)
         else:
             granted = decode_lock_answer(answer.body)
-            rows = [{"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in queues]
+            rows = [
+                {"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in queues
+            ]
             self.end(op, Outcome.OK, {"code": answer.code}, rows)
             then(now_ms, granted)
 

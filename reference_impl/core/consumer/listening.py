@@ -189,7 +189,11 @@ class Listening(DeadLetters):
         again when it comes again.
         """
         pq.handed_on |= done
-        kept = [message for message in batch if not (message.queue_offset in done or self.is_handed_on(pq, message))]
+        kept = [
+            message
+            for message in batch
+            if not (message.queue_offset in done or self.is_handed_on(pq, message))
+        ]
         for message in kept:
             self.count_retry(pq, message)
         self._finish(now_ms, pq, batch, outcome, mode, pause_ms, given_up=not kept)

@@ -20,7 +20,11 @@ from reference_impl.core.consumer.routes import Routes
 from reference_impl.core.consumer.start_offset import FAILED, NOT_FOUND
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
-from reference_impl.protocol.headers import OffsetResponse, QueryConsumerOffsetHeader, UpdateConsumerOffsetHeader
+from reference_impl.protocol.headers import (
+    OffsetResponse,
+    QueryConsumerOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
 from specs.vocabulary import Kind, Outcome, Queue
 
 PERSIST = ("persist",)
@@ -79,7 +83,9 @@ class Offsets(Routes):
             return
         if not pq.commit_ext:
             queue = pq.queue
-            pq.commit_ext = UpdateConsumerOffsetHeader(self.config.group, queue.topic, queue.queue_id).to_ext()
+            pq.commit_ext = UpdateConsumerOffsetHeader(
+                self.config.group, queue.topic, queue.queue_id
+            ).to_ext()
         op = self.begin(Kind.COMMIT, self.commit_row(pq, value))
         ext = {**pq.commit_ext, "commitOffset": str(value)}
         self.oneway(address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext, flag=FLAG_ONEWAY))
@@ -93,10 +99,21 @@ class Offsets(Routes):
         header = QueryConsumerOffsetHeader(self.config.group, queue.topic, queue.queue_id)
         command = Command(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
         address = self.addresses.get(queue.broker)
-        self.request(now_ms, address, command, self.config.request_timeout_ms, partial(self._fetched, op, then))
+        self.request(
+            now_ms,
+            address,
+            command,
+            self.config.request_timeout_ms,
+            partial(self._fetched, op, then),
+        )
 
     def _fetched(
-        self, op: int, then: Callable[[int, int], None], now_ms: int, answer: Command | None, reason: str
+        self,
+        op: int,
+        then: Callable[[int, int], None],
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         stored = self.read_stored(answer)
         fields: Mapping[str, Any]

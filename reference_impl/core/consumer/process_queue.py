@@ -73,7 +73,9 @@ class ProcessQueue:
         self.serial = serial
         self.incarnation = incarnation
         self.row = row
-        self.corrected: int | None = None  # the offset that the broker's word, and no finished batch, moved us to
+        self.corrected: int | None = (
+            None  # the offset that the broker's word, and no finished batch, moved us to
+        )
         self.next_offset = start  # where the next pull asks
         self.offset = NOTHING  # what is to be stored as consumed
         self.anchored = False  # whether the first pull has asked again where to start
@@ -87,8 +89,12 @@ class ProcessQueue:
         self.taken: dict[int, StoredMessage] = {}
         self.held: set[int] = set()
         self.extra_times: dict[int, int] = {}  # offset → retries counted by this incarnation
-        self.handed_on: set[int] = set()  # acknowledged as dead letters, though the rest of the batch keeps them here
-        self.delivered: dict[int, int] = {} if delivered is None else delivered  # of the client, not only of this
+        self.handed_on: set[int] = (
+            set()
+        )  # acknowledged as dead letters, though the rest of the batch keeps them here
+        self.delivered: dict[int, int] = (
+            {} if delivered is None else delivered
+        )  # of the client, not only of this
         self.pull_ext: dict[str, str] = {}
         self.commit_ext: dict[str, str] = {}
 

@@ -27,9 +27,17 @@ class PullConsumer(SideBySide):
 
     def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
         size = self.config.batch
-        self.waiting.extend(Work(pq, messages[at : at + size]) for at in range(0, len(messages), size))
+        self.waiting.extend(
+            Work(pq, messages[at : at + size]) for at in range(0, len(messages), size)
+        )
 
-    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+    def failed(
+        self,
+        now_ms: int,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        how: ListenerReturned,
+    ) -> None:
         for message in batch:
             self.count_retry(pq, message)
         self.waiting.appendleft(Work(pq, batch))

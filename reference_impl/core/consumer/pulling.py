@@ -99,7 +99,13 @@ class Pulling(Listening):
             commit_op = self.begin(Kind.COMMIT, {**self.commit_row(pq, commit), "view": "pull"})
         command = Command(RequestCode.PULL_MESSAGE, ext)
         on_end = partial(self._pulled, pq, op, commit_op)
-        self.request(now_ms, self.addresses.get(pq.queue.broker), command, self.config.pull_timeout_ms, on_end)
+        self.request(
+            now_ms,
+            self.addresses.get(pq.queue.broker),
+            command,
+            self.config.pull_timeout_ms,
+            on_end,
+        )
 
     def _pull_template(self, pq: ProcessQueue) -> dict[str, str]:
         subscription = self.subscriptions[pq.queue.topic]
@@ -118,7 +124,13 @@ class Pulling(Listening):
     # ------------------------------------------------------------ the answer
 
     def _pulled(
-        self, pq: ProcessQueue, op: int, commit_op: int | None, now_ms: int, answer: Command | None, reason: str
+        self,
+        pq: ProcessQueue,
+        op: int,
+        commit_op: int | None,
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         if answer is None:
             outcome = failure_outcome(reason)
@@ -136,7 +148,9 @@ class Pulling(Listening):
             self.pull_later(pq, self.config.pull_busy_ms if is_busy else self.config.pull_retry_ms)
             return
         next_offset = PullResponse.from_ext(answer.ext).next_begin_offset
-        messages, is_whole = decode_readable(answer.body) if code == ResponseCode.SUCCESS else ([], True)
+        messages, is_whole = (
+            decode_readable(answer.body) if code == ResponseCode.SUCCESS else ([], True)
+        )
         if not is_whole:  # the rest is asked for again
             next_offset = messages[-1].queue_offset + 1
         outcome = Outcome.REFUSED if code == ResponseCode.PULL_OFFSET_MOVED else Outcome.OK

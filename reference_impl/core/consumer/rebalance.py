@@ -23,7 +23,13 @@ from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.leases import Granted, by_broker
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.pulling import Pulling
-from reference_impl.core.consumer.start_offset import FAILED, HALF_AN_HOUR_MS, NOT_FOUND, START, Where
+from reference_impl.core.consumer.start_offset import (
+    FAILED,
+    HALF_AN_HOUR_MS,
+    NOT_FOUND,
+    START,
+    Where,
+)
 from reference_impl.core.io import Pushed
 from reference_impl.protocol.bodies import decode_consumer_ids
 from reference_impl.protocol.codes import RequestCode, ResponseCode
@@ -127,10 +133,18 @@ class Rebalancing(Pulling):
         self.request(now_ms, address, command, self.config.request_timeout_ms, on_end)
 
     def _members_answered(
-        self, topic: str, brokers: list[str], tried: int, now_ms: int, answer: Command | None, reason: str
+        self,
+        topic: str,
+        brokers: list[str],
+        tried: int,
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
-            members = sorted(set(decode_consumer_ids(answer.body)))  # a client is listed once per connection
+            members = sorted(
+                set(decode_consumer_ids(answer.body))
+            )  # a client is listed once per connection
             self._asking.discard(topic)
             if members and not self.stopping:
                 if self.config.client_id not in members:  # a restarted broker has forgotten us
@@ -147,7 +161,9 @@ class Rebalancing(Pulling):
         share = self.allocate(self.config.client_id, queues, members)
         self._note_share(topic, queues, members, share)
         wanted = set(share)
-        for queue in sorted(queue for queue in self.lanes if queue.topic == topic and queue not in wanted):
+        for queue in sorted(
+            queue for queue in self.lanes if queue.topic == topic and queue not in wanted
+        ):
             self.drop(now_ms, self.lanes[queue], "assigned to somebody else")
         for queue, candidate in self.candidates.items():
             if queue.topic == topic:
@@ -158,14 +174,19 @@ class Rebalancing(Pulling):
         """The queues as they are shared out: by broker name and number, so that all members share the same list."""
         return sorted(queues)
 
-    def _note_share(self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]) -> None:
+    def _note_share(
+        self, topic: str, queues: Sequence[Queue], members: Sequence[str], share: Sequence[Queue]
+    ) -> None:
         view = (tuple(queues), tuple(members), tuple(share))
         if self._last_view.get(topic) == view:
             return
         self._last_view[topic] = view
         detail = " ".join(f"{queue.broker}/{queue.queue_id}" for queue in share)
         view_text = f"{' '.join(members)} | {' '.join(f'{queue.broker}/{queue.queue_id}' for queue in queues)}"
-        self.note(Kind.ASSIGN, {**self._who, "topic": topic, "value": len(share), "view": view_text, "detail": detail})
+        self.note(
+            Kind.ASSIGN,
+            {**self._who, "topic": topic, "value": len(share), "view": view_text, "detail": detail},
+        )
 
     # ------------------------------------------------------------ new lanes
 
@@ -173,7 +194,9 @@ class Rebalancing(Pulling):
         return queue in self.lanes or queue in self.leaving or queue in self.candidates
 
     def _add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        fresh = [queue for queue in share if queue not in self.lanes and queue not in self.candidates]
+        fresh = [
+            queue for queue in share if queue not in self.lanes and queue not in self.candidates
+        ]
         if any(queue in self.leaving for queue in fresh):
             fresh = [queue for queue in fresh if queue not in self.leaving]
             self.rebalance_soon(self.config.rebalance_retry_ms)
@@ -187,7 +210,9 @@ class Rebalancing(Pulling):
         queues = [candidate.queue for candidate in candidates]
         self.ask_lease(now_ms, broker, queues, partial(self._candidates_answered, candidates))
 
-    def _candidates_answered(self, candidates: Sequence[Candidate], now_ms: int, granted: Granted) -> None:
+    def _candidates_answered(
+        self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
+    ) -> None:
         for candidate in candidates:
             if granted is not None and candidate.queue in granted:
                 candidate.locked_ms = now_ms
@@ -226,7 +251,10 @@ class Rebalancing(Pulling):
             self.add(now_ms, candidate, 0)
             return
         if where is Where.END:
-            code, ext = RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext()
+            code, ext = (
+                RequestCode.GET_MAX_OFFSET,
+                GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext(),
+            )
         else:
             since = self.config.consume_from_timestamp_ms
             moment = now_ms - HALF_AN_HOUR_MS if since is None else since
@@ -236,7 +264,9 @@ class Rebalancing(Pulling):
         address = self.addresses.get(queue.broker)
         self.request(now_ms, address, Command(code, ext), self.config.request_timeout_ms, on_end)
 
-    def _start_known(self, candidate: Candidate, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _start_known(
+        self, candidate: Candidate, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         if answer is None or answer.code != ResponseCode.SUCCESS:
             self._skip(candidate, locked=True)
         else:
@@ -244,7 +274,11 @@ class Rebalancing(Pulling):
 
     def add(self, now_ms: int, candidate: Candidate, start: int, stored: int = NOT_FOUND) -> None:
         """The incarnation begins. start: where the first pull will ask, unless another offset is stored by then."""
-        if candidate.unwanted or self.stopping or self.candidates.get(candidate.queue) is not candidate:
+        if (
+            candidate.unwanted
+            or self.stopping
+            or self.candidates.get(candidate.queue) is not candidate
+        ):
             self._skip(candidate, locked=True)
             return
         del self.candidates[candidate.queue]

@@ -77,7 +77,9 @@ class Routes(Core):
         for topic, expression in self.config.topics.items():
             self.subscriptions[topic] = Subscription.of(topic, expression, now_ms)
         if self.has_retry_topic and self.config.message_model == CLUSTERING:
-            self.subscriptions.setdefault(self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms))
+            self.subscriptions.setdefault(
+                self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms)
+            )
         consumer = ConsumerData(
             self.config.group,
             self.consume_type,
@@ -109,9 +111,13 @@ class Routes(Core):
                 self._name_server = at
             self._route_answered(topic, tried, now_ms, answer, reason)
 
-        self.request(now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end)
+        self.request(
+            now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end
+        )
 
-    def _route_answered(self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _route_answered(
+        self, topic: str, tried: int, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             self._open_questions -= 1
@@ -148,9 +154,17 @@ class Routes(Core):
             self._beaten.add(address)
             self._open_questions += 1
             command = Command(RequestCode.HEART_BEAT, body=self._heartbeat_body)
-            self.request(now_ms, address, command, self.config.request_timeout_ms, partial(self._beat_ended, address))
+            self.request(
+                now_ms,
+                address,
+                command,
+                self.config.request_timeout_ms,
+                partial(self._beat_ended, address),
+            )
 
-    def _beat_ended(self, address: Address, now_ms: int, answer: Command | None, reason: str) -> None:
+    def _beat_ended(
+        self, address: Address, now_ms: int, answer: Command | None, reason: str
+    ) -> None:
         self._open_questions -= 1
         if answer is None or answer.code != ResponseCode.SUCCESS:
             self._beaten.discard(address)  # the next route that is learnt tries again
@@ -160,5 +174,7 @@ class Routes(Core):
         if not self._is_ready and not self._open_questions and self.addresses:
             self._is_ready = True
             if self.retry_topic in self.subscriptions and self.retry_topic not in self.routes:
-                self.ask_route(now_ms, self.retry_topic)  # the brokers have made it at our first heartbeat
+                self.ask_route(
+                    now_ms, self.retry_topic
+                )  # the brokers have made it at our first heartbeat
             self.is_ready(now_ms)

@@ -34,7 +34,12 @@ class SendBacks(SideBySide):
         return wished or FIRST_DELAY_LEVEL + message.reconsume_times
 
     def return_message(
-        self, now_ms: int, pq: ProcessQueue, message: StoredMessage, wished: int, then: Callable[[int, bool], None]
+        self,
+        now_ms: int,
+        pq: ProcessQueue,
+        message: StoredMessage,
+        wished: int,
+        then: Callable[[int, bool], None],
     ) -> None:
         """One request; `then(now_ms, acknowledged)`. wished: the listener's delay level, 0 for none."""
         fields: dict[str, Any] = {
@@ -49,7 +54,9 @@ class SendBacks(SideBySide):
         op = self.begin(Kind.SEND_BACK, fields)
         address = self.addresses.get(pq.queue.broker)
         command = self.make_return(message, wished)
-        self.request(now_ms, address, command, self.config.send_timeout_ms, partial(self._returned, op, then))
+        self.request(
+            now_ms, address, command, self.config.send_timeout_ms, partial(self._returned, op, then)
+        )
 
     def make_return(self, message: StoredMessage, wished: int) -> Command:
         header = SendBackHeader(
@@ -63,7 +70,12 @@ class SendBacks(SideBySide):
         return Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.to_ext())
 
     def _returned(
-        self, op: int, then: Callable[[int, bool], None], now_ms: int, answer: Command | None, reason: str
+        self,
+        op: int,
+        then: Callable[[int, bool], None],
+        now_ms: int,
+        answer: Command | None,
+        reason: str,
     ) -> None:
         if answer is None:
             self.end(op, failure_outcome(reason), {"detail": reason})

@@ -87,7 +87,9 @@ class ShuttingDown(Resetting):
         addresses = sorted(set(self.addresses.values()))
         self._unregistering = len(addresses)
         for address in addresses:
-            self.request(now_ms, address, command, self.config.request_timeout_ms, self._unregistered)
+            self.request(
+                now_ms, address, command, self.config.request_timeout_ms, self._unregistered
+            )
         if not addresses:
             self._finish_leaving()
 

@@ -46,7 +46,9 @@ class SideBySide(ShuttingDown):
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
         self.waiting: deque[Work] = deque()
-        self.later: dict[int, Work] = {}  # what waits for its time, by the number in its timer's token
+        self.later: dict[
+            int, Work
+        ] = {}  # what waits for its time, by the number in its timer's token
         self.at_work = 0  # calls, with what follows them, of whatever lane
         self._timers["later"] = self._time_has_come
 
@@ -89,7 +91,13 @@ class SideBySide(ShuttingDown):
         """New messages, in the order of the queue: put what can be done now into the line."""
 
     @abstractmethod
-    def failed(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage], how: ListenerReturned) -> None:
+    def failed(
+        self,
+        now_ms: int,
+        pq: UnfinishedQueue,
+        batch: Sequence[StoredMessage],
+        how: ListenerReturned,
+    ) -> None:
         """The listener wants the batch again. Ends, sooner or later, in `over`."""
 
     def succeeded(self, now_ms: int, pq: UnfinishedQueue, batch: Sequence[StoredMessage]) -> None:

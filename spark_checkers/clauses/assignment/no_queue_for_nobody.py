@@ -17,10 +17,18 @@ def kernel(rows: Rows, findings: Findings) -> None:
     for shares in by_group(rows):
         for index, share in enumerate(shares):
             members = set(share.members)
-            if names[share.client] not in members or len(members) > MEMBERS_MAX or len(members) < len(share.members):
+            if (
+                names[share.client] not in members
+                or len(members) > MEMBERS_MAX
+                or len(members) < len(share.members)
+            ):
                 continue
             known = {**last_of_each(shares, index), share.client: share}
-            party = [each for each in known.values() if each.view == share.view and names[each.client] in members]
+            party = [
+                each
+                for each in known.values()
+                if each.view == share.view and names[each.client] in members
+            ]
             if len(party) < len(members):
                 continue
             stakes.append(share.place)

@@ -14,7 +14,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
     for shares in by_group(rows):
         for index, share in enumerate(shares):
             known = last_of_each(shares, index).values()
-            same = [other for other in known if other.view == share.view and other.client != share.client]
+            same = [
+                other
+                for other in known
+                if other.view == share.view and other.client != share.client
+            ]
             stakes.extend(share.place for _ in same)
             for other in same:
                 if not set(share.taken).isdisjoint(other.taken):

@@ -13,7 +13,9 @@ from specs.vocabulary import Kind
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """Nothing of it takes time: the begins alone count, and those are in order within each lane."""
-    where = np.flatnonzero(rows.are(Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET) & (rows.group != NO_TEXT))
+    where = np.flatnonzero(
+        rows.are(Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET) & (rows.group != NO_TEXT)
+    )
     if not len(where):
         return
     where = where[np.lexsort((rows.begin[where], rows.lane[where]))]

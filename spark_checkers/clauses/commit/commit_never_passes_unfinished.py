@@ -35,7 +35,9 @@ class Group(Progress):
         if start is None:
             return
         mine.moved = max(mine.moved, self._passed_over(mine, op))
-        if not self.holds(max(start, mine.moved), op.value) and not self._began(op, start, mine.moved):
+        if not self.holds(max(start, mine.moved), op.value) and not self._began(
+            op, start, mine.moved
+        ):
             return
         self.stakes += 1
         if self.finished.first_missing(start) < op.value:
@@ -55,7 +57,11 @@ class Group(Progress):
     def _began(self, commit: Op, start: int, stop: int) -> bool:
         """Did the commit's incarnation deliver anything in start..stop-1 that nobody has finished?"""
         open_ = [offset for offset in self.unfinished if start <= offset < stop]
-        return any(each.incarnation == commit.incarnation for offset in open_ for each in self.unfinished[offset])
+        return any(
+            each.incarnation == commit.incarnation
+            for offset in open_
+            for each in self.unfinished[offset]
+        )
 
     def _passed(self, start: int, commit: Op) -> None:
         mine = self.incarnations[commit.incarnation]
@@ -69,7 +75,12 @@ class Group(Progress):
             if mine.start_row is None or offset < mine.moved:
                 continue
             if rows:
-                evidence = [mine.start_row.place, rows[-1].place, *self.drop_of(rows[-1]), commit.place]
+                evidence = [
+                    mine.start_row.place,
+                    rows[-1].place,
+                    *self.drop_of(rows[-1]),
+                    commit.place,
+                ]
                 choices.append((evidence, None))
                 break
             if self.sends.row(self.queue, offset, self.now) is not None:
@@ -79,5 +90,7 @@ class Group(Progress):
         self.claim(choices)
 
 
-TWIN = Twin("CMT-1", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT)))
+TWIN = Twin(
+    "CMT-1", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+)
 find = TWIN.find

@@ -74,7 +74,9 @@ class Incarnation:
         self.last_call: Op | None = None
         self.owed: deque[Op | Ends] = deque()
         self.given_up: set[int] = set()  # ends of batches that it may have given up without a word
-        self.sent: dict[int, Op] = {}  # by a commit that will be refused: the last batch that it would have reported
+        self.sent: dict[
+            int, Op
+        ] = {}  # by a commit that will be refused: the last batch that it would have reported
         self.late = False
         self.dropped = False
 
@@ -137,7 +139,9 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
-        self.bound_us = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms) * MS
+        self.bound_us = (
+            config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
+        ) * MS
         self.incarnations: dict[int, Incarnation] = {}
         self.void: set[int] = set()
         self.untold = self.untold_letters()
@@ -253,7 +257,12 @@ class Lane(Machine):
         elif op.kind is Kind.DEAD_LETTER:
             last = mine.last_call
             of_last = op.outcome is Outcome.OK and last is not None and last.offset == op.offset
-            if of_last and last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual:
+            if (
+                of_last
+                and last is not None
+                and last.outcome in LISTENER_SUSPENDS
+                and not last.manual
+            ):
                 mine.ends.add(op.offset + 1)
 
     def _looked_up(self, mine: Incarnation, op: Op) -> None:
@@ -279,6 +288,14 @@ def _ended(op: Op) -> int:
     return op.ended if op.ended < NEVER and op.ended else op.started
 
 
-_KINDS = (Kind.COMMIT, Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.RESET)
+_KINDS = (
+    Kind.COMMIT,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.ADD,
+    Kind.DROP,
+    Kind.FETCH_OFFSET,
+    Kind.RESET,
+)
 TWIN = Twin("CMT-2", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
 find = TWIN.find

@@ -67,7 +67,12 @@ class Lane(Machine):
             return
         if op.kind is Kind.FETCH_OFFSET:
             self._forget(op.incarnation)
-        elif op.kind is Kind.COMMIT and op.value != NONE and not op.correction and op.outcome is not Outcome.REFUSED:
+        elif (
+            op.kind is Kind.COMMIT
+            and op.value != NONE
+            and not op.correction
+            and op.outcome is not Outcome.REFUSED
+        ):
             if op.outcome is Outcome.SENT:
                 self.recent.setdefault(op.incarnation, []).append(op)
             else:

@@ -44,7 +44,9 @@ class Lane(Machine):
         self.epochs = self.context.epoch_deaths(self.broker)
         self.first: Op | None = None
         self.alive: Op | None = None  # the first answer of the broker's present life
-        self.answered: deque[tuple[Op, Op]] = deque()  # with the first answer of the life in which it was given
+        self.answered: deque[tuple[Op, Op]] = (
+            deque()
+        )  # with the first answer of the life in which it was given
         self.later: deque[Op] = deque()
         self.floor_us = -1
         self.only_resets = False
@@ -57,7 +59,11 @@ class Lane(Machine):
         if op.kind is Kind.RESET:
             self.only_resets = True
             self.was_reset = self.was_reset or op.value == NONE or self.config.dialect == "4.9"
-        moves = op.kind is not Kind.FETCH_OFFSET and op.value != NONE and op.outcome is not Outcome.REFUSED
+        moves = (
+            op.kind is not Kind.FETCH_OFFSET
+            and op.value != NONE
+            and op.outcome is not Outcome.REFUSED
+        )
         if moves and not self.was_reset:
             self.later.append(op)
             if len(self.later) > REMEMBERED_MAX:
@@ -68,13 +74,20 @@ class Lane(Machine):
     def ends(self, op: Op) -> None:
         if self.was_reset:
             return
-        if op.outcome in (Outcome.OK, Outcome.REFUSED) and (self.alive is None or self.broker_died_since(self.alive)):
+        if op.outcome in (Outcome.OK, Outcome.REFUSED) and (
+            self.alive is None or self.broker_died_since(self.alive)
+        ):
             self.alive = None if self.broker_died_since(op) else op
         if op.kind is Kind.FETCH_OFFSET:
             self._asked(op)
         elif self.only_resets and op.kind is Kind.COMMIT:
             return  # the broker may have held it off
-        elif op.outcome is Outcome.OK and op.value != NONE and op.started > self.floor_us and self.alive is not None:
+        elif (
+            op.outcome is Outcome.OK
+            and op.value != NONE
+            and op.started > self.floor_us
+            and self.alive is not None
+        ):
             self.answered.append((op, self.alive))
             self._settle(op)
 
@@ -111,13 +124,18 @@ class Lane(Machine):
         crash = next(((seq, at) for seq, at in reversed(self.deaths) if seq < op.begin), None)
         if crash is None or answer is None:
             return
-        found = next((each for each in reversed(self.answered) if self._is_written(*each, *crash)), None)
+        found = next(
+            (each for each in reversed(self.answered) if self._is_written(*each, *crash)), None
+        )
         if found is None:
             return
         commit, alive = found
         if self.context.broker_paused_since(self.broker, commit.started - self.bound_us, self.now):
             return
-        values = {commit.value, *(each.value for each in self.later if self._until(each) >= commit.started)}
+        values = {
+            commit.value,
+            *(each.value for each in self.later if self._until(each) >= commit.started),
+        }
         if min(values) < 0:
             return
         self.stakes += 1
@@ -135,5 +153,9 @@ class Lane(Machine):
         return in_time and commit.begin < crash_seq and not self._undone(commit, interval_us)
 
 
-TWIN = Twin("CMT-7", OP_COLUMNS, machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False))
+TWIN = Twin(
+    "CMT-7",
+    OP_COLUMNS,
+    machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False),
+)
 find = TWIN.find

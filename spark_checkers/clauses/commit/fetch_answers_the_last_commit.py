@@ -100,7 +100,10 @@ class Lane(Machine):
         return self.may_arrive_until(commit, until)
 
     def _is_forgotten(self, known: Op, later: list[Op], answer: int) -> bool:
-        values = {known.value, *(each.value for each in later if self._until(each) >= known.started)}
+        values = {
+            known.value,
+            *(each.value for each in later if self._until(each) >= known.started),
+        }
         if min(values) < 0 or self.broker_died_since(known):
             return False
         if self.context.broker_paused_since(self.broker, known.started - self.bound_us, self.now):
@@ -147,5 +150,9 @@ def answered_offset(op: Op) -> int | None:
     return -1 if op.outcome is Outcome.REFUSED and op.value == -1 else None
 
 
-TWIN = Twin("CMT-9", OP_COLUMNS, machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False))
+TWIN = Twin(
+    "CMT-9",
+    OP_COLUMNS,
+    machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False),
+)
 find = TWIN.find

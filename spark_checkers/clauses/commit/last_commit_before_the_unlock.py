@@ -56,7 +56,9 @@ class Lane(Machine):
             self._unlocked(op)
             return
         if op.kind is Kind.COMMIT:
-            for code in [code for code, each in self.incarnations.items() if _could_be_of(op, code, each)]:
+            for code in [
+                code for code, each in self.incarnations.items() if _could_be_of(op, code, each)
+            ]:
                 if op.correction:
                     del self.incarnations[code]
                 elif op.value != NONE:
@@ -80,7 +82,9 @@ class Lane(Machine):
         if mine is not None and mine.finished is not None:
             self.stakes += 1
             if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
-                self.found(mine.add, mine.finished, op, name="released-while-leaving" if leaving else None)
+                self.found(
+                    mine.add, mine.finished, op, name="released-while-leaving" if leaving else None
+                )
 
     def _only_one(self, op: Op, leaving: bool) -> int | None:
         """The incarnation that an unlock without a name must mean: none where there are two to choose from."""
@@ -114,7 +118,9 @@ class Lane(Machine):
 
 def _could_be_of(commit: Op, code: int, incarnation: Incarnation) -> bool:
     """A commit without a name may be of whatever its client has there."""
-    return code == commit.incarnation or (commit.incarnation == NO_TEXT and commit.client == incarnation.add.client)
+    return code == commit.incarnation or (
+        commit.incarnation == NO_TEXT and commit.client == incarnation.add.client
+    )
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)

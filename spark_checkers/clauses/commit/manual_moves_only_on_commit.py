@@ -17,7 +17,9 @@ class Incarnation:
     def __init__(self, add: Op) -> None:
         self.add = add
         self.lowest: Op | None = None
-        self.taken_since: Op | None = None  # the lowest since something may have been given up unseen
+        self.taken_since: Op | None = (
+            None  # the lowest since something may have been given up unseen
+        )
         self.manual = False
 
     def clear(self) -> None:
@@ -40,7 +42,9 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}
-        self.untold = self.untold_letters()  # may messages of the lane have been given up without a word?
+        self.untold = (
+            self.untold_letters()
+        )  # may messages of the lane have been given up without a word?
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)

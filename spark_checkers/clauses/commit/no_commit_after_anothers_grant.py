@@ -55,5 +55,7 @@ class Lane(Machine):
                 self.stakes += 1  # from here on it must not commit
 
 
-TWIN = Twin("CMT-5", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True))
+TWIN = Twin(
+    "CMT-5", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True)
+)
 find = TWIN.find

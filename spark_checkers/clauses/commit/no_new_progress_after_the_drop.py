@@ -87,7 +87,11 @@ class Lane(Machine):
         if op.kind is Kind.FETCH_OFFSET and before:
             if op.outcome is Outcome.OK and op.value >= 0:
                 mine.reached(op.value)
-            elif op.outcome is Outcome.REFUSED and op.value == -1 and self.config.consume_from != "first":
+            elif (
+                op.outcome is Outcome.REFUSED
+                and op.value == -1
+                and self.config.consume_from != "first"
+            ):
                 mine.finished = None
         elif op.offset == NONE:
             return
@@ -97,6 +101,14 @@ class Lane(Machine):
             mine.given_up = max(mine.given_up, op.offset + 1)
 
 
-_KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET)
+_KINDS = (
+    Kind.ADD,
+    Kind.DROP,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.COMMIT,
+    Kind.FETCH_OFFSET,
+    Kind.RESET,
+)
 TWIN = Twin("CMT-6", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find

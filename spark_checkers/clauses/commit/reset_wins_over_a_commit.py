@@ -16,7 +16,18 @@ REMEMBERED_MAX = 64
 class Lane(Machine):
     """What was reset and committed last, the questions under way, and what pulls may have taken."""
 
-    __slots__ = ("asked", "bound", "commits", "dropped", "last", "parked", "pulled_until", "pulls", "resets", "told")
+    __slots__ = (
+        "asked",
+        "bound",
+        "commits",
+        "dropped",
+        "last",
+        "parked",
+        "pulled_until",
+        "pulls",
+        "resets",
+        "told",
+    )
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -28,15 +39,23 @@ class Lane(Machine):
         self.pulled_until = -1
         self.asked: dict[int, Op] = {}
         self.dropped: dict[int, int] = {}  # by incarnation: the seq of its drop
-        self.told: dict[int, list[Op]] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
-        self.pulls: dict[int, list[Op]] = {}  # by incarnation: the good ones that began after one of those
+        self.told: dict[
+            int, list[Op]
+        ] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
+        self.pulls: dict[
+            int, list[Op]
+        ] = {}  # by incarnation: the good ones that began after one of those
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.PULL:
             self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
             if op.code == OFFSET_MOVED and op.incarnation != NO_TEXT and op.value != NONE:
                 self.told.setdefault(op.incarnation, []).append(op)
-            elif op.outcome is Outcome.OK and NONE not in (op.offset, op.value) and op.incarnation in self.told:
+            elif (
+                op.outcome is Outcome.OK
+                and NONE not in (op.offset, op.value)
+                and op.incarnation in self.told
+            ):
                 self.pulls.setdefault(op.incarnation, []).append(op)
         elif op.kind is Kind.RESET:
             self.resets.append(op)
@@ -84,14 +103,18 @@ class Lane(Machine):
             self.stakes += 1
             pull = max(pulls, key=lambda each: each.end)
             later = [
-                each for each in self.pulls.get(op.incarnation, ()) if pull.end < each.begin and each.end < op.begin
+                each
+                for each in self.pulls.get(op.incarnation, ())
+                if pull.end < each.begin and each.end < op.begin
             ]
             brought = [each.value for each in later if each.offset >= pull.value]
             if not pull.value <= op.value <= max(brought, default=pull.value):
                 self.found(reset, pull, op, name="committed-the-old")
 
     def _until(self, op: Op, bound: int) -> int:
-        return self.may_arrive_until(op, max(op.ended if op.ended < NEVER else 0, op.started + bound))
+        return self.may_arrive_until(
+            op, max(op.ended if op.ended < NEVER else 0, op.started + bound)
+        )
 
     def _answered(self, op: Op) -> None:
         reset, answer = self.asked.pop(op.place, None), answered_offset(op)
@@ -100,13 +123,19 @@ class Lane(Machine):
         if len(self.resets) == REMEMBERED_MAX and self.resets[0].begin >= reset.begin:
             return
         since = reset.started - self.parked
-        if self.broker_died_since(reset) or self.context.broker_paused_since(self.broker, since, self.now):
+        if self.broker_died_since(reset) or self.context.broker_paused_since(
+            self.broker, since, self.now
+        ):
             return
-        in_flight = [each for each in self.commits if self._until(each, self.bound) >= reset.started]
+        in_flight = [
+            each for each in self.commits if self._until(each, self.bound) >= reset.started
+        ]
         if not in_flight:
             return
         self.stakes += 1
-        as_good = (each.value for each in self.resets if self._until(each, self.bound) >= reset.started)
+        as_good = (
+            each.value for each in self.resets if self._until(each, self.bound) >= reset.started
+        )
         if answer not in as_good:
             named = [each for each in in_flight if each.value == answer] or in_flight
             self.found(named[-1], reset, op)

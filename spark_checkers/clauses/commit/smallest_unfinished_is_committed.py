@@ -19,5 +19,9 @@ class Group(general.Group):
         super().ends(op._replace(kind=Kind.DEAD_LETTER) if op.kind is Kind.SEND_BACK else op)
 
 
-TWIN = Twin("CMT-10", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK)))
+TWIN = Twin(
+    "CMT-10",
+    (*OP_COLUMNS, "delay_level"),
+    queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK)),
+)
 find = TWIN.find

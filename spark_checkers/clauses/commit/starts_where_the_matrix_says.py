@@ -28,7 +28,9 @@ class Lane(Machine):
         self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
         self.start = self._start()
         self.lookups: dict[int, tuple[Op, int | None]] = {}
-        self.adds: dict[int, tuple[Op, Op | None]] = {}  # with a look-up before it that had found nothing stored
+        self.adds: dict[
+            int, tuple[Op, Op | None]
+        ] = {}  # with a look-up before it that had found nothing stored
         self.anchors: dict[int, Op] = {}
 
     def _start(self) -> str:
@@ -71,7 +73,8 @@ class Lane(Machine):
         """Of the sends that were acknowledged longer ago than the bound, the one with the highest offset."""
         rows = self.lane.digest.rows
         seen = self.sent[
-            (rows.end[self.sent] < lookup.begin) & (rows.ended[self.sent] + self.bound_us <= lookup.started)
+            (rows.end[self.sent] < lookup.begin)
+            & (rows.ended[self.sent] + self.bound_us <= lookup.started)
         ]
         if not len(seen):
             return None
@@ -79,7 +82,9 @@ class Lane(Machine):
         return int(highest[np.argmin(rows.end[highest])])
 
     def _lives(self, send: int) -> bool:
-        return not self.context.broker_died_between(self.broker, int(self.lane.digest.rows.begin[send]), self.now)
+        return not self.context.broker_died_between(
+            self.broker, int(self.lane.digest.rows.begin[send]), self.now
+        )
 
     def _added(self, lookup: Op, last: int | None, op: Op) -> None:
         self.stakes += 1
@@ -92,7 +97,10 @@ class Lane(Machine):
         if last is None or not self._lives(last):
             return
         offset = int(rows.offset[last])
-        since = int(rows.started[last]) >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+        since = (
+            int(rows.started[last])
+            >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+        )
         kept = self._kept_from()
         if op.value <= offset if self.start == "end" else since and kept <= offset < op.value:
             self.findings.violation([last, lookup.place, op.place])
@@ -117,18 +125,30 @@ class Lane(Machine):
                 self.found(add, lookup, op, name="pulled-elsewhere")
 
     def ends(self, op: Op) -> None:
-        if op.kind is not Kind.FETCH_OFFSET or self.first is None or answered_offset(op) not in (-1, 0):
+        if (
+            op.kind is not Kind.FETCH_OFFSET
+            or self.first is None
+            or answered_offset(op) not in (-1, 0)
+        ):
             return
         rows, first = self.lane.digest.rows, self.first
         if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
             return
         young_us = YOUNG_US - self.context.info.clock_bound_us
-        if rows.started[first] >= op.started - young_us and self._lives(first) and not self._kept_from():
+        if (
+            rows.started[first] >= op.started - young_us
+            and self._lives(first)
+            and not self._kept_from()
+        ):
             self.stakes += 1
             if op.outcome is Outcome.REFUSED:
                 self.findings.violation([first, op.place], name="not-young")
 
 
 _KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)
-TWIN = Twin("CMT-8", (*OP_COLUMNS, "delay_level"), machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)))
+TWIN = Twin(
+    "CMT-8",
+    (*OP_COLUMNS, "delay_level"),
+    machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)),
+)
 find = TWIN.find

@@ -28,7 +28,9 @@ class Message:
 def of_interest(rows: Rows) -> Ints:
     """Dead letters, reads of dead letters, and manual deliveries of messages that were given up."""
     letter, read = rows.are(Kind.DEAD_LETTER), dead_reads(rows)
-    manual = rows.are(Kind.DELIVER) & (rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL))
+    manual = rows.are(Kind.DELIVER) & (
+        rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    )
     message, count = dense(rows.run, rows.source)
     given_up = np.zeros(count, np.bool_)
     given_up[message[letter]] = True
@@ -48,8 +50,16 @@ def kernel(rows: Rows, findings: Findings) -> None:
     manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
     # A new process may number as the one that died did: its incarnations are others.
-    origins = [rows.incarnation, rows.text("topic"), rows.text("broker"), rows.number("queue_id"), rows.offset]
-    first_try = np.isin(rows.number("attempt"), (NONE, 1)) & ~np.isin(rows.number("code"), STORED_WEAKLY)
+    origins = [
+        rows.incarnation,
+        rows.text("topic"),
+        rows.text("broker"),
+        rows.number("queue_id"),
+        rows.offset,
+    ]
+    first_try = np.isin(rows.number("attempt"), (NONE, 1)) & ~np.isin(
+        rows.number("code"), STORED_WEAKLY
+    )
     for index in order.tolist():
         row = int(where[index])
         message = messages.get(int(number[index]))

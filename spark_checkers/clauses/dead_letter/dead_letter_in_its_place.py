@@ -27,7 +27,11 @@ def of_interest(rows: Rows) -> tuple[Ints, Ints]:
     """(positions of the rows about messages of which a dead letter was acknowledged, their messages)."""
     letter, back = rows.are(Kind.DEAD_LETTER), rows.are(Kind.SEND_BACK)
     copy = rows.starts_with("topic", DLQ_PREFIX) | rows.starts_with("topic", RETRY_PREFIX)
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (copy | (rows.text("origin_id") != NO_TEXT))
+    read = (
+        rows.are(Kind.READ)
+        & rows.ended_as(Outcome.OK)
+        & (copy | (rows.text("origin_id") != NO_TEXT))
+    )
     read &= (rows.offset != NONE) & (rows.end < NEVER)
     message, count = dense(rows.run, rows.source)
     given_up = np.zeros(count, np.bool_)
@@ -62,7 +66,10 @@ def kernel(rows: Rows, findings: Findings) -> None:
             known.sent.setdefault(group, row)
             continue
         known.known.add(group)
-        if not (letter[row] and 0 <= rows.config_of(row).max_reconsume_times <= rows.number("reconsume_times")[row]):
+        if not (
+            letter[row]
+            and 0 <= rows.config_of(row).max_reconsume_times <= rows.number("reconsume_times")[row]
+        ):
             known.came_back.add(group)
 
 
@@ -87,5 +94,7 @@ def _judge(rows: Rows, findings: Findings, known: Message, row: int, topic: str)
                 break
 
 
-TWIN = Twin("DLQ-8", ("message_id", "origin_id", "queue_offset", "outcome", "reconsume_times"), kernel)
+TWIN = Twin(
+    "DLQ-8", ("message_id", "origin_id", "queue_offset", "outcome", "reconsume_times"), kernel
+)
 find = TWIN.find

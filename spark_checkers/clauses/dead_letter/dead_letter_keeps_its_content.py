@@ -14,7 +14,9 @@ from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 def kernel(rows: Rows, findings: Findings) -> None:
     """A dead letter that was read whole shows what its message showed."""
     body = rows.number("body_hash")
-    reads = positions((body != NONE) & dead_reads(rows) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+    reads = positions(
+        (body != NONE) & dead_reads(rows) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    )
     if not len(reads):
         return
     message, count = dense(rows.run, rows.source)
@@ -22,7 +24,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     known = original >= 0
     findings.at_stake(reads[known])
     other = known.copy()
-    other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(rows, original[known], reads[known])
+    other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(
+        rows, original[known], reads[known]
+    )
     findings.violated(original[other], reads[other])
     _nameless(rows, findings, reads[~other], message, known[~other])
 
@@ -53,7 +57,9 @@ def _differs(rows: Rows, place: Ints, other: Ints) -> Mask:
 def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
     """Does the dead letter name another topic than its message's?"""
     topics, views = rows.words("topic"), rows.words("view")
-    named = np.asarray([*(topics.index(view) if view in topics else NEVER for view in views), NO_TEXT], np.int64)
+    named = np.asarray(
+        [*(topics.index(view) if view in topics else NEVER for view in views), NO_TEXT], np.int64
+    )
     view = rows.text("view")[read]
     different: Mask = (view != NO_TEXT) & (named[view] != rows.text("topic")[original])
     return different
@@ -62,7 +68,9 @@ def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
 def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known: Mask) -> None:
     """Dead letters that a recorded client sent, and that name no origin. known: those that were at stake already."""
     nameless = rows.text("origin_id") == NO_TEXT
-    promised = np.asarray([rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_)
+    promised = np.asarray(
+        [rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_
+    )
     promised &= nameless[reads] | ~known
     reads, known = reads[promised], known[promised]
     if not len(reads):
@@ -72,7 +80,9 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
     first: dict[tuple[int, int], int] = {}
     for letter, group in zip(letters.tolist(), group_of(rows, letters).tolist(), strict=True):
         first.setdefault((int(message[letter]), group), letter)
-    for read, group, is_known in zip(reads.tolist(), group_of(rows, reads).tolist(), known.tolist(), strict=True):
+    for read, group, is_known in zip(
+        reads.tolist(), group_of(rows, reads).tolist(), known.tolist(), strict=True
+    ):
         sent = first.get((int(message[read]), group))
         if sent is None or rows.end[sent] > rows.end[read]:
             continue

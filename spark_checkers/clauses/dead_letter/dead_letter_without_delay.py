@@ -13,13 +13,23 @@ from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 def group_of(rows: Rows, where: Ints) -> Ints:
     """Of which group a row is, as a number: a dead letter says it, the topic of a read names it."""
     words: dict[str, int] = {}
-    topics = [word.removeprefix(DLQ_PREFIX) if word.startswith(DLQ_PREFIX) else "" for word in rows.words("topic")]
-    by_topic = np.asarray([*(words.setdefault(word, len(words)) for word in topics), NO_TEXT], np.int64)
+    topics = [
+        word.removeprefix(DLQ_PREFIX) if word.startswith(DLQ_PREFIX) else ""
+        for word in rows.words("topic")
+    ]
+    by_topic = np.asarray(
+        [*(words.setdefault(word, len(words)) for word in topics), NO_TEXT], np.int64
+    )
     by_group = np.asarray(
-        [*(words.setdefault(word, len(words)) for word in rows.words("group")), words.setdefault("", len(words))],
+        [
+            *(words.setdefault(word, len(words)) for word in rows.words("group")),
+            words.setdefault("", len(words)),
+        ],
         np.int64,
     )
-    return np.where(rows.are(Kind.READ)[where], by_topic[rows.text("topic")[where]], by_group[rows.group[where]])
+    return np.where(
+        rows.are(Kind.READ)[where], by_topic[rows.text("topic")[where]], by_group[rows.group[where]]
+    )
 
 
 def dead_reads(rows: Rows) -> np.ndarray:
@@ -50,10 +60,19 @@ def kernel(rows: Rows, findings: Findings) -> None:
     judged = rows.number("wall_us")[sent] != NONE
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
-    clocks = np.asarray([rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64)
-    late = rows.number("wall_us")[reads] > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
+    clocks = np.asarray(
+        [rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64
+    )
+    late = (
+        rows.number("wall_us")[reads]
+        > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
+    )
     findings.violated(sent[late], reads[late])
 
 
-TWIN = Twin("DLQ-7", ("message_id", "origin_id", "outcome", "attempt", "started_us", "ended_us", "wall_us"), kernel)
+TWIN = Twin(
+    "DLQ-7",
+    ("message_id", "origin_id", "outcome", "attempt", "started_us", "ended_us", "wall_us"),
+    kernel,
+)
 find = TWIN.find

@@ -22,12 +22,23 @@ def placed(rows: Rows) -> tuple[Ints, Ints]:
     message, count = dense(rows.run, rows.group, rows.source)
     letters = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & named)
     letters = letters[_only_ones(message[letters], count)]
-    letters = letters[(rows.ended_as(Outcome.OK) & np.isin(rows.number("attempt"), (NONE, 1)))[letters]]
+    letters = letters[
+        (rows.ended_as(Outcome.OK) & np.isin(rows.number("attempt"), (NONE, 1)))[letters]
+    ]
     reads = np.flatnonzero(
-        dead_reads(rows) & named & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+        dead_reads(rows)
+        & named
+        & rows.ended_as(Outcome.OK)
+        & (rows.offset != NONE)
+        & (rows.end < NEVER)
     )
     reads = reads[np.argsort(rows.end[reads], kind="stable")]
-    place, _ = dense(message[reads], rows.text("broker")[reads], rows.number("queue_id")[reads], rows.offset[reads])
+    place, _ = dense(
+        message[reads],
+        rows.text("broker")[reads],
+        rows.number("queue_id")[reads],
+        rows.offset[reads],
+    )
     reads = reads[np.unique(place, return_index=True)[1]]
     reads = reads[_only_ones(message[reads], count)]
     where = np.full(count, -1, np.int64)
@@ -51,7 +62,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
             continue
         findings.at_stake(letters[index : index + 1])
         if rows.end[letters[index]] < rows.begin[letters[latest]]:
-            findings.violation([int(row) for row in (letters[index], letters[latest], reads[latest], reads[index])])
+            findings.violation(
+                [int(row) for row in (letters[index], letters[latest], reads[latest], reads[index])]
+            )
         if rows.begin[letters[index]] > rows.begin[letters[latest]]:
             latest = index
 

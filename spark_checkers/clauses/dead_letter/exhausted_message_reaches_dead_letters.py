@@ -9,7 +9,14 @@ from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ru
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome, dead_letter_topic
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    LISTENER_SUSPENDS,
+    RETRY_PREFIX,
+    Kind,
+    Outcome,
+    dead_letter_topic,
+)
 from specs.vocabulary import Lane as LaneName
 
 _LANE_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD)
@@ -28,13 +35,18 @@ class Lane(Machine):
         name = LaneName(lane.group, lane.topic, lane.broker, -1 if number == NONE else number)
         self.reset = self.context.resets.get(name, NEVER)
         self.exhausted: dict[int, dict[int, Op]] = {}
-        self.passed: dict[tuple[int, int], tuple[Op, Op]] = {}  # a last delivery, the delivery that passed it by
+        self.passed: dict[
+            tuple[int, int], tuple[Op, Op]
+        ] = {}  # a last delivery, the delivery that passed it by
         self.ended: list[Op] = []  # every delivery that exhausted its message
         self.next: list[Op] = []  # and what changed something about it
 
     def takes(self, stretch: Stretch) -> bool:
         name = stretch.first.incarnation
-        known = [*self.exhausted.get(name, ()), *(offset for offset, of in self.passed if of == name)]
+        known = [
+            *self.exhausted.get(name, ()),
+            *(offset for offset, of in self.passed if of == name),
+        ]
         if any(stretch.first.offset <= offset < stretch.stop for offset in known):
             return False
         self.begins(stretch.first)
@@ -53,7 +65,11 @@ class Lane(Machine):
         known = self.passed.pop((op.offset, op.incarnation), None), waiting.pop(op.offset, None)
         gone = []
         if op.kind is Kind.DELIVER:
-            gone = [offset for offset, before in waiting.items() if offset < op.offset and before.op != op.op]
+            gone = [
+                offset
+                for offset, before in waiting.items()
+                if offset < op.offset and before.op != op.op
+            ]
         for offset in gone:
             before = waiting.pop(offset)
             if self.now <= self.reset:
@@ -85,7 +101,12 @@ def relevant(rows: Rows) -> Ints:
     Judged with these alone it finds the same: every delivery that exhausts its message is there, and what came next.
     """
     states = gone_through(rows, Findings(rows, "DLQ-1"))
-    places = [op.place for state in states for op in (*state.ended, *state.next) if op.kind is not Kind.DEAD_LETTER]
+    places = [
+        op.place
+        for state in states
+        for op in (*state.ended, *state.next)
+        if op.kind is not Kind.DEAD_LETTER
+    ]
     return np.unique(np.asarray(places, np.int64))
 
 
@@ -95,7 +116,12 @@ class Drains:
     def __init__(self, rows: Rows, reads: Ints) -> None:
         marker = (rows.source[reads] == NO_TEXT) & (rows.offset[reads] == NONE)
         by_end = reads[np.argsort(rows.end[reads], kind="stable")]
-        queue, count = dense(rows.run[by_end], rows.group[by_end], rows.text("broker")[by_end], _queue_id(rows, by_end))
+        queue, count = dense(
+            rows.run[by_end],
+            rows.group[by_end],
+            rows.text("broker")[by_end],
+            _queue_id(rows, by_end),
+        )
         is_marker = dict(zip(reads.tolist(), marker.tolist(), strict=True))
         latest: dict[int, int | None] = {}
         for number, row in zip(queue.tolist(), by_end.tolist(), strict=True):
@@ -118,7 +144,9 @@ class Drains:
                 in_turn = sorted(good, key=lambda row: int(rows.begin[row]))
                 self.of[group] = (in_turn[0], in_turn[-1])
 
-    def asks_for(self, rows: Rows, message: tuple[int, int, int], row: int, passed: int | None) -> bool:
+    def asks_for(
+        self, rows: Rows, message: tuple[int, int, int], row: int, passed: int | None
+    ) -> bool:
         """Did the reading begin long enough after the message was given up, or passed by?"""
         drained = self.of.get(message[:2])
         if drained is None:
@@ -127,7 +155,10 @@ class Drains:
         info = rows.context_of(row).info
         wait = info.config.dead_letter_bound_ms * MS + info.clock_bound_us
         if passed is not None:
-            return bool(rows.begin[first] >= rows.begin[passed] and rows.started[first] >= rows.started[passed] + wait)
+            return bool(
+                rows.begin[first] >= rows.begin[passed]
+                and rows.started[first] >= rows.started[passed] + wait
+            )
         told = int(rows.ended[row]) or int(rows.started[row])
         return bool(rows.end[row] < rows.begin[first] and rows.started[first] >= told + wait)
 
@@ -161,7 +192,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     for row in named[np.argsort(rows.end[named], kind="stable")].tolist():
         lies.setdefault(message_of(row), {})[place_of(row)] = int(rows.begin[row])
     ok = rows.ended_as(Outcome.OK)
-    sent = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & ok & grouped & (rows.source != NO_TEXT) & (rows.end < NEVER))
+    sent = np.flatnonzero(
+        rows.are(Kind.DEAD_LETTER) & ok & grouped & (rows.source != NO_TEXT) & (rows.end < NEVER)
+    )
     letters: dict[Message, dict[Place, int]] = {}
     for row in sent[np.argsort(rows.end[sent], kind="stable")].tolist():
         letters.setdefault(message_of(row), {}).setdefault(place_of(row), row)
@@ -177,14 +210,26 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if message[2] == NO_TEXT or (message, place) in done:
             continue
         done.add((message, place))
-        if place not in letters.get(message, {}) and drains.asks_for(rows, message, before.place, after.place):
+        if place not in letters.get(message, {}) and drains.asks_for(
+            rows, message, before.place, after.place
+        ):
             due.setdefault(message, {})[place] = (before.place, after.place)
     for message, given_up in due.items():
-        _judge(rows, findings, drains.of[message[:2]][1], lies.get(message, {}), list(given_up.values()))
+        _judge(
+            rows,
+            findings,
+            drains.of[message[:2]][1],
+            lies.get(message, {}),
+            list(given_up.values()),
+        )
 
 
 def _judge(
-    rows: Rows, findings: Findings, last: int, lies: dict[Place, int], given_up: list[tuple[int, int | None]]
+    rows: Rows,
+    findings: Findings,
+    last: int,
+    lies: dict[Place, int],
+    given_up: list[tuple[int, int | None]],
 ) -> None:
     """One message: as many copies as places at which it was given up."""
     given_up.sort(key=lambda pair: int(rows.begin[pair[0]]))
@@ -195,7 +240,9 @@ def _judge(
         findings.at_stake(np.asarray([row]))
         if index >= copies:
             name = "not-found" if passed is None else "passed-by"
-            findings.violation([each for each in (row, passed, last) if each is not None], name=name)
+            findings.violation(
+                [each for each in (row, passed, last) if each is not None], name=name
+            )
 
 
 def _was_removed(rows: Rows, row: int, last: int) -> bool:

@@ -24,7 +24,9 @@ class Lane(CallLane):
         if lowest >= op.offset:
             return False
         self.found(calls.failed[lowest], op)
-        calls.failed = {offset: letter for offset, letter in calls.failed.items() if offset >= op.offset}
+        calls.failed = {
+            offset: letter for offset, letter in calls.failed.items() if offset >= op.offset
+        }
         return True
 
 

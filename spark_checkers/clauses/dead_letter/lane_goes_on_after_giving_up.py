@@ -32,7 +32,9 @@ class Lane(Machine):
         self.cap = self.config.continuous_ms * MS
         self.locks: dict[int, Op] = {}
         self.works: dict[int, Work] = {}
-        self.counts = self.config.batch == 1 and not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        self.counts = self.config.batch == 1 and not lane.topic.startswith(
+            (RETRY_PREFIX, DLQ_PREFIX)
+        )
 
     def _work(self, name: int) -> Work:
         found = self.works.get(name)
@@ -98,7 +100,9 @@ class Lane(Machine):
         lease = self.config.client_lease_ms * MS
         for work in self.works.values():
             lock = work.lock
-            fresh = lock is not None and lock.client == op.client and op.ended <= lock.started + lease
+            fresh = (
+                lock is not None and lock.client == op.client and op.ended <= lock.started + lease
+            )
             if fresh and work.renewed is None:
                 work.renewed = op
 
@@ -109,7 +113,12 @@ class Lane(Machine):
                 self._renewed(op)
             elif op.outcome is Outcome.REFUSED:
                 self._lost(op)
-        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK and op.incarnation != NO_TEXT and self.counts:
+        elif (
+            op.kind is Kind.DEAD_LETTER
+            and op.outcome is Outcome.OK
+            and op.incarnation != NO_TEXT
+            and self.counts
+        ):
             work = self._work(op.incarnation)
             last = work.last
             in_vain = last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual

@@ -44,7 +44,12 @@ class Lane(Machine):
     def takes(self, stretch: Stretch) -> bool:
         client = self.clients.get(stretch.first.client)
         last = client.last if client is not None else None
-        if client is None or last is None or last.kind is not Kind.LOCK or last.outcome is not Outcome.OK:
+        if (
+            client is None
+            or last is None
+            or last.kind is not Kind.LOCK
+            or last.outcome is not Outcome.OK
+        ):
             return False
         since = last.started if last.ended >= NEVER else last.ended
         if stretch.latest_us - since >= self.limit_us:
@@ -79,7 +84,11 @@ class Lane(Machine):
         last = client.last
         if last is None:
             last = client.add
-            if last is None or last.incarnation != op.incarnation or self.is_of_an_old_life(op.client, last):
+            if (
+                last is None
+                or last.incarnation != op.incarnation
+                or self.is_of_an_old_life(op.client, last)
+            ):
                 return
             since = last.started
         elif last.kind is Kind.UNLOCK:
@@ -108,7 +117,11 @@ class Lane(Machine):
         elif op.outcome is Outcome.REFUSED and op.code in (0, NONE):
             client.answered = True
             # A late answer to a request that is older than the grant's takes nothing away.
-            if client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin:
+            if (
+                client.last is None
+                or client.last.kind is not Kind.LOCK
+                or op.begin > client.last.begin
+            ):
                 client.last, client.regained = op, None
 
 

@@ -24,15 +24,24 @@ class Run:
     def __init__(self, rows: Rows, context: RunContext, findings: Findings) -> None:
         self.rows, self.context, self.findings = rows, context, findings
         config = context.info.config
-        times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+        times = (
+            config.broker_lease_ms,
+            config.rebalance_ms,
+            config.delay_bound_ms,
+            config.schedule_slack_ms,
+        )
         self.bound_us = sum(times) * MS
         self.owners: dict[Place, Op] = {}
         self.workers: set[tuple[Place, int]] = set()
         self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
-        self.waited_us: dict[int, int] = {}  # by client: the last request of its own that came to nothing
-        self.doubted_us: dict[Place, int] = {}  # when the lease may have been given, nobody knows to whom
+        self.waited_us: dict[
+            int, int
+        ] = {}  # by client: the last request of its own that came to nothing
+        self.doubted_us: dict[
+            Place, int
+        ] = {}  # when the lease may have been given, nobody knows to whom
         self.broker_crashed = False
 
     def _word(self, name: str, place: int) -> str:
@@ -43,7 +52,12 @@ class Run:
         queue = int(self.rows.number("queue_id")[op.place])
         if queue == NONE:
             return None
-        return (self._word("group", op.place), self._word("topic", op.place), self._word("broker", op.place), queue)
+        return (
+            self._word("group", op.place),
+            self._word("topic", op.place),
+            self._word("broker", op.place),
+            queue,
+        )
 
     def begins(self, op: Op) -> None:
         if op.kind in _DISTURBS:
@@ -75,7 +89,13 @@ class Run:
                 self.broker_crashed = True
                 self.orphans.clear()
             elif client and not self.broker_crashed:
-                self.orphans.update({lane: (own, op) for lane, own in self.owners.items() if own.client == op.client})
+                self.orphans.update(
+                    {
+                        lane: (own, op)
+                        for lane, own in self.owners.items()
+                        if own.client == op.client
+                    }
+                )
         if op.kind in (Kind.CRASH, Kind.LEAVE):
             left = self._word("group", op.place)
             kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
@@ -145,7 +165,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
     runs: dict[int, Run] = {}
     first: dict[int, int] = {}
     events: Any = zip(
-        rows.run[row[order]].tolist(), phase[order].tolist(), time[order].tolist(), row[order], strict=True
+        rows.run[row[order]].tolist(),
+        phase[order].tolist(),
+        time[order].tolist(),
+        row[order],
+        strict=True,
     )
     ops = {op.place: op for op in rows.digest.ops(where)}
     for run, what, now, place in events:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from spark_checkers.grants import refuses
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -56,7 +64,9 @@ class Lane(Machine):
         client = self.clients.setdefault(op.client, Client())
         if op.kind is Kind.DROP:
             client.drop = op
-            client.busy = None if client.work is None or ended_before(client.work, op) else client.work
+            client.busy = (
+                None if client.work is None or ended_before(client.work, op) else client.work
+            )
         elif op.kind in (Kind.ADD, Kind.LOCK):
             client.drop = None
             client.freed = None if op.kind is Kind.ADD else client.freed
@@ -87,7 +97,9 @@ class Lane(Machine):
             return None
         if op.ended - lock.started + self.clocks_us > self.limit_us or self.broker_died_since(lock):
             return None
-        if self.client_died_since(lock.client, lock) or self.paused_since(lock.client, drop.started):
+        if self.client_died_since(lock.client, lock) or self.paused_since(
+            lock.client, drop.started
+        ):
             return None
         return drop
 

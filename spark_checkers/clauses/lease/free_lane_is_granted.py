@@ -29,7 +29,10 @@ class Lane(LastGrantLane):
     def begins(self, op: Op) -> None:
         if not (op.kind is Kind.LOCK and refuses(op)):
             name = self.lane.name(op.client) if op.client != NO_TEXT else ""
-            self.whole = self.whole and self.context.member_since(self.lane.group, name, self.now) is not None
+            self.whole = (
+                self.whole
+                and self.context.member_since(self.lane.group, name, self.now) is not None
+            )
         super().begins(op)
 
     def free(self, op: Op, grant: Op, why: str) -> None:

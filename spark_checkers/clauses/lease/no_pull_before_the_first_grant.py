@@ -49,7 +49,9 @@ class Lane(Machine):
             last = client.last
             if last is not None and self.is_of_an_old_life(op.client, last):
                 last = client.last = None
-            client.add = None if last and last.kind is Kind.LOCK and last.outcome is Outcome.OK else op
+            client.add = (
+                None if last and last.kind is Kind.LOCK and last.outcome is Outcome.OK else op
+            )
         elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
             client = self._client(op.client)
             if client.work == op.incarnation and not client.pulled:
@@ -64,7 +66,9 @@ class Lane(Machine):
         client = self._client(op.client)
         if op.outcome is Outcome.OK:
             client.last, client.add = op, None
-        elif refuses(op) and (client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin):
+        elif refuses(op) and (
+            client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin
+        ):
             client.last = op
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -32,7 +40,11 @@ class Lane(Machine):
         if op.client not in self.undecided:
             return
         call, unlock = self.undecided.pop(op.client)
-        dropped = op.kind is Kind.DROP and op.incarnation != NO_TEXT and op.incarnation == call.incarnation
+        dropped = (
+            op.kind is Kind.DROP
+            and op.incarnation != NO_TEXT
+            and op.incarnation == call.incarnation
+        )
         if dropped and op.started - unlock.started <= self.config.schedule_slack_ms * MS:
             self.found(call, unlock, op, name="dropped-while-running")
         else:
@@ -69,14 +81,22 @@ class Lane(Machine):
         if last is None or self.is_of_an_old_life(op.client, last):
             return
         self.stakes += 1
-        cut = last.outcome is Outcome.CUT and last.incarnation != NO_TEXT and last.incarnation == op.incarnation
+        cut = (
+            last.outcome is Outcome.CUT
+            and last.incarnation != NO_TEXT
+            and last.incarnation == op.incarnation
+        )
         if ended_before(last, op) and not cut:
             return
         left_us = self.context.left_us(self.lane.name(op.client), self.lane.group, self.now)
         if op.started - left_us >= self.wait_us:
             return
         drop, grant = self.drops.get(op.client), self.regained.get(op.client)
-        if drop is not None and drop.incarnation != NO_TEXT and drop.incarnation == last.incarnation:
+        if (
+            drop is not None
+            and drop.incarnation != NO_TEXT
+            and drop.incarnation == last.incarnation
+        ):
             self.found(last, op, drop, name="dropped-while-running")
         elif drop is not None and grant is not None:
             self.found(last, op, drop, grant, name="late-unlock")

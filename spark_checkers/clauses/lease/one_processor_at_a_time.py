@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark_checkers.grants import Unlocks
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -71,7 +79,11 @@ class Lane(Machine):
         for code, client in self.clients.items():
             for process, calls in client.calls.items():
                 running = calls.running
-                apart = process != mine and NO_TEXT not in (mine, process) and NEVER not in (op.end, running.end)
+                apart = (
+                    process != mine
+                    and NO_TEXT not in (mine, process)
+                    and NEVER not in (op.end, running.end)
+                )
                 if code != op.client or apart:
                     yield code, client, running
 
@@ -84,7 +96,9 @@ class Lane(Machine):
         client = self._client(first.client)
         context, name = self.context, self.lane.name
         granted = client.granted
-        if granted is not None and context.broker_died_since(self.broker, granted.begin, granted.epoch, until):
+        if granted is not None and context.broker_died_since(
+            self.broker, granted.begin, granted.epoch, until
+        ):
             return False
         if client.idle and client.lock is not None:
             return False
@@ -95,7 +109,10 @@ class Lane(Machine):
             lock = other.lock
             if lock is None or stretch.earliest_us - lock.started + self.clocks_us > self.limit_us:
                 continue
-            if not ended_before(running, first) or stretch.latest_us - lock.started + self.clocks_us > self.limit_us:
+            if (
+                not ended_before(running, first)
+                or stretch.latest_us - lock.started + self.clocks_us > self.limit_us
+            ):
                 return False
             if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
                 return False
@@ -137,13 +154,19 @@ class Lane(Machine):
         return relies and latest_us > granted.started + self.limit_us
 
     def _call(self, op: Op, granted: Op | None) -> None:
-        if granted is not None and (self.broker_died_since(granted) or self._late(granted, op.started, op.started)):
+        if granted is not None and (
+            self.broker_died_since(granted) or self._late(granted, op.started, op.started)
+        ):
             return
         for code, client, running in self._others(op):
             lock = client.lock
             if lock is None or op.started - lock.started + self.clocks_us > self.limit_us:
                 continue
-            if self.leaving(code) or self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
+            if (
+                self.leaving(code)
+                or self.broker_died_since(lock)
+                or self.is_of_an_old_life(code, running)
+            ):
                 continue
             self.stakes += 1
             if not ended_before(running, op):

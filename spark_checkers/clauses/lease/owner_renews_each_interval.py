@@ -16,7 +16,9 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
-        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+        self.bound_us = (
+            config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms
+        ) * MS
         self.last: dict[int, Op] = {}
 
     def takes(self, stretch: Stretch) -> bool:
@@ -26,7 +28,11 @@ class Lane(Machine):
 
     def _is_late(self, op: Op, at_us: int) -> bool:
         last = self.last.get(op.client)
-        return last is not None and last.incarnation == op.incarnation and at_us - last.started > self.bound_us
+        return (
+            last is not None
+            and last.incarnation == op.incarnation
+            and at_us - last.started > self.bound_us
+        )
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
@@ -41,7 +47,11 @@ class Lane(Machine):
 
     def _hindered(self, op: Op, last: Op) -> bool:
         """Did client, broker or link not work as always since the last request?"""
-        if self.leaving(op.client) or self.is_of_an_old_life(op.client, last) or self.broker_died_since(last):
+        if (
+            self.leaving(op.client)
+            or self.is_of_an_old_life(op.client, last)
+            or self.broker_died_since(last)
+        ):
             return True
         if self.paused_since(op.client, last.started):
             return True

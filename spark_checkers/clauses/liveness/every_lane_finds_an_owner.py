@@ -23,8 +23,15 @@ class Lane(Settled):
         super().__init__(lane, findings)
         config = self.config
         gone_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
-        taken_ms = config.rebalance_ms + config.lock_interval_ms + config.delay_bound_ms + config.schedule_slack_ms
-        self.strangers_us = -1  # when the lease was last given, perhaps, to a client outside the group
+        taken_ms = (
+            config.rebalance_ms
+            + config.lock_interval_ms
+            + config.delay_bound_ms
+            + config.schedule_slack_ms
+        )
+        self.strangers_us = (
+            -1
+        )  # when the lease was last given, perhaps, to a client outside the group
         self.bound_us = (gone_ms + taken_ms) * MS + self.context.info.clock_bound_us
 
     def begins(self, op: Op) -> None:
@@ -33,7 +40,9 @@ class Lane(Settled):
         elif op.outcome is not Outcome.REFUSED:
             joined = self.context.member_since(self.lane.group, self.lane.name(op.client), op.begin)
             if joined is None:
-                self.strangers_us = max(self.strangers_us, op.ended if op.ended < NEVER else op.started)
+                self.strangers_us = max(
+                    self.strangers_us, op.ended if op.ended < NEVER else op.started
+                )
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK:
@@ -43,7 +52,9 @@ class Lane(Settled):
         """The seq at which the living member of the group that started last joined."""
         rows = self.lane.digest.rows
         group = int(rows.group[self.lane.place])
-        return self.context.newest_member(rows.words("group")[group], self.now) if group >= 0 else None
+        return (
+            self.context.newest_member(rows.words("group")[group], self.now) if group >= 0 else None
+        )
 
     def _end_of(self, last: Incarnation) -> tuple[int, int, list[int]] | None:
         """Why the incarnation is over, if it is: its seq, when that was, and its place if it is a row of the lane."""
@@ -83,7 +94,9 @@ class Lane(Settled):
             self.findings.violation(evidence, also=[join, end[0]], name="too-late")
 
     def _calm_since_us(self, ended_us: int) -> int:
-        return max(ended_us, self.worked_us, self.strangers_us, self.context.calm_since_us(self.now))
+        return max(
+            ended_us, self.worked_us, self.strangers_us, self.context.calm_since_us(self.now)
+        )
 
 
 def never_had(rows: Rows, findings: Findings) -> None:
@@ -97,7 +110,11 @@ def never_had(rows: Rows, findings: Findings) -> None:
         place = events[0][2]
         context, topic = rows.context_of(place), rows.name_of("topic", place)
         config = context.info.config
-        if is_copy_topic(topic) or config.consume_from != "first" or config.strategy == "MACHINE_ROOM":
+        if (
+            is_copy_topic(topic)
+            or config.consume_from != "first"
+            or config.strategy == "MACHINE_ROOM"
+        ):
             continue
         here = np.flatnonzero(taken & (rows.queue == queue))
         names, words = rows.group[here], rows.words("group")

@@ -23,7 +23,11 @@ class Lane(Settled):
         first = last
         if self.context.info.closed_world and self.config.consume_from == "first":
             for each in self.incarnations.values():
-                if each.add is not None and each.start is not None and each.start < (first.start or 0):
+                if (
+                    each.add is not None
+                    and each.start is not None
+                    and each.start < (first.start or 0)
+                ):
                     first = each
         return first
 

@@ -43,7 +43,11 @@ class Group:
 
     def take(self, now: int, place: int) -> None:
         rows, kind = self.rows, KINDS[int(self.rows.kind[place])]
-        client, lane, name = int(rows.client[place]), int(rows.lane[place]), int(rows.incarnation[place])
+        client, lane, name = (
+            int(rows.client[place]),
+            int(rows.lane[place]),
+            int(rows.incarnation[place]),
+        )
         mine = self.waiting.setdefault(client, {})
         if kind is Kind.RESET:
             self.waiting.clear()
@@ -96,7 +100,10 @@ class Group:
             return False
         if context.paused_since(client, int(rows.ended[each.pull]), now):
             return False
-        return each.granted is None or int(rows.started[place]) <= int(rows.ended[each.granted]) + self.lease_us
+        return (
+            each.granted is None
+            or int(rows.started[place]) <= int(rows.ended[each.granted]) + self.lease_us
+        )
 
     def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
         rows = self.rows
@@ -122,9 +129,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if not len(adds):
         return
     locks = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK, Outcome.REFUSED)
-    pulls = rows.are(Kind.PULL) & known & rows.ended_as(Outcome.OK) & (rows.value != NONE) & (rows.offset != NONE)
+    pulls = (
+        rows.are(Kind.PULL)
+        & known
+        & rows.ended_as(Outcome.OK)
+        & (rows.value != NONE)
+        & (rows.offset != NONE)
+    )
     at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK, Kind.RESET)
-    begins = np.concatenate([np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))])
+    begins = np.concatenate(
+        [np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))]
+    )
     ends = np.flatnonzero((locks | (pulls & (rows.value > rows.offset))) & (rows.end < NEVER))
     where = np.concatenate([begins, ends])
     phase = np.concatenate([np.full(len(begins), BEGIN), np.full(len(ends), END)])

@@ -67,7 +67,10 @@ class Waits:
         rows, context, now = self.rows, self.rows.context_of(place), int(self.rows.begin[place])
         client, group = rows.name_of("client_id", place), rows.name_of("group", place)
         endless = (asks := self.before(place))[rows.ended[asks] >= NEVER]
-        return any(not context.is_of_an_old_life(client, group, int(rows.begin[ask]), now) for ask in endless.tolist())
+        return any(
+            not context.is_of_an_old_life(client, group, int(rows.begin[ask]), now)
+            for ask in endless.tolist()
+        )
 
 
 # ---------------------------------------------------------------- not called
@@ -82,7 +85,10 @@ def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
     ready = ready.only(rows.begin[ready.late] < rows.clock_stepped(ready.late))
     ready = ready.only(_have_threads(rows, lanes, ready))
     until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
-    needed = np.minimum(until, rows.started[ready.late]) - rows.config("client_lease_ms", ready.late) * MS
+    needed = (
+        np.minimum(until, rows.started[ready.late])
+        - rows.config("client_lease_ms", ready.late) * MS
+    )
     is_late = rows.started[ready.late] > until
     needs_renewal = rows.started[ready.lock] < needed
     plain = ~is_late & ~needs_renewal & _nothing_happened_to(rows, lanes, ready.late)
@@ -90,7 +96,8 @@ def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
     renewals = Renewals(rows, lanes)
     for index in np.flatnonzero(~plain).tolist():
         late, add, pull, before, lock = (
-            int(column[index]) for column in (ready.late, ready.add, ready.pull, ready.before, ready.lock)
+            int(column[index])
+            for column in (ready.late, ready.add, ready.pull, ready.before, ready.lock)
         )
         renewal = NOWHERE
         if needs_renewal[index]:
@@ -110,7 +117,9 @@ def _by_client(lanes: Lanes, where: Ints) -> list[Ints]:
     """The indexes of these rows, client by client."""
     client = lanes.client[where]
     order = np.argsort(client, kind="stable")
-    return [part for part in np.split(order, np.flatnonzero(np.diff(client[order])) + 1) if len(part)]
+    return [
+        part for part in np.split(order, np.flatnonzero(np.diff(client[order])) + 1) if len(part)
+    ]
 
 
 def _have_threads(rows: Rows, lanes: Lanes, ready: Ready) -> Mask:
@@ -131,13 +140,19 @@ def _nothing_happened_to(rows: Rows, lanes: Lanes, where: Ints) -> Mask:
     for part in _by_client(lanes, where):
         first = int(where[part[0]])
         context, client = rows.context_of(first), rows.name_of("client_id", first)
-        ends = (kind in (Kind.CRASH, Kind.LEAVE) for _, kind in context.client_state.get(client, ()))
+        ends = (
+            kind in (Kind.CRASH, Kind.LEAVE) for _, kind in context.client_state.get(client, ())
+        )
         found[part] = not context.paused.get(client) and not any(ends)
     return found
 
 
 def _was_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
-    context, client, now = rows.context_of(late), rows.name_of("client_id", late), int(rows.begin[late])
+    context, client, now = (
+        rows.context_of(late),
+        rows.name_of("client_id", late),
+        int(rows.begin[late]),
+    )
     if context.leaving_at(client, rows.name_of("group", late), now):
         return False
     if context.client_died_between(client, int(rows.begin[add]), now):
@@ -155,7 +170,9 @@ def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     kept &= rows.begin[again] < rows.clock_stepped(again)
     kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
-    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config("pull_batch", again)
+    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config(
+        "pull_batch", again
+    )
     last, again, life, lock = last[few], again[few], life[few], lock[few]
     until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
     needed = np.minimum(until, rows.started[again]) - rows.config("client_lease_ms", again) * MS
@@ -164,10 +181,17 @@ def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     findings.at_stake(again[plain])
     renewals = Renewals(rows, lanes)
     for index in np.flatnonzero(~plain).tolist():
-        pull, late, add, grant = int(last[index]), int(again[index]), int(life[index]), int(lock[index])
+        pull, late, add, grant = (
+            int(last[index]),
+            int(again[index]),
+            int(life[index]),
+            int(lock[index]),
+        )
         evidence = [add, grant, pull, late]
         lease_us = rows.config_of(late).client_lease_ms * MS
-        until_us = int(until[index]) + (waits.us(late, int(rows.ended[pull])) if is_late[index] else 0)
+        until_us = int(until[index]) + (
+            waits.us(late, int(rows.ended[pull])) if is_late[index] else 0
+        )
         needed_us = min(until_us, int(rows.started[late])) - lease_us
         if rows.started[grant] < needed_us:
             renewal = renewals.of(grant, pull, late, lease_us)
@@ -193,7 +217,9 @@ def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
     life = lanes.life(where, seq)
     pair = np.flatnonzero(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
     last, again = where[pair], where[pair + 1]
-    answered = rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
+    answered = (
+        rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
+    )
     return last[answered], again[answered], life[pair][answered]
 
 
@@ -203,7 +229,9 @@ def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
     for part in _by_client(lanes, again):
         context = rows.context_of(int(again[part[0]]))
         if context.disturbed:
-            seqs, untils = (np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True))
+            seqs, untils = (
+                np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True)
+            )
             place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
             until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
             found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
@@ -223,10 +251,14 @@ def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> In
     of = lanes.life(calls, rows.begin[calls])
     order = np.lexsort((rows.begin[calls], of))
     calls, of = calls[order], of[order]
-    by_hand = calls[(rows.text("commit_mode")[calls] == rows.code("commit_mode", CommitMode.MANUAL))]
+    by_hand = calls[
+        (rows.text("commit_mode")[calls] == rows.code("commit_mode", CommitMode.MANUAL))
+    ]
     by_hand = by_hand[rows.end[by_hand] < NEVER]
     manual_since: dict[int, int] = {}
-    for each, end in zip(lanes.life(by_hand, rows.end[by_hand]).tolist(), rows.end[by_hand].tolist(), strict=True):
+    for each, end in zip(
+        lanes.life(by_hand, rows.end[by_hand]).tolist(), rows.end[by_hand].tolist(), strict=True
+    ):
         manual_since[each] = min(end, manual_since.get(each, NEVER))
     batch = rows.config("batch", again)
     order = np.argsort(life, kind="stable")
@@ -251,7 +283,9 @@ def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
     pulls = pulls[np.argsort(rows.end[pulls], kind="stable")]
     of = lanes.life(pulls, rows.end[pulls])
     lives, first = np.unique(of, return_index=True)
-    return rows.offset[pulls[first[np.searchsorted(lives, life)]]] if len(life) else rows.offset[last]
+    return (
+        rows.offset[pulls[first[np.searchsorted(lives, life)]]] if len(life) else rows.offset[last]
+    )
 
 
 # ---------------------------------------------------------------- not added
@@ -291,17 +325,25 @@ def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -
     client, group = rows.name_of("client_id", add), rows.name_of("group", add)
     if now >= context.clock_stepped:
         return
-    if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(client, group, now):
+    if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(
+        client, group, now
+    ):
         return
     epoch = int(rows.number("broker_epoch")[grant])
     broker, until_us = rows.name_of("broker", add), int(rows.started[add])
     if context.broker_died_since(broker, begin, epoch, now):
         return
-    if any(rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)):
+    if any(
+        rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)
+    ):
         return
     findings.at_stake_times(add, 1)
     late_us = until_us - int(rows.ended[grant]) - _bound_us(context)
-    if late_us > 0 and late_us > waits.us(add, int(rows.ended[grant])) and not waits.last_still(add):
+    if (
+        late_us > 0
+        and late_us > waits.us(add, int(rows.ended[grant]))
+        and not waits.last_still(add)
+    ):
         findings.violation([grant, add], name="not-added")
 
 

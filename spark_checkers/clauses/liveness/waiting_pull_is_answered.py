@@ -15,14 +15,24 @@ from specs.vocabulary import Kind, Outcome
 def kernel(rows: Rows, findings: Findings) -> None:
     original = ~copies(rows) & (rows.offset != NONE) & (rows.end < NEVER)
     pulls = np.flatnonzero(rows.are(Kind.PULL) & rows.ended_as(Outcome.OK) & original)
-    pulls = pulls[(rows.ended[pulls] < NEVER) & (rows.ended[pulls] - rows.started[pulls] >= _slack_us(rows, pulls))]
+    pulls = pulls[
+        (rows.ended[pulls] < NEVER)
+        & (rows.ended[pulls] - rows.started[pulls] >= _slack_us(rows, pulls))
+    ]
     if not len(pulls):
         return
-    there = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & original & ~halves(rows) & ~delayed(rows)
-    sends = np.flatnonzero(there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER))
+    there = (
+        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & original & ~halves(rows) & ~delayed(rows)
+    )
+    sends = np.flatnonzero(
+        there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER)
+    )
     sends = sends[np.lexsort((rows.end[sends], rows.queue[sends]))]
     of_queue, wanted = rows.queue[sends], rows.queue[pulls]
-    low, high = np.searchsorted(of_queue, wanted, "left"), np.searchsorted(of_queue, wanted, "right")
+    low, high = (
+        np.searchsorted(of_queue, wanted, "left"),
+        np.searchsorted(of_queue, wanted, "right"),
+    )
     for pull, first, last in zip(pulls.tolist(), low.tolist(), high.tolist(), strict=True):
         sent = _first_that_came(rows, pull, sends[first:last])
         if sent is not None and _had_a_clear_way(rows, pull):
@@ -54,10 +64,14 @@ def _had_a_clear_way(rows: Rows, pull: int) -> bool:
     context, now = rows.context_of(pull), int(rows.end[pull])
     client, broker = rows.name_of("client_id", pull), rows.name_of("broker", pull)
     begin, epoch = int(rows.begin[pull]), int(rows.number("broker_epoch")[pull])
-    if context.broker_died_since(broker, begin, epoch, now) or context.client_died_between(client, begin, now):
+    if context.broker_died_since(broker, begin, epoch, now) or context.client_died_between(
+        client, begin, now
+    ):
         return False
     return not rows.was_disturbed(pull, int(rows.ended[pull]), now)
 
 
-TWIN = Twin("LIV-4", tuple(dict.fromkeys(["client_id", "started_us", "ended_us", *SEND_COLUMNS])), kernel)
+TWIN = Twin(
+    "LIV-4", tuple(dict.fromkeys(["client_id", "started_us", "ended_us", *SEND_COLUMNS])), kernel
+)
 find = TWIN.find

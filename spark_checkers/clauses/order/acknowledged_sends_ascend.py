@@ -22,7 +22,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay = rows.number("delay_level")
     sends = rows.are(Kind.SEND) & ~copies & ((delay == 0) | (delay == NONE)) & ~_half(rows)
-    where = np.flatnonzero(sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER))
+    where = np.flatnonzero(
+        sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    )
     where = where[np.lexsort((rows.end[where], rows.queue[where]))]
     starts = [*np.unique(rows.queue[where], return_index=True)[1].tolist(), len(where)]
     for start, stop in itertools.pairwise(starts):
@@ -83,16 +85,26 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
     silent = np.flatnonzero(may_lie & (rows.offset == NONE))
     if not len(silent):
         return
-    told = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (message != NO_TEXT)
+    told = (
+        rows.are(Kind.READ)
+        & rows.ended_as(Outcome.OK)
+        & (rows.offset != NONE)
+        & (message != NO_TEXT)
+    )
     for queue in np.unique(rows.queue[silent]).tolist():
         here = rows.queue == queue
         attempts = np.flatnonzero(may_lie & here)
         once = np.bincount(message[attempts], minlength=len(rows.words("message_id"))) == 1
         first_tries = rows.number("attempt")
-        mine = [at for at in silent[rows.queue[silent] == queue].tolist() if first_tries[at] in (NONE, 0, 1)]
+        mine = [
+            at
+            for at in silent[rows.queue[silent] == queue].tolist()
+            if first_tries[at] in (NONE, 0, 1)
+        ]
         reads = np.flatnonzero(told & here & (rows.end < NEVER))
         _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
-            [at for at in mine if once[message[at]]], reads[np.argsort(rows.end[reads], kind="stable")]
+            [at for at in mine if once[message[at]]],
+            reads[np.argsort(rows.end[reads], kind="stable")],
         )
 
 
@@ -147,15 +159,25 @@ class _Queue:
             lowest = int(later[int(np.argmin(rows.offset[later]))])
             self._judge(send, lowest, rows.offset[read] >= rows.offset[lowest], read)
 
-    def _against(self, one: int, one_read: int, two: int, two_read: int, acknowledged: Mask) -> None:
+    def _against(
+        self, one: int, one_read: int, two: int, two_read: int, acknowledged: Mask
+    ) -> None:
         rows = self.rows
         in_turn = rows.begin[one] < rows.begin[two]
         first, first_read, second, second_read = (
             (one, one_read, two, two_read) if in_turn else (two, two_read, one, one_read)
         )
-        if acknowledged[first] and rows.end[first] < rows.begin[second] and not self._died(first, two_read):
+        if (
+            acknowledged[first]
+            and rows.end[first] < rows.begin[second]
+            and not self._died(first, two_read)
+        ):
             self._judge(
-                first, second, rows.offset[first_read] >= rows.offset[second_read], first_read, second_read
+                first,
+                second,
+                rows.offset[first_read] >= rows.offset[second_read],
+                first_read,
+                second_read,
             )
 
     def _judge(self, earlier: int, later: int, wrong: bool, *reads: int) -> None:

@@ -66,7 +66,9 @@ class Lane(Machine):
             self._deliver(op)
 
     def _new(self, op: Op) -> Delivered:
-        found = self.delivered[op.incarnation] = Delivered(op, self.watched.pop(op.incarnation, None))
+        found = self.delivered[op.incarnation] = Delivered(
+            op, self.watched.pop(op.incarnation, None)
+        )
         return found
 
     def _deliver(self, op: Op) -> None:
@@ -82,5 +84,7 @@ class Lane(Machine):
         mine.offsets.add(op.offset)
 
 
-TWIN = Twin("ORD-2", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False))
+TWIN = Twin(
+    "ORD-2", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False)
+)
 find = TWIN.find

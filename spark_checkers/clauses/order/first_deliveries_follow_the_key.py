@@ -27,7 +27,9 @@ def judge(rows: Rows, findings: Findings, where: Ints) -> None:
     first = np.sort(first_of_each(of_key, count))
     where = where[first]
     queue_of_key, _ = dense(
-        *(column[where] for column in key), rows.text("broker")[where], rows.number("queue_id")[where]
+        *(column[where] for column in key),
+        rows.text("broker")[where],
+        rows.number("queue_id")[where],
     )
     highest = Segments(queue_of_key).highest_before(number[where])
     after = np.flatnonzero(highest != NOWHERE)
@@ -49,7 +51,9 @@ def was_reset(rows: Rows, place: int) -> bool:
     resets = rows.context_of(place).resets
     if not resets:
         return False
-    group, topic, broker = (rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker"))
+    group, topic, broker = (
+        rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker")
+    )
     lane = Lane(group, topic, broker, int(rows.number("queue_id")[place]))
     return resets.get(lane, NEVER) < int(rows.begin[place])
 

@@ -51,9 +51,19 @@ class Lane(Machine):
     def takes(self, stretch: Stretch) -> bool:
         first = stretch.first
         work = self.works.get(first.incarnation)
-        if work is None or work.left is not None or work.drop is not None or work.frozen or work.taken:
+        if (
+            work is None
+            or work.left is not None
+            or work.drop is not None
+            or work.frozen
+            or work.taken
+        ):
             return False
-        if first.manual or stretch.rows != stretch.calls or (work.last is not None and work.last.op == first.op):
+        if (
+            first.manual
+            or stretch.rows != stretch.calls
+            or (work.last is not None and work.last.op == first.op)
+        ):
             return False
         work.finished.append(stretch)
         work.last = stretch.last
@@ -134,7 +144,13 @@ class Lane(Machine):
 
     def ends(self, op: Op) -> None:
         work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
-        if op.kind is not Kind.DELIVER or work is None or op.offset == NONE or work.drop is not None or work.frozen:
+        if (
+            op.kind is not Kind.DELIVER
+            or work is None
+            or op.offset == NONE
+            or work.drop is not None
+            or work.frozen
+        ):
             return
         if op.outcome is Outcome.COMMIT or (op.outcome in _DONE and not op.manual):
             work.finished.append(op)

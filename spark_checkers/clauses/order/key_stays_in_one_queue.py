@@ -37,8 +37,12 @@ def _died_between(rows: Rows, first: int, second: int) -> bool:
     """Did the broker of both crash after the first send began and before the second one ended?"""
     code = int(rows.text("broker")[first])
     broker = rows.words("broker")[code] if code != NO_TEXT else ""
-    return rows.context_of(first).broker_died_between(broker, int(rows.begin[first]), int(rows.end[second]))
+    return rows.context_of(first).broker_died_between(
+        broker, int(rows.begin[first]), int(rows.end[second])
+    )
 
 
-TWIN = Twin("ORD-1", ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level"), kernel)
+TWIN = Twin(
+    "ORD-1", ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level"), kernel
+)
 find = TWIN.find

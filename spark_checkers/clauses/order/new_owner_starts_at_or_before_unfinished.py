@@ -80,7 +80,11 @@ class Group(Progress):
         super().ends(op)
         if op.kind is Kind.FETCH_OFFSET and op.outcome is Outcome.OK and op.value >= 0:
             told = Stored(op, op.value, None)
-            if self.context.info.closed_world and self.named is not None and self.named.value < op.value:
+            if (
+                self.context.info.closed_world
+                and self.named is not None
+                and self.named.value < op.value
+            ):
                 told = Stored(op, self.named.value, self.named)
             self.stored = self._better(self.stored, told)
             if op.client in self.looked:
@@ -90,5 +94,7 @@ class Group(Progress):
                 mine.proof = self._better(mine.proof, told)
 
 
-TWIN = Twin("ORD-4", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT)))
+TWIN = Twin(
+    "ORD-4", (*OP_COLUMNS, "delay_level"), queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+)
 find = TWIN.find

@@ -32,5 +32,7 @@ class Lane(Machine):
             self.found(self.dropped[op.incarnation], op)
 
 
-TWIN = Twin("ORD-13", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.DROP), lease=False))
+TWIN = Twin(
+    "ORD-13", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.DROP), lease=False)
+)
 find = TWIN.find

@@ -22,7 +22,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     for each in np.unique(rows.queue[markers]).tolist():
         mine = markers[rows.queue[markers] == each]
         low, high = np.searchsorted(queue, [each, each + 1])
-        for marker in mine[ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)].tolist():
+        for marker in mine[
+            ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)
+        ].tolist():
             if not _disturbed(rows, marker, mine):
                 _judge(rows, findings, marker, found[low:high], failed[rows.queue[failed] == each])
 
@@ -48,7 +50,9 @@ def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Int
     place = reads[first]
     steps = np.diff(offsets)
     unread = np.sort(rows.offset[failed])
-    between = np.searchsorted(unread, offsets[1:], side="left") - np.searchsorted(unread, offsets[:-1], side="right")
+    between = np.searchsorted(unread, offsets[1:], side="left") - np.searchsorted(
+        unread, offsets[:-1], side="right"
+    )
     kept_from = rows.context_of(marker).kept_from(rows.queue_of(marker), int(rows.end[marker]))
     gone = offsets[1:] <= kept_from  # whatever lies between was removed on purpose
     open_ = (steps > 1) & ((between > 0) | gone) if len(steps) else np.zeros(0, np.bool_)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, asks_again, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    asks_again,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -102,7 +110,9 @@ class Lane(Machine):
             if last.owed and op.offset > max(last.owed):
                 self.found(last.owed[max(last.owed)], op)
             else:
-                call.owed = {offset: each for offset, each in last.owed.items() if offset != op.offset}
+                call.owed = {
+                    offset: each for offset, each in last.owed.items() if offset != op.offset
+                }
                 call.failed = last.failed
 
     def ends(self, op: Op) -> None:
@@ -113,7 +123,11 @@ class Lane(Machine):
         elif op.kind is Kind.DEAD_LETTER and op.offset >= 0:
             work = self.works.get(op.incarnation)
             call = None if work is None else work.calls.get(int(self.keys[op.place]))
-            if call is None or self.keys[op.place] == NO_TEXT or not ended_before(call.rows[-1], op):
+            if (
+                call is None
+                or self.keys[op.place] == NO_TEXT
+                or not ended_before(call.rows[-1], op)
+            ):
                 return
             if op.outcome is Outcome.OK:
                 call.given_up.add(op.offset)

@@ -14,7 +14,9 @@ REMEMBERED = 1000
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """Pairs of deliveries of one offset by one incarnation: the second is judged by how the first ended."""
-    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (rows.are(Kind.COMMIT) & rows.correction)
+    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (
+        rows.are(Kind.COMMIT) & rows.correction
+    )
     wanted |= _sent_back(rows)
     where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
     if not len(where):
@@ -31,7 +33,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
         return
     cleared = _cleared(rows, where, work, works)
     place = where[calls]
-    life = cleared.count_before(work[calls], rows.begin[place])  # how often its memory had been cleared
+    life = cleared.count_before(
+        work[calls], rows.begin[place]
+    )  # how often its memory had been cleared
     part, _ = dense(work[calls], life)
     offset = rows.offset[place]
     same, _ = dense(part, offset)
@@ -120,7 +124,16 @@ class _Settled:
 
 TWIN = Twin(
     "ORD-10",
-    ("client_id", "incarnation", "queue_offset", "outcome", "commit_mode", "detail", "code", "value"),
+    (
+        "client_id",
+        "incarnation",
+        "queue_offset",
+        "outcome",
+        "commit_mode",
+        "detail",
+        "code",
+        "value",
+    ),
     kernel,
 )
 find = TWIN.find

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -18,7 +27,9 @@ class Calls:
         self.rows: list[Op] = []
         self.given_up: set[int] = set()  # offsets of the last call, given up since it ended
         self.failed: dict[int, Op] = {}  # by offset: dead letters that were not acknowledged
-        self.owed: dict[int, Op] = {}  # by offset: put back before the last call, neither seen again nor given up
+        self.owed: dict[
+            int, Op
+        ] = {}  # by offset: put back before the last call, neither seen again nor given up
         self.last_end: Op | None = None
 
 
@@ -38,7 +49,9 @@ class Lane(Machine):
             calls = self.calls[first.incarnation] = Calls(last.op)
             self.stakes += stretch.calls - 1
         else:
-            if calls.op == first.op or (calls.last_end is not None and not ended_before(calls.last_end, first)):
+            if calls.op == first.op or (
+                calls.last_end is not None and not ended_before(calls.last_end, first)
+            ):
                 return False
             if calls.owed or asks_again(calls.rows[-1]):
                 return False

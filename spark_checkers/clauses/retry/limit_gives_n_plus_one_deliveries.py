@@ -15,7 +15,12 @@ class Lane(Counting):
     __slots__ = ()
 
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
-        if last is not None and not last.failed and self._over(last) and ended_before(last.ops[op.offset], op):
+        if (
+            last is not None
+            and not last.failed
+            and self._over(last)
+            and ended_before(last.ops[op.offset], op)
+        ):
             self.found(last.ops[op.offset], op)
 
     def given_up(self, last: Try, op: Op) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    machine_kernel,
+)
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.clauses.base import Intervals
@@ -28,7 +36,9 @@ class Lane(Machine):
     def takes(self, stretch: Stretch) -> bool:
         if any(stretch.first.offset <= offset < stretch.stop for offset in self.suspended):
             return False
-        self.done.setdefault(stretch.first.incarnation, Intervals()).add(stretch.first.offset, stretch.stop)
+        self.done.setdefault(stretch.first.incarnation, Intervals()).add(
+            stretch.first.offset, stretch.stop
+        )
         return True
 
     def begins(self, op: Op) -> None:
@@ -44,19 +54,31 @@ class Lane(Machine):
         elif op.offset >= 0:
             done = self.done.setdefault(op.incarnation, Intervals())
             before, add = self.suspended.get(op.offset), self.adds.get(op.incarnation)
-            if op.offset not in done and before is not None and add is not None and op.reconsume != NONE:
+            if (
+                op.offset not in done
+                and before is not None
+                and add is not None
+                and op.reconsume != NONE
+            ):
                 self.stakes += 1
                 if op.reconsume != 0:
                     self.found(before, add, op)
             done.add(op.offset)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and asks_again(op) and op.incarnation != NO_TEXT and op.offset >= 0:
+        if (
+            op.kind is Kind.DELIVER
+            and asks_again(op)
+            and op.incarnation != NO_TEXT
+            and op.offset >= 0
+        ):
             self.suspended[op.offset] = op
             self.suspended.move_to_end(op.offset)
             if len(self.suspended) > _KNOWN_AT_ONCE:
                 self.suspended.popitem(last=False)
 
 
-TWIN = Twin("RTY-11", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False))
+TWIN = Twin(
+    "RTY-11", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False)
+)
 find = TWIN.find

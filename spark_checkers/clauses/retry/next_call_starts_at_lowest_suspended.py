@@ -19,7 +19,9 @@ class Lane(CallLane):
         if calls.rows and calls.rows[-1].outcome in LISTENER_SUSPENDS:
             offsets = {each.offset for each in calls.rows}
             mine = [each for each in due if each.offset in offsets and each in calls.rows]
-            whole = calls.whole or len(calls.rows) >= self.config.batch  # else some of it may be cut off
+            whole = (
+                calls.whole or len(calls.rows) >= self.config.batch
+            )  # else some of it may be cut off
             low, high = min(offsets) if whole else 0, max(offsets)
             if mine and op.offset <= high and not low <= op.offset <= mine[0].offset:
                 highest = next(each for each in calls.rows if each.offset == high)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
+from spark_checkers.lanes import (
+    BEGIN,
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    machine_kernel,
+)
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
@@ -24,7 +33,9 @@ class Lane(Machine):
 
     def takes(self, stretch: Stretch) -> bool:
         name = stretch.first.incarnation
-        again = any(stretch.first.offset <= offset < stretch.stop for offset in self.known.get(name, ()))
+        again = any(
+            stretch.first.offset <= offset < stretch.stop for offset in self.known.get(name, ())
+        )
         if again or not self.whole or self.call.get(name) == stretch.first.op:
             return False
         self._deliver(stretch.last)
@@ -53,9 +64,17 @@ class Lane(Machine):
                 self.found(last, op)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER and op.incarnation != NO_TEXT and op.outcome in LISTENER_SUSPENDS:
+        if (
+            op.kind is Kind.DELIVER
+            and op.incarnation != NO_TEXT
+            and op.outcome in LISTENER_SUSPENDS
+        ):
             self.stakes += 1
 
 
-TWIN = Twin("RTY-8", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD), lease=False))
+TWIN = Twin(
+    "RTY-8",
+    OP_COLUMNS,
+    machine_kernel(Lane, (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD), lease=False),
+)
 find = TWIN.find

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -50,12 +58,19 @@ class Lane(Machine):
                     self.found(before, op)
 
     def ends(self, op: Op) -> None:
-        if op.kind is not Kind.DELIVER or not asks_again(op) or op.incarnation == NO_TEXT or op.offset < 0:
+        if (
+            op.kind is not Kind.DELIVER
+            or not asks_again(op)
+            or op.incarnation == NO_TEXT
+            or op.offset < 0
+        ):
             return
         mine = self.suspended.get(op.incarnation, {})
         if op.outcome is Outcome.ROLLBACK:  # it may replay at once what was given up unseen
             limit = self.config.max_reconsume_times
-            mine = {at: each for at, each in mine.items() if limit < 0 or NONE < each.reconsume < limit}
+            mine = {
+                at: each for at, each in mine.items() if limit < 0 or NONE < each.reconsume < limit
+            }
         self.suspended[op.incarnation] = {**mine, op.offset: op}
 
 

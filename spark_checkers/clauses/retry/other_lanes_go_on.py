@@ -12,7 +12,16 @@ import numpy as np
 
 from spark_checkers.clauses.retry.no_redelivery_before_suspend import LEAST_MS, MOST_MS
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, chosen, composite, dense
+from spark_checkers.segments import (
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    Timeline,
+    chosen,
+    composite,
+    dense,
+)
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -55,9 +64,14 @@ def free_us(rows: Rows, where: Ints) -> Ints:
     last = (limit >= 0) & ((times == NONE) | (times >= limit))
     again = (suspends & ~last) | (rows.ended_as(Outcome.ROLLBACK)[where] & manual)
     asked = rows.number("suspend_ms")[where]
-    rest = np.clip(np.where(asked < 0, rows.config("suspend_ms", where), asked), LEAST_MS, MOST_MS) * MS
+    rest = (
+        np.clip(np.where(asked < 0, rows.config("suspend_ms", where), asked), LEAST_MS, MOST_MS)
+        * MS
+    )
     ended = rows.ended[where]
-    return np.where(rows.end[where] == NEVER, NEVER, ended + np.where(again & (ended != NEVER), rest, 0))
+    return np.where(
+        rows.end[where] == NEVER, NEVER, ended + np.where(again & (ended != NEVER), rest, 0)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +100,17 @@ def ready_calls(rows: Rows, lanes: Lanes, calls: Ints) -> Ready:
     before = chosen(calls, place, NOWHERE)
     highest = chosen(offset, known.highest_before(offset), NONE)
     is_new = (before < 0) | (chosen(op, place, NONE) != op)
-    went_well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[before] & (rows.end[before] < rows.begin[calls])
+    went_well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[before] & (
+        rows.end[before] < rows.begin[calls]
+    )
     adds = lanes.adds
     first_adds = adds[Segments(lanes.lane[adds]).previous() < 0]
     begins = (before < 0) & np.isin(life, first_adds)
-    kept = is_new & (offset > highest) & (begins | ((before >= 0) & went_well & (rows.ended[before] < NEVER)))
+    kept = (
+        is_new
+        & (offset > highest)
+        & (begins | ((before >= 0) & went_well & (rows.ended[before] < NEVER)))
+    )
     calls, life, before = calls[kept], life[kept], before[kept]
     pull = _pulls(rows, lanes, calls, life)
     kept = pull >= 0
@@ -98,7 +118,9 @@ def ready_calls(rows: Rows, lanes: Lanes, calls: Ints) -> Ready:
     idle = rows.offset[pull] == rows.offset[calls]
     next_one = (before >= 0) & (rows.offset[before] == rows.offset[calls] - 1) & ~idle
     found_idle = idle & ((before < 0) | (rows.end[pull] > rows.end[before]))
-    ready_us = np.where(next_one, np.maximum(rows.ended[pull], rows.ended[before]), rows.ended[pull])
+    ready_us = np.where(
+        next_one, np.maximum(rows.ended[pull], rows.ended[before]), rows.ended[pull]
+    )
     lock_then = _granted(rows, lanes, before)
     lost = _lost_since(rows, lanes, lock_then, before, rows.end[before])
     until = rows.started[lock_then] + rows.config("client_lease_ms", calls) * MS
@@ -106,12 +128,16 @@ def ready_calls(rows: Rows, lanes: Lanes, calls: Ints) -> Ready:
     lock = np.where(next_one, lock_then, _granted(rows, lanes, pull))
     known_ready = (next_one | found_idle) & kept_it & (lock >= 0)
     known_ready &= ~_lost_since(rows, lanes, lock, calls, rows.begin[calls])
-    return Ready(calls, life, pull, np.where(next_one, before, NOWHERE), lock, ready_us).only(known_ready)
+    return Ready(calls, life, pull, np.where(next_one, before, NOWHERE), lock, ready_us).only(
+        known_ready
+    )
 
 
 def _pulls(rows: Rows, lanes: Lanes, calls: Ints, life: Ints) -> Ints:
     """For each call the first pull of its life that fetched its message and was over before; NOWHERE without one."""
-    pulls = np.flatnonzero(rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+    pulls = np.flatnonzero(
+        rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    )
     pulls = pulls[(rows.offset[pulls] != NONE) & (rows.value[pulls] > rows.offset[pulls])]
     of = lanes.life(pulls, rows.end[pulls])
     pulls, of = pulls[of >= 0], of[of >= 0]
@@ -146,7 +172,9 @@ def _granted(rows: Rows, lanes: Lanes, at: Ints) -> Ints:
 
 def _lost_since(rows: Rows, lanes: Lanes, lock: Ints, where: Ints, until: Ints) -> Mask:
     """Was the lease of these rows' lanes refused or given back between the grant and a moment?"""
-    refused = np.flatnonzero(rows.are(Kind.LOCK) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER))
+    refused = np.flatnonzero(
+        rows.are(Kind.LOCK) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER)
+    )
     unlocks = np.flatnonzero(rows.are(Kind.UNLOCK))
     lost = np.concatenate([refused, unlocks])
     seq = np.concatenate([rows.end[refused], rows.begin[unlocks]])
@@ -160,7 +188,9 @@ class Renewals:
     def __init__(self, rows: Rows, lanes: Lanes) -> None:
         self.rows = rows
         self.lanes = lanes
-        grants = np.flatnonzero(rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+        grants = np.flatnonzero(
+            rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+        )
         self.grants = grants[np.lexsort((rows.end[grants], lanes.lane[grants]))]
         self.lane = lanes.lane[self.grants]
 
@@ -213,13 +243,17 @@ class Busy:
         kept = int(np.searchsorted(rows.begin[calls], now))
         calls, free = calls[:kept], free[:kept]
         died = rows.context_of(late).latest(_client(rows, late), Kind.CRASH, now)
-        alive = (lanes.lane[calls] != lanes.lane[late]) & (rows.begin[calls] > max(reset, died or NONE))
+        alive = (lanes.lane[calls] != lanes.lane[late]) & (
+            rows.begin[calls] > max(reset, died or NONE)
+        )
         over = np.flatnonzero(alive & (rows.end[calls] < now) & (free > ready_us + slack_us))
         if len(over):
             return int(calls[over[np.argmax(free[over])]])
         if rows.started[late] <= ready_us + slack_us:
             return NOWHERE
-        running = alive & (rows.end[calls] > now) & (rows.started[calls] + slack_us < rows.started[late])
+        running = (
+            alive & (rows.end[calls] > now) & (rows.started[calls] + slack_us < rows.started[late])
+        )
         found = np.flatnonzero(running)
         return int(calls[found[0]]) if len(found) else NOWHERE
 
@@ -247,7 +281,14 @@ def kernel(rows: Rows, findings: Findings) -> None:
     for index in range(len(ready.late)):
         late, add, pull, before, lock, ready_us = (
             int(column[index])
-            for column in (ready.late, ready.add, ready.pull, ready.before, ready.lock, ready.ready_us)
+            for column in (
+                ready.late,
+                ready.add,
+                ready.pull,
+                ready.before,
+                ready.lock,
+                ready.ready_us,
+            )
         )
         context = rows.context_of(late)
         slack_us = context.info.config.schedule_slack_ms * MS
@@ -259,7 +300,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if not context.has_threads(_client(rows, late), int(rows.begin[late])):
             begin = max(ready_us, int(rows.ended[other]))
             until = begin + slack_us
-            if not _rests(rows, other, late, until) or not _has_a_thread(rows, lanes, calls, late, begin):
+            if not _rests(rows, other, late, until) or not _has_a_thread(
+                rows, lanes, calls, late, begin
+            ):
                 continue
         needed = min(until, int(rows.started[late])) - lease_us
         renewal = NOWHERE
@@ -294,7 +337,9 @@ def _rests(rows: Rows, other: int, late: int, until: int) -> bool:
 
 def _asks_again(rows: Rows, where: Ints) -> Mask:
     manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
-    again: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where] | (rows.ended_as(Outcome.ROLLBACK)[where] & manual)
+    again: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where] | (
+        rows.ended_as(Outcome.ROLLBACK)[where] & manual
+    )
     return again
 
 
@@ -305,12 +350,18 @@ def _has_a_thread(rows: Rows, lanes: Lanes, calls: Ints, late: int, begin_us: in
     over = rows.end[mine] < now
     at_work = ~over | (rows.ended[mine] > begin_us)
     limit, times = rows.config("max_reconsume_times", mine), rows.number("reconsume_times")[mine]
-    last_try = (limit >= 0) & ((times == NONE) | (times >= limit)) & rows.ended_as(*LISTENER_SUSPENDS)[mine]
+    last_try = (
+        (limit >= 0)
+        & ((times == NONE) | (times >= limit))
+        & rows.ended_as(*LISTENER_SUSPENDS)[mine]
+    )
     place, count = dense(lanes.lane[mine])
     busy = np.zeros(count, np.bool_)
     busy[place[at_work]] = True
     ended = mine[over][np.argsort(rows.end[mine[over]], kind="stable")]
-    last_call = dict(zip(lanes.lane[ended].tolist(), rows.number("op_id")[ended].tolist(), strict=True))
+    last_call = dict(
+        zip(lanes.lane[ended].tolist(), rows.number("op_id")[ended].tolist(), strict=True)
+    )
     for index in np.flatnonzero(over & last_try).tolist():
         row = mine[index]
         busy[place[index]] |= last_call[int(lanes.lane[row])] == rows.number("op_id")[row]

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from spark_checkers.clauses.retry.no_redelivery_before_suspend import own_wait_ms, wait_ms
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, asks_again, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    machine_kernel,
+)
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
@@ -52,7 +60,11 @@ class Lane(Machine):
                 self.waiting[op.incarnation].due = NEVER
         elif op.kind is Kind.LOCK:
             for name, waiting in list(self.waiting.items()):
-                if waiting.op.client == op.client and waiting.due < NEVER and op.started > self._until(waiting):
+                if (
+                    waiting.op.client == op.client
+                    and waiting.due < NEVER
+                    and op.started > self._until(waiting)
+                ):
                     del self.waiting[name]
                     self._seen(waiting, op)
         elif op.kind is Kind.UNLOCK:
@@ -75,10 +87,15 @@ class Lane(Machine):
 
     def _until(self, waiting: Waiting) -> int:
         """The end of the bound: sooner where the consumer's own, longer time would be over."""
-        asked, own = wait_ms(waiting.op, self.config.suspend_ms), own_wait_ms(self.config.suspend_ms)
+        asked, own = (
+            wait_ms(waiting.op, self.config.suspend_ms),
+            own_wait_ms(self.config.suspend_ms),
+        )
         if asked >= own:
             return waiting.due + self.slack
-        return waiting.due + min(self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS))
+        return waiting.due + min(
+            self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS)
+        )
 
     def _lost(self, op: Op) -> None:
         self.locks.pop(op.client, None)
@@ -98,7 +115,11 @@ class Lane(Machine):
         elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
             self.locks[op.client] = op
             for waiting in self.waiting.values():
-                if waiting.op.client == op.client and waiting.due < NEVER and op.ended <= waiting.due - MS:
+                if (
+                    waiting.op.client == op.client
+                    and waiting.due < NEVER
+                    and op.ended <= waiting.due - MS
+                ):
                     waiting.lock = op
         elif op.kind is Kind.LOCK and op.outcome is Outcome.REFUSED:
             self._lost(op)
@@ -111,7 +132,9 @@ class Lane(Machine):
         sure = before is None or before.op.op != op.op or before.due < NEVER
         waiting = self.waiting[op.incarnation] = Waiting(add, op)
         limit = self.config.max_reconsume_times
-        if sure and (op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit):
+        if sure and (
+            op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit
+        ):
             self._wait(waiting, op)
 
     def _wait(self, waiting: Waiting, after: Op) -> None:

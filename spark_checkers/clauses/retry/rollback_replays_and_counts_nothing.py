@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    END,
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+)
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
@@ -34,7 +43,9 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}
-        self.rolls = any(what == END and op.outcome is Outcome.ROLLBACK and op.manual for what, op in lane.items)
+        self.rolls = any(
+            what == END and op.outcome is Outcome.ROLLBACK and op.manual for what, op in lane.items
+        )
 
     def takes(self, stretch: Stretch) -> bool:
         return not self.rolls
@@ -82,7 +93,9 @@ class Lane(Machine):
             self.found(before, rollback, op)
 
     def ends(self, op: Op) -> None:
-        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        work = (
+            self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        )
         if work is None:
             return
         if op.kind is Kind.DEAD_LETTER:

@@ -23,7 +23,11 @@ def table_us(config: Config) -> list[int]:
 def kernel(rows: Rows, findings: Findings) -> None:
     """Every copy against the earliest due time of the send-backs that carry one retry less."""
     back = rows.are(Kind.SEND_BACK) & (rows.number("delay_level") != NONE)
-    copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX) & (rows.number("attempt") == 1)
+    copy = (
+        rows.are(Kind.DELIVER)
+        & rows.starts_with("topic", RETRY_PREFIX)
+        & (rows.number("attempt") == 1)
+    )
     sends = first_sends(rows)
     where = np.flatnonzero((back | copy) & (rows.number("reconsume_times") != NONE))
     where = where[rows.begin[where] < rows.clock_stepped(where)]
@@ -34,14 +38,18 @@ def kernel(rows: Rows, findings: Findings) -> None:
     times, level = rows.number("reconsume_times"), rows.number("delay_level")
     due: dict[tuple[int, int], tuple[int, int]] = {}  # (message, counter): (µs, the send-back)
     last: dict[int, int] = {}
-    first: dict[tuple[int, int], int] = {}  # of a message: the seq of its first send-back, in any group
+    first: dict[
+        tuple[int, int], int
+    ] = {}  # of a message: the seq of its first send-back, in any group
     tables: dict[int, list[int]] = {}
     for message, row in zip(number.tolist(), where.tolist(), strict=True):
         counter = int(times[row])
         if back[row]:
             table = tables.setdefault(int(rows.run[row]), table_us(rows.config_of(row)))
             asked = int(level[row]) or UNASKED + counter
-            until = int(rows.started[row]) + (table[min(asked, len(table)) - 1] if table and asked > 0 else 0)
+            until = int(rows.started[row]) + (
+                table[min(asked, len(table)) - 1] if table and asked > 0 else 0
+            )
             last[message] = row
             first.setdefault((int(rows.run[row]), int(rows.source[row])), int(rows.begin[row]))
             known = due.get((message, counter))

@@ -54,9 +54,19 @@ class Queues:
 
     def _uneven(self) -> set[int]:
         """Queues that have to be gone through row by row."""
-        rows, sends, reads, markers, offset = self.rows, self.sends, self.reads, self.markers, self.offset
-        uneven: set[int] = set(rows.queue[self.loose].tolist()) | set(rows.queue[self.failed].tolist())
-        twice = (rows.queue[sends][1:] == rows.queue[sends][:-1]) & (offset[sends][1:] == offset[sends][:-1])
+        rows, sends, reads, markers, offset = (
+            self.rows,
+            self.sends,
+            self.reads,
+            self.markers,
+            self.offset,
+        )
+        uneven: set[int] = set(rows.queue[self.loose].tolist()) | set(
+            rows.queue[self.failed].tolist()
+        )
+        twice = (rows.queue[sends][1:] == rows.queue[sends][:-1]) & (
+            offset[sends][1:] == offset[sends][:-1]
+        )
         uneven.update(rows.queue[sends][1:][twice].tolist())
         overlap = (rows.queue[markers][1:] == rows.queue[markers][:-1]) & (
             np.maximum(rows.end[markers], rows.begin[markers])[:-1] >= rows.begin[markers][1:]
@@ -70,7 +80,9 @@ class Queues:
         queues, first = np.unique(rows.queue[sends], return_index=True)
         for queue, place in zip(queues.tolist(), sends[first].tolist(), strict=True):
             context = rows.context_of(place)
-            if unflushed(rows, place) or (context.info.config.keep_ms and context.removed_us.get(rows.queue_of(place))):
+            if unflushed(rows, place) or (
+                context.info.config.keep_ms and context.removed_us.get(rows.queue_of(place))
+            ):
                 uneven.add(queue)
         return uneven
 
@@ -78,7 +90,11 @@ class Queues:
 def unflushed(rows: Rows, place: int) -> Sequence[tuple[int, int]]:
     """The crashes of the row's broker that may have lost what was acknowledged: (seq, until when all was safe)."""
     broker = int(rows.text("broker")[place])
-    return () if broker == NO_TEXT else rows.context_of(place).unflushed.get(rows.words("broker")[broker], ())
+    return (
+        ()
+        if broker == NO_TEXT
+        else rows.context_of(place).unflushed.get(rows.words("broker")[broker], ())
+    )
 
 
 def match(rows: Rows, sends: Ints, others: Ints, offsets: Ints | None = None) -> tuple[Ints, Mask]:
@@ -130,7 +146,11 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
         found = np.unique(rows.offset[reads[low:high]])
         due = rows.end[sends] < rows.begin[marker]
-        early = due & (offset[sends] >= stop) & (rows.ended[sends] + patience_us(rows, marker) > rows.started[marker])
+        early = (
+            due
+            & (offset[sends] >= stop)
+            & (rows.ended[sends] + patience_us(rows, marker) > rows.started[marker])
+        )
         for place in np.flatnonzero(early).tolist():  # those at the end that nobody has read yet
             shown = read_end[rows.offset[reads] == offset[sends[place]]]
             due[place] = np.any((shown > rows.end[sends[place]]) & (shown < end))
@@ -171,11 +191,15 @@ class RowByRow:
         known = rows.end[ended]
         told_by = queues.told_by[ended]
         # A batch's place is known when the row that tells it has ended.
-        known = np.where(told_by != NOWHERE, np.maximum(known, rows.end[np.maximum(told_by, 0)]), known)
+        known = np.where(
+            told_by != NOWHERE, np.maximum(known, rows.end[np.maximum(told_by, 0)]), known
+        )
         time = np.concatenate([rows.begin[where], known])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(ended), np.int8)])
         order = np.lexsort((phase, time))
-        self.events: Iterator[tuple[int, int]] = zip(phase[order].tolist(), row[order].tolist(), strict=True)
+        self.events: Iterator[tuple[int, int]] = zip(
+            phase[order].tolist(), row[order].tolist(), strict=True
+        )
         column = rows.table.column("message_id").take(pa.array(where))
         self.ids: dict[int, str | None] = dict(zip(where.tolist(), column.to_pylist(), strict=True))
         self.is_send = rows.are(Kind.SEND)
@@ -195,7 +219,12 @@ class RowByRow:
                         self.read.clear()
                         self.unread.clear()
                     self.reading[int(rows.number("op_id")[row])] = row
-                elif not send[row] and rows.end[row] >= NEVER and rows.offset[row] != NONE and self.reading:
+                elif (
+                    not send[row]
+                    and rows.end[row] >= NEVER
+                    and rows.offset[row] != NONE
+                    and self.reading
+                ):
                     self.unread.add(int(rows.offset[row]))
             elif send[row]:
                 if queues.acknowledged[row]:
@@ -224,7 +253,9 @@ class RowByRow:
 
     def _may_be_unflushed(self, row: int, now: int) -> bool:
         begin, ended = self.rows.begin[row], self.rows.ended[row]
-        return any(begin < seq <= now and ended > safe_us for seq, safe_us in unflushed(self.rows, row))
+        return any(
+            begin < seq <= now and ended > safe_us for seq, safe_us in unflushed(self.rows, row)
+        )
 
     def _message_read(self, read: int, offset: int) -> None:
         rows = self.rows
@@ -237,7 +268,9 @@ class RowByRow:
         if offset in self.sent:
             self.seen[offset] = int(rows.end[read])
         begin, sent = rows.begin[read], self.sent.get(offset, ())
-        replaced = [row for row in sent if self.ids[row] != self.ids[read] and rows.end[row] < begin]
+        replaced = [
+            row for row in sent if self.ids[row] != self.ids[read] and rows.end[row] < begin
+        ]
         if replaced and self.ids[read] is not None:
             self._lost(offset, replaced, read, int(rows.end[read]))
 
@@ -249,7 +282,9 @@ class RowByRow:
             if offset >= stop:
                 shown = self.seen.get(offset, 0)
                 due = [
-                    row for row in due if shown > rows.end[row] or rows.ended[row] + patience <= rows.started[marker]
+                    row
+                    for row in due
+                    if shown > rows.end[row] or rows.ended[row] + patience <= rows.started[marker]
                 ]
             if offset in self.read:
                 safe = [row for row in due if not self._may_be_unflushed(row, now)]
@@ -259,7 +294,11 @@ class RowByRow:
                 continue
             if offset < kept_from(rows, marker):
                 context, queue = rows.context_of(marker), rows.queue_of(marker)
-                early = [row for row in due if context.removed_early(int(rows.started[row]), queue, offset, now)]
+                early = [
+                    row
+                    for row in due
+                    if context.removed_early(int(rows.started[row]), queue, offset, now)
+                ]
                 self._forget(offset, [row for row in due if row not in early])
                 due = early
             if due:

@@ -18,7 +18,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if not len(parts):
         return
     alone = positions(sends & (rows.value == NONE) & np.isin(message, message[parts]))
-    reads = positions(rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER))
+    reads = positions(
+        rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    )
     reads = reads[np.lexsort((rows.end[reads], rows.queue[reads]))]
     before = Segments(rows.queue[reads]).previous()
     follows = before != NOWHERE
@@ -28,7 +30,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     _judge(rows, findings, (parts, alone), last[follows], here[follows])
 
 
-def _judge(rows: Rows, findings: Findings, sends: tuple[Ints, Ints], last: Ints, here: Ints) -> None:
+def _judge(
+    rows: Rows, findings: Findings, sends: tuple[Ints, Ints], last: Ints, here: Ints
+) -> None:
     """Parts of batches are few, and so are the reads that show one."""
     message, op, queue = rows.text("message_id"), rows.number("op_id"), rows.queue
     parts, alone = sends
@@ -44,9 +48,15 @@ def _judge(rows: Rows, findings: Findings, sends: tuple[Ints, Ints], last: Ints,
     for read, other in zip(last.tolist(), here.tolist(), strict=True):
         key, now = (int(queue[read]), int(message[read])), int(rows.end[other])
         known = [part for part in batches.get(key, ()) if rows.begin[part] <= now]
-        if not known or single.get(key, NEVER) <= now or any(broker_died(rows, part, now) for part in known):
+        if (
+            not known
+            or single.get(key, NEVER) <= now
+            or any(broker_died(rows, part, now) for part in known)
+        ):
             continue
-        behind = [at.get((key[0], int(op[part]), int(rows.value[part]) + 1), NOWHERE) for part in known]
+        behind = [
+            at.get((key[0], int(op[part]), int(rows.value[part]) + 1), NOWHERE) for part in known
+        ]
         if any(part == NOWHERE or rows.begin[part] > now for part in behind):
             continue
         stakes.append(other)

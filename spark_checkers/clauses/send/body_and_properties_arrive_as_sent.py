@@ -28,12 +28,16 @@ def kernel(rows: Rows, findings: Findings) -> None:
     first[message[sends[::-1]]] = sends[::-1]
 
     def differs(place: Ints, other: Ints) -> Mask:
-        different: Mask = (body[place] != body[other]) | (tags[place] != tags[other]) | (key[place] != key[other])
+        different: Mask = (
+            (body[place] != body[other]) | (tags[place] != tags[other]) | (key[place] != key[other])
+        )
         return different
 
     # From the first send with another content on, nothing is said about a message.
     until = np.full(count, NEVER, np.int64)
-    others = sends[differs(sends, first[message[sends]]) | (level[sends] != level[first[message[sends]]])]
+    others = sends[
+        differs(sends, first[message[sends]]) | (level[sends] != level[first[message[sends]]])
+    ]
     np.minimum.at(until, message[others], rows.begin[others])
     seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
     sent = first[message[where]]
@@ -41,13 +45,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)
     told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
-    changed = differs(where, sent) | (told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where]))
+    changed = differs(where, sent) | (
+        told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where])
+    )
     findings.violated(sent[changed], where[changed])
 
 
 def _half(rows: Rows) -> Mask:
     """Is the row about a half message?"""
-    begins = np.asarray([*(word.startswith(HALF) for word in rows.words("detail")), False], np.bool_)
+    begins = np.asarray(
+        [*(word.startswith(HALF) for word in rows.words("detail")), False], np.bool_
+    )
     return begins[rows.text("detail")]
 
 
@@ -60,6 +68,15 @@ def _last_level(rows: Rows) -> Ints:
     return last
 
 
-COLUMNS = ("message_id", "origin_id", "outcome", "body_hash", "tags", "sharding_key", "delay_level", "detail")
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "body_hash",
+    "tags",
+    "sharding_key",
+    "delay_level",
+    "detail",
+)
 TWIN = Twin("SND-10", COLUMNS, kernel)
 find = TWIN.find

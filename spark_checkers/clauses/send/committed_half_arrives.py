@@ -81,7 +81,9 @@ class _Halves:
         if there_us - sent_us > (config.transaction_timeout_ms + asked_ms) * MS:
             return False
         client, broker = party
-        if context.broker_paused_since(broker, sent_us, now) or context.client_died_between(client, begin, now):
+        if context.broker_paused_since(broker, sent_us, now) or context.client_died_between(
+            client, begin, now
+        ):
             return False
         for seq, _group, row in context.work.get(client, ()):
             if row.kind is Kind.LEAVE and begin < seq <= now and row.started_us <= there_us:

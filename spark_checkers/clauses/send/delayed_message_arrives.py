@@ -8,16 +8,29 @@ from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints
-from spark_checkers.stored import COLUMNS, STORED_WEAKLY, broker_died, copies, delayed, levels, refused
+from spark_checkers.stored import (
+    COLUMNS,
+    STORED_WEAKLY,
+    broker_died,
+    copies,
+    delayed,
+    levels,
+    refused,
+)
 from spark_checkers.twin import Twin
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    sends = np.flatnonzero(delayed(rows) & ~refused(rows) & ~copies(rows) & (rows.text("message_id") != NO_TEXT))
+    sends = np.flatnonzero(
+        delayed(rows) & ~refused(rows) & ~copies(rows) & (rows.text("message_id") != NO_TEXT)
+    )
     if len(sends):
         level, wait = levels(rows, sends)
-        of_send = {at: (int(which), int(us)) for at, which, us in zip(sends.tolist(), level, wait, strict=True)}
+        of_send = {
+            at: (int(which), int(us))
+            for at, which, us in zip(sends.tolist(), level, wait, strict=True)
+        }
         for queue, mine in queues_with(rows, sends, (Kind.SEND, Kind.READ)):
             _Delayed(queue, findings, mine, of_send).judge()
 
@@ -25,7 +38,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
 class _Delayed:
     """The delayed messages of one queue."""
 
-    def __init__(self, queue: Queue, findings: Findings, sends: Ints, of_send: dict[int, tuple[int, int]]) -> None:
+    def __init__(
+        self, queue: Queue, findings: Findings, sends: Ints, of_send: dict[int, tuple[int, int]]
+    ) -> None:
         self.queue, self.rows, self.findings, self.of_send = queue, queue.rows, findings, of_send
         rows = self.rows
         self.message = rows.text("message_id")
@@ -33,7 +48,9 @@ class _Delayed:
         for send in sends.tolist():
             self.sends.setdefault(int(self.message[send]), []).append(send)
         weak = np.isin(rows.number("code"), STORED_WEAKLY)
-        answered = sends[rows.ended_as(Outcome.OK)[sends] & (rows.end[sends] < NEVER) & ~weak[sends]]
+        answered = sends[
+            rows.ended_as(Outcome.OK)[sends] & (rows.end[sends] < NEVER) & ~weak[sends]
+        ]
         self.acknowledged: dict[int, int] = {}
         for send in answered[np.argsort(rows.end[answered], kind="stable")].tolist():
             self.acknowledged.setdefault(int(self.message[send]), send)
@@ -49,12 +66,16 @@ class _Delayed:
         for reading in self.queue.readings():
             marker, context = reading.marker, rows.context_of(reading.marker)
             now, queue = int(rows.end[marker]), rows.queue_of(marker)
-            removed = context.kept_from(queue, now) or context.removed_of(SCHEDULE_TOPIC, queue.broker, now)
+            removed = context.kept_from(queue, now) or context.removed_of(
+                SCHEDULE_TOPIC, queue.broker, now
+            )
             if now >= self.stepped or removed:
                 continue
             for message, sent in list(left.items()):
                 due_us = int(rows.ended[sent]) + self.of_send[sent][1]
-                if rows.end[sent] >= rows.begin[marker] or not self.queue.in_time(sent, due_us, marker):
+                if rows.end[sent] >= rows.begin[marker] or not self.queue.in_time(
+                    sent, due_us, marker
+                ):
                     continue
                 if self._may_be_unflushed(sent, now):
                     continue
@@ -67,18 +88,26 @@ class _Delayed:
     def _may_be_unflushed(self, sent: int, now: int) -> bool:
         rows = self.rows
         crashes = rows.context_of(sent).unflushed.get(rows.name_of("broker", sent), ())
-        return any(rows.begin[sent] < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in crashes)
+        return any(
+            rows.begin[sent] < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in crashes
+        )
 
     def _order(self) -> None:
         """Of each level, every first read of a message against the one sent last of those read before."""
         rows, queue = self.rows, self.queue
         reads = queue.where[
-            rows.are(Kind.READ)[queue.where] & queue.ok[queue.where] & (rows.offset[queue.where] != NONE)
+            rows.are(Kind.READ)[queue.where]
+            & queue.ok[queue.where]
+            & (rows.offset[queue.where] != NONE)
         ]
         lowest: dict[int, int] = {}
         latest: dict[int, tuple[int, int]] = {}
         for read in reads[np.argsort(rows.end[reads], kind="stable")].tolist():
-            now, message, offset = int(rows.end[read]), int(self.message[read]), int(rows.offset[read])
+            now, message, offset = (
+                int(rows.end[read]),
+                int(self.message[read]),
+                int(rows.offset[read]),
+            )
             sends = [send for send in self.sends.get(message, ()) if rows.begin[send] < now]
             if now >= self.stepped or not sends or lowest.get(message, NEVER) <= offset:
                 continue
@@ -91,7 +120,12 @@ class _Delayed:
             if known is None or rows.begin[sent] > rows.begin[known[0]]:
                 latest[level] = (sent, read)
             mine = self.acknowledged.get(message)
-            if known is None or mine is None or rows.end[mine] > now or broker_died(rows, mine, now):
+            if (
+                known is None
+                or mine is None
+                or rows.end[mine] > now
+                or broker_died(rows, mine, now)
+            ):
                 continue
             if offset >= rows.offset[known[1]]:
                 self.findings.at_stake(np.asarray([read], np.int64))

@@ -34,11 +34,15 @@ def kernel(rows: Rows, findings: Findings) -> None:
         by_message.setdefault(int(message[at]), []).append((at, wait))
     at_stake, found, certain = [], [], []
     clock = rows.text("clock")
-    for row, seq, time, step in zip(seen.tolist(), when.tolist(), when_us.tolist(), steps.tolist(), strict=True):
+    for row, seq, time, step in zip(
+        seen.tolist(), when.tolist(), when_us.tolist(), steps.tolist(), strict=True
+    ):
         known = [(at, wait) for at, wait in by_message[int(message[row])] if rows.begin[at] < seq]
         if not known or step < seq:
             continue
-        at, wait = min(known, key=lambda send: (int(rows.started[send[0]]) + send[1], int(rows.begin[send[0]])))
+        at, wait = min(
+            known, key=lambda send: (int(rows.started[send[0]]) + send[1], int(rows.begin[send[0]]))
+        )
         if wait:
             at_stake.append(row)
             missing = int(rows.started[at]) + wait - MS - time
@@ -51,5 +55,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.violated(evidence[:, 0], evidence[:, 1], certain=np.asarray(certain, np.bool_))
 
 
-TWIN = Twin("SND-7", ("message_id", "origin_id", "outcome", "delay_level", "detail", "started_us", "ended_us"), kernel)
+TWIN = Twin(
+    "SND-7",
+    ("message_id", "origin_id", "outcome", "delay_level", "detail", "started_us", "ended_us"),
+    kernel,
+)
 find = TWIN.find

@@ -6,7 +6,16 @@ from __future__ import annotations
 import numpy as np
 
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, composite, dense, first_of_each, positions
+from spark_checkers.segments import (
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    composite,
+    dense,
+    first_of_each,
+    positions,
+)
 from spark_checkers.stored import STORED_WEAKLY, broker_died, halves
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
@@ -20,9 +29,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.at_stake(given)
     findings.violated(given[~wanted[given]])
     usual = (
-        ~halves(rows) & ~np.isin(rows.number("code"), STORED_WEAKLY) & np.isin(rows.number("delay_level"), (0, NONE))
+        ~halves(rows)
+        & ~np.isin(rows.number("code"), STORED_WEAKLY)
+        & np.isin(rows.number("delay_level"), (0, NONE))
     )
-    stored = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
+    stored = (
+        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
+    )
     _holes(rows, findings, original, positions(whole & wanted & usual & stored))
 
 
@@ -34,8 +47,14 @@ def _wanted(rows: Rows) -> Mask:
         here = positions(rows.run == run)
         if not len(here):
             continue
-        tags = {tag.strip() for tag in rows.config_of(int(here[0])).subscription.split("||") if tag.strip()}
-        named = np.asarray([*(word in tags for word in words), False], np.bool_)  # no tag takes the last
+        tags = {
+            tag.strip()
+            for tag in rows.config_of(int(here[0])).subscription.split("||")
+            if tag.strip()
+        }
+        named = np.asarray(
+            [*(word in tags for word in words), False], np.bool_
+        )  # no tag takes the last
         found[here] = named[rows.text("tags")[here]]
     return found
 
@@ -43,10 +62,15 @@ def _wanted(rows: Rows) -> Mask:
 def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
     """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
     configs = [rows.config_of(int(place)) for place in _one_of_each_run(rows)]
-    orderly = np.asarray([each.mode == "orderly" and each.message_model == "clustering" for each in configs], np.bool_)
+    orderly = np.asarray(
+        [each.mode == "orderly" and each.message_model == "clustering" for each in configs],
+        np.bool_,
+    )
     named = rows.text("incarnation") != NO_TEXT
     calls = original & named & rows.are(Kind.DELIVER) & (rows.offset != NONE) & orderly[rows.run]
-    where = positions(calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET)))
+    where = positions(
+        calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET))
+    )
     if not len(sends) or not len(where):
         return
     # What an incarnation remembers begins anew with its ADD and with a reset of its lane.
@@ -74,7 +98,9 @@ def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
     at = np.searchsorted(ours, asked, side="right")
     there = at < len(sends)
     next_sent = sends[np.minimum(at, len(sends) - 1)]
-    there &= (rows.queue[next_sent] == rows.queue[behind]) & (rows.offset[next_sent] < rows.offset[behind])
+    there &= (rows.queue[next_sent] == rows.queue[behind]) & (
+        rows.offset[next_sent] < rows.offset[behind]
+    )
     for each in positions(there).tolist():
         _judge(rows, findings, int(before[each]), sends[at[each] :], int(behind[each]))
 
@@ -100,7 +126,17 @@ def _one_of_each_run(rows: Rows) -> Ints:
 
 TWIN = Twin(
     "SND-8",
-    ("client_id", "incarnation", "queue_offset", "outcome", "code", "delay_level", "detail", "body_hash", "tags"),
+    (
+        "client_id",
+        "incarnation",
+        "queue_offset",
+        "outcome",
+        "code",
+        "delay_level",
+        "detail",
+        "body_hash",
+        "tags",
+    ),
     kernel,
 )
 find = TWIN.find

@@ -18,7 +18,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
     message, count = dense(rows.run, rows.source, rows.text("topic"))
     sends = rows.are(Kind.SEND) & ~copies
     half = sends & halves(rows)
-    commit = rows.are(Kind.END_TRANSACTION) & (rows.value == COMMIT) & ~rows.ended_as(Outcome.REFUSED) & ~copies
+    commit = (
+        rows.are(Kind.END_TRANSACTION)
+        & (rows.value == COMMIT)
+        & ~rows.ended_as(Outcome.REFUSED)
+        & ~copies
+    )
     first_half = np.full(count, NOWHERE, np.int64)
     begun = np.full(count, NEVER, np.int64)
     for at in np.flatnonzero(half).tolist():  # few messages are half ones
@@ -37,14 +42,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.at_stake(seen)
     too_soon = free[message[seen]] >= when
     early = seen[too_soon]
-    certain = np.asarray([not _may_be_free_before(rows, at, frees[message[frees] == message[at]]) for at in early])
+    certain = np.asarray(
+        [not _may_be_free_before(rows, at, frees[message[frees] == message[at]]) for at in early]
+    )
     findings.violated(first_half[message[early]], early, certain=certain)
 
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)
     attempt = rows.number("attempt")[asked]
     findings.violated(
-        asked[(attempt != NONE) & (attempt > rows.config("transaction_check_max", asked))], name="asked-too-often"
+        asked[(attempt != NONE) & (attempt > rows.config("transaction_check_max", asked))],
+        name="asked-too-often",
     )
 
 
@@ -56,5 +64,7 @@ def _may_be_free_before(rows: Rows, seen: int, frees: Ints) -> bool:
     return bool(bound_us) and bool(np.any(rows.started[others] <= when + bound_us))
 
 
-TWIN = Twin("SND-6", ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt"), kernel)
+TWIN = Twin(
+    "SND-6", ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt"), kernel
+)
 find = TWIN.find

@@ -14,7 +14,9 @@ EVIDENCE_MAX = 9
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    original = (rows.text("origin_id") == NO_TEXT) & (rows.text("message_id") != NO_TEXT) & ~copies(rows)
+    original = (
+        (rows.text("origin_id") == NO_TEXT) & (rows.text("message_id") != NO_TEXT) & ~copies(rows)
+    )
     sends = np.flatnonzero(original & rows.are(Kind.SEND))
     if not len(sends):
         return
@@ -24,12 +26,15 @@ def kernel(rows: Rows, findings: Findings) -> None:
     read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     placed = (rows.offset != NONE) & (rows.number("queue_id") != NONE)
     seen = np.flatnonzero(original & placed & (deliver | read) & judged[message])
-    seen = seen[np.argsort(np.where(deliver[seen], rows.begin[seen], rows.end[seen]), kind="stable")]
+    seen = seen[
+        np.argsort(np.where(deliver[seen], rows.begin[seen], rows.end[seen]), kind="stable")
+    ]
     pair, pairs = dense(message[seen], rows.queue[seen])
     first = seen[first_of_each(pair, pairs)]  # in each queue, the first time
     mine = sends[judged[message[sends]]]
     named, _ = dense(
-        np.concatenate([message[first], message[mine]]), np.concatenate([rows.queue[first], rows.queue[mine]])
+        np.concatenate([message[first], message[mine]]),
+        np.concatenate([rows.queue[first], rows.queue[mine]]),
     )
     elsewhere = ~np.isin(named[: len(first)], named[len(first) :])
     many = np.bincount(message[first], minlength=count) > EVIDENCE_MAX
@@ -46,11 +51,15 @@ def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.nda
     vague = (rows.number("queue_id")[sends] < 0) | (rows.text("broker")[sends] == NO_TEXT)
     unnamed = np.bincount(message[sends], weights=vague, minlength=count)
     stored = np.bincount(message[sends], weights=~refused(rows)[sends], minlength=count)
-    found: np.ndarray = (total < EVIDENCE_MAX) & (highest <= total) & (untold == 0) & (unnamed == 0) & (stored > 0)
+    found: np.ndarray = (
+        (total < EVIDENCE_MAX) & (highest <= total) & (untold == 0) & (unnamed == 0) & (stored > 0)
+    )
     return found
 
 
-def _few(rows: Rows, findings: Findings, first: Ints, known: tuple[Ints, np.ndarray, np.ndarray, Ints]) -> None:
+def _few(
+    rows: Rows, findings: Findings, first: Ints, known: tuple[Ints, np.ndarray, np.ndarray, Ints]
+) -> None:
     """Counted are the first queues in which a message was seen, as many as a witness can show."""
     message, elsewhere, many, sends = known
     kept = np.ones(len(first), np.bool_)
@@ -63,5 +72,7 @@ def _few(rows: Rows, findings: Findings, first: Ints, known: tuple[Ints, np.ndar
         findings.violation([*sends[message[sends] == message[place]].tolist(), place])
 
 
-TWIN = Twin("SND-12", ("message_id", "origin_id", "queue_offset", "outcome", "code", "attempt"), kernel)
+TWIN = Twin(
+    "SND-12", ("message_id", "origin_id", "queue_offset", "outcome", "code", "attempt"), kernel
+)
 find = TWIN.find

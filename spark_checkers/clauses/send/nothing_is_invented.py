@@ -12,7 +12,16 @@ from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 EVIDENCE_MAX = 9
-COLUMNS = ("message_id", "origin_id", "outcome", "queue_offset", "code", "delay_level", "detail", "attempt")
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "queue_offset",
+    "code",
+    "delay_level",
+    "detail",
+    "attempt",
+)
 
 
 def seen(rows: Rows) -> Ints:
@@ -62,7 +71,11 @@ def _may_be_sent_before(rows: Rows, invented: Ints, message: Ints) -> Mask:
 
 def _places(rows: Rows, findings: Findings, where: Ints) -> None:
     """Only messages are looked at closely that were seen at a place that no answer named, and have another place."""
-    original = (rows.offset[where] != NONE) & (rows.text("origin_id")[where] == NO_TEXT) & ~copies(rows)[where]
+    original = (
+        (rows.offset[where] != NONE)
+        & (rows.text("origin_id")[where] == NO_TEXT)
+        & ~copies(rows)[where]
+    )
     where = where[original & (rows.source[where] != NO_TEXT)]
     answers = np.flatnonzero(named(rows))
     shows = np.concatenate([where, answers])
@@ -89,7 +102,9 @@ def _places(rows: Rows, findings: Findings, where: Ints) -> None:
 class _Message:
     """One message of one topic, of which there are several places."""
 
-    def __init__(self, rows: Rows, findings: Findings, sends: list[int], masks: tuple[Mask, Mask]) -> None:
+    def __init__(
+        self, rows: Rows, findings: Findings, sends: list[int], masks: tuple[Mask, Mask]
+    ) -> None:
         self.rows, self.findings, self.sends = rows, findings, sends
         self.vain, self.answered = masks
         self.moving = delayed(rows) | halves(rows)
@@ -114,16 +129,31 @@ class _Message:
                 self._judge(sends, told, shown, when)
         if bound_us:
             told = {self._place(send) for send in self.sends if self.answered[send]}
-            self._judge(self.sends, told, {at: row for at, row in shown.items() if at not in told}, NEVER)
+            self._judge(
+                self.sends, told, {at: row for at, row in shown.items() if at not in told}, NEVER
+            )
 
-    def _judge(self, sends: list[int], told: set[tuple[int, int]], shown: dict[tuple[int, int], int], now: int) -> None:
+    def _judge(
+        self,
+        sends: list[int],
+        told: set[tuple[int, int]],
+        shown: dict[tuple[int, int], int],
+        now: int,
+    ) -> None:
         rows = self.rows
         attempts = [int(rows.number("attempt")[send]) for send in sends]
         tries = sum(not self.vain[send] for send in sends)
-        if not tries or len(sends) + len(shown) > EVIDENCE_MAX or min(attempts) < 1 or max(attempts) > len(sends):
+        if (
+            not tries
+            or len(sends) + len(shown) > EVIDENCE_MAX
+            or min(attempts) < 1
+            or max(attempts) > len(sends)
+        ):
             return
         context = rows.context_of(sends[0])
-        if len(told) + len(shown) <= tries or (context.frames_twice < NEVER and context.frames_twice <= now):
+        if len(told) + len(shown) <= tries or (
+            context.frames_twice < NEVER and context.frames_twice <= now
+        ):
             return
         moves = any(self.moving[send] for send in sends)
         died = moves and any(broker_died(rows, send, now) for send in sends)

@@ -24,7 +24,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     refusals = np.bincount(message[refused], minlength=count)
     tries = np.zeros(count, np.int64)
     np.maximum.at(tries, message[sent], np.where(attempt == NONE, 1, attempt)[sent])
-    for_good = (refusals > 0) & (refusals == sends) & (tries <= refusals) & (refusals <= ATTEMPTS_MAX)
+    for_good = (
+        (refusals > 0) & (refusals == sends) & (tries <= refusals) & (refusals <= ATTEMPTS_MAX)
+    )
     seen = rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & rows.ended_as(Outcome.OK))
     seen &= for_good[message]
     where = positions(refused & for_good[message])

@@ -25,7 +25,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where = positions(sends)
     if not refused.any():
         return
-    key, count = dense(rows.run[where], rows.client[where], rows.text("topic")[where], rows.text("sharding_key")[where])
+    key, count = dense(
+        rows.run[where],
+        rows.client[where],
+        rows.text("topic")[where],
+        rows.text("sharding_key")[where],
+    )
     touched = np.zeros(count, np.bool_)
     touched[key[refused[where]]] = True
     where, key = where[touched[key]], key[touched[key]]
@@ -38,7 +43,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Ints) -> None:
-    message, number, attempt = rows.text("message_id"), rows.number("key_seq"), rows.number("attempt")
+    message, number, attempt = (
+        rows.text("message_id"),
+        rows.number("key_seq"),
+        rows.number("attempt"),
+    )
     stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     waiting: dict[int, list[int]] = {}
     unclear: set[int] = set()

@@ -26,5 +26,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.violated(before[again], where[again])
 
 
-TWIN = Twin("SND-4", ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "outcome"), kernel)
+TWIN = Twin(
+    "SND-4", ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "outcome"), kernel
+)
 find = TWIN.find

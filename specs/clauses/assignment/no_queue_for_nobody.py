@@ -13,7 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import CLUSTERING, DEALT_TO_THE_LAST, NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.base import (
+    CLUSTERING,
+    DEALT_TO_THE_LAST,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    who,
+)
 from specs.clauses.shares import Latest, put, share_of
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -52,16 +61,26 @@ class GroupJudge(Judge):
             return NOTHING
         put(self.latest, share)
         members = set(share.members)
-        if row.client_id not in members or len(members) > MEMBERS_MAX or len(members) < len(share.members):
+        if (
+            row.client_id not in members
+            or len(members) > MEMBERS_MAX
+            or len(members) < len(share.members)
+        ):
             return NOTHING
         known = self.latest[row.topic]
-        shares = [known[member] for member in sorted(members) if member in known and known[member].row.view == row.view]
+        shares = [
+            known[member]
+            for member in sorted(members)
+            if member in known and known[member].row.view == row.view
+        ]
         if len(shares) < len(members):
             return NOTHING
         self.opportunities += 1
         taken = {queue for each in shares for queue in each.taken}
         left = next((queue for queue in share.queues if queue not in taken), None)
-        return NOTHING if left is None else (TakenByNobody(tuple(each.row for each in shares), left),)
+        return (
+            NOTHING if left is None else (TakenByNobody(tuple(each.row for each in shares), left),)
+        )
 
 
 judge = GroupJudge

@@ -33,7 +33,9 @@ class SharedOtherwise(Finding):
 
 
 def knows_the_same(one: Share, other: Share) -> bool:
-    return sorted(one.members) == sorted(other.members) and sorted(one.queues) == sorted(other.queues)
+    return sorted(one.members) == sorted(other.members) and sorted(one.queues) == sorted(
+        other.queues
+    )
 
 
 class GroupJudge(Judge):
@@ -52,7 +54,9 @@ class GroupJudge(Judge):
         before = self.latest.get(row.topic, {}).get(row.client_id)
         alike = [other for other in others(self.latest, share) if knows_the_same(share, other)]
         put(self.latest, share)
-        found: list[Finding] = [SharedOtherwise(other.row, row) for other in alike if other.row.view != row.view]
+        found: list[Finding] = [
+            SharedOtherwise(other.row, row) for other in alike if other.row.view != row.view
+        ]
         again = before is not None and before.row.view == row.view
         if before is not None and again and before.taken != share.taken:
             found.append(SharedOtherwise(before.row, row))

@@ -14,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROADCASTING, NO_RESET, NOTHING, Context, Finding, Judge, Premise, at, who
+from specs.clauses.base import (
+    BROADCASTING,
+    NO_RESET,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -23,7 +33,11 @@ TITLE = "broadcast keeps its offsets"
 STATEMENT = "A client that consumes every queue for itself keeps its offsets: it commits none, and goes on at its own."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (BROADCASTING, NO_RESET, Premise("the file is kept", "nobody takes the client's offset file away"))
+PREMISE = (
+    BROADCASTING,
+    NO_RESET,
+    Premise("the file is kept", "nobody takes the client's offset file away"),
+)
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET})
 NEEDS = frozenset({Kind.ADD})

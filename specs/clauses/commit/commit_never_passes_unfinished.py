@@ -14,9 +14,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, at, who
+from specs.clauses.base import (
+    NO_FILTER,
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    at,
+    who,
+)
 from specs.clauses.incarnations import Corrections, goes_ahead
-from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, Incarnation, QueueProgress, start_of
+from specs.clauses.progress import (
+    PROGRESS_KINDS,
+    GroupProgress,
+    Incarnation,
+    QueueProgress,
+    start_of,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -72,7 +88,9 @@ class QueueJudge(Judge):
         group = self.progress.groups.get(pull.group or "")
         for name, mine in group.incarnations.items() if group is not None else ():
             named, add = pull.incarnation == name, mine.add
-            if add is not None and (named or (pull.incarnation is None and add.client_id == pull.client_id)):
+            if add is not None and (
+                named or (pull.incarnation is None and add.client_id == pull.client_id)
+            ):
                 mine.moved = max(mine.moved, value)
 
     def _committed(self, row: Row) -> Iterable[Finding]:
@@ -86,7 +104,9 @@ class QueueJudge(Judge):
             mine.moved = max(mine.moved, value)
             return NOTHING
         start = mine.lowest if mine.start is None else mine.start
-        if start is None or not (group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)):
+        if start is None or not (
+            group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)
+        ):
             return NOTHING
         self.opportunities += 1
         for offset in group.owed(start, value):
@@ -119,6 +139,10 @@ def explain(found: Passed) -> str:
     message, commit = found.message, found.commit
     said = f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, past offset {found.offset}"
     if message.kind is Kind.SEND:
-        started = "" if found.start is None else f" and {who(commit)} had started at {start_of(found.start)}"
+        started = (
+            ""
+            if found.start is None
+            else f" and {who(commit)} had started at {start_of(found.start)}"
+        )
         return f"{said}, which was sent at {at(message)} and which nobody of the group had finished{started}"
     return f"{said}, which {who(message)} began at {at(message)} and nobody of the group had finished by then"

@@ -117,7 +117,9 @@ class _Incarnation:
         self.last_call: Row | None = None  # the highest row of the call that began last
         self.given_up: set[int] = set()  # ends of batches that it may have given up unseen
         self.owed: deque[_Owed] = deque()
-        self.sent: dict[int, _Owed] = {}  # by a commit under way: the last batch that waits no longer because of it
+        self.sent: dict[
+            int, _Owed
+        ] = {}  # by a commit under way: the last batch that waits no longer because of it
         self.late = False  # was lateness found?
         self.dropped = False
 
@@ -225,7 +227,11 @@ class LaneJudge(Judge):
             self._call_ends(mine, row)
         elif row.kind is Kind.COMMIT:
             waits = mine.sent.pop(row.seq_begin, None)
-            if waits is not None and row.outcome is Outcome.REFUSED and not (mine.dropped or mine.late):
+            if (
+                waits is not None
+                and row.outcome is Outcome.REFUSED
+                and not (mine.dropped or mine.late)
+            ):
                 mine.owed.appendleft(waits._replace(since_us=row.ended_us or row.started_us))
         elif row.kind is Kind.DEAD_LETTER:
             self._gave_up(mine, row)
@@ -254,7 +260,11 @@ class LaneJudge(Judge):
         last = mine.last_call
         if row.outcome is not Outcome.OK or last is None or last.queue_offset != row.queue_offset:
             return
-        if last.outcome in LISTENER_SUSPENDS and not is_manual(last) and row.queue_offset is not None:
+        if (
+            last.outcome in LISTENER_SUSPENDS
+            and not is_manual(last)
+            and row.queue_offset is not None
+        ):
             mine.ends.add(row.queue_offset + 1)
 
 

@@ -21,7 +21,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-4"
 TITLE = "commits never go back"
-STATEMENT = "Within an incarnation, commits that do not overlap in time never go back, without a reset."
+STATEMENT = (
+    "Within an incarnation, commits that do not overlap in time never go back, without a reset."
+)
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (NO_RESET,)
@@ -107,7 +109,9 @@ class LaneJudge(Judge):
             self.ended.pop(row.incarnation, None)
         elif row.seq_begin in self.corrected:
             self.corrected.discard(row.seq_begin)
-        elif row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED:
+        elif (
+            row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED
+        ):
             ended = self.ended.setdefault(row.incarnation, _Ended())
             if row.outcome is Outcome.SENT:
                 ended.recent.append(row)

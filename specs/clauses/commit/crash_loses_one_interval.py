@@ -26,7 +26,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.clauses.base import BROKER_NOT_PAUSED, MS, NO_RESET, NOTHING, Context, Finding, Judge, at, ms, who
+from specs.clauses.base import (
+    BROKER_NOT_PAUSED,
+    MS,
+    NO_RESET,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ms,
+    who,
+)
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -87,15 +98,21 @@ class LaneJudge(Judge):
         config = self.config
         self.clocks_us = context.info.clock_bound_us
         slack_us = config.schedule_slack_ms * MS + self.clocks_us
-        self.started_us = config.persist_first_ms * MS + slack_us  # so long after its start it has written once
+        self.started_us = (
+            config.persist_first_ms * MS + slack_us
+        )  # so long after its start it has written once
         self.interval_us = config.persist_ms * MS + slack_us
         self.longest_us = max(self.started_us, self.interval_us)
         self.bound_us = config.delay_bound_ms * MS + self.clocks_us
         self.first: Row | None = None
         self.alive: Row | None = None  # the first row of the broker's present life that it answered
         self.answered: deque[_Answered] = deque()  # by their ends; the first may be on disk
-        self.later: deque[Row] = deque()  # by their begins; none that may have been applied after them is missing
-        self.floor_us = -1  # commits that are not known, or were forgotten, may have been applied until then
+        self.later: deque[Row] = (
+            deque()
+        )  # by their begins; none that may have been applied after them is missing
+        self.floor_us = (
+            -1
+        )  # commits that are not known, or were forgotten, may have been applied until then
         self.keeps_resets = config.dialect != "4.9"
         self.only_resets = False  # has a reset begun that the broker keeps?
         self.was_reset = False  # has one begun of which nothing is known?
@@ -131,11 +148,15 @@ class LaneJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if self.was_reset:
             return NOTHING
-        if row.outcome in (Outcome.OK, Outcome.REFUSED) and (self.alive is None or self._died_since(self.alive)):
+        if row.outcome in (Outcome.OK, Outcome.REFUSED) and (
+            self.alive is None or self._died_since(self.alive)
+        ):
             self.alive = None if self._died_since(row) else row
         if row.kind is Kind.FETCH_OFFSET:
             return self._asked(row)
-        acknowledged = row.outcome is Outcome.OK and row.value is not None and row.started_us > self.floor_us
+        acknowledged = (
+            row.outcome is Outcome.OK and row.value is not None and row.started_us > self.floor_us
+        )
         if self.only_resets and row.kind is Kind.COMMIT:
             acknowledged = False  # it may have been held off
         if acknowledged and self.alive is not None:
@@ -166,10 +187,14 @@ class LaneJudge(Judge):
         """Did the broker die before the commit was certainly on its disk?"""
         context, broker = self.context, commit.broker or ""
         until_us = (commit.ended_us or 0) + interval_us
-        if any(death.seq_begin > commit.seq_begin for death in context.epoch_deaths.get(broker, ())):
+        if any(
+            death.seq_begin > commit.seq_begin for death in context.epoch_deaths.get(broker, ())
+        ):
             return True
         deaths = context.broker_deaths.get(broker, ())
-        return any(death.seq_begin > commit.seq_begin and death.started_us < until_us for death in deaths)
+        return any(
+            death.seq_begin > commit.seq_begin and death.started_us < until_us for death in deaths
+        )
 
     def _interval_us(self, each: _Answered) -> int:
         """How long after the commit it is on disk: one interval only, where the first write was certainly over."""
@@ -182,12 +207,18 @@ class LaneJudge(Judge):
         crash = next((death for death in reversed(deaths) if death.seq_begin < row.seq_begin), None)
         if crash is None or answer is None:
             return NOTHING
-        found = next((each for each in reversed(self.answered) if self._is_written(each, crash)), None)
-        if found is None or self.context.broker_paused_since(row.broker, found.commit.started_us - self.bound_us):
+        found = next(
+            (each for each in reversed(self.answered) if self._is_written(each, crash)), None
+        )
+        if found is None or self.context.broker_paused_since(
+            row.broker, found.commit.started_us - self.bound_us
+        ):
             return NOTHING
         commit = found.commit
         values = {commit.value or 0}
-        values.update(each.value or 0 for each in self.later if self._until_us(each) >= commit.started_us)
+        values.update(
+            each.value or 0 for each in self.later if self._until_us(each) >= commit.started_us
+        )
         lowest = min(values)
         if lowest < 0:
             return NOTHING  # a negative value reads as "nothing stored"
@@ -195,13 +226,17 @@ class LaneJudge(Judge):
         if answer in values if self.context.info.closed_world else answer >= lowest:
             return NOTHING
         longest = (commit.ended_us or 0) + self.longest_us <= crash.started_us
-        first = found.alive if not longest else None if self.context.info.closed_world else self.first
+        first = (
+            found.alive if not longest else None if self.context.info.closed_world else self.first
+        )
         return (LostInCrash(first, commit, crash, row, self._interval_us(found) // MS),)
 
     def _is_written(self, each: _Answered, crash: Row) -> bool:
         commit, interval_us = each.commit, self._interval_us(each)
         in_time = (commit.ended_us or 0) + interval_us <= crash.started_us
-        return in_time and commit.seq_begin < crash.seq_begin and not self._undone(commit, interval_us)
+        return (
+            in_time and commit.seq_begin < crash.seq_begin and not self._undone(commit, interval_us)
+        )
 
 
 judge = LaneJudge

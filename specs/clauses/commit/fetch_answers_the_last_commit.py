@@ -44,7 +44,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "CMT-9"
 TITLE = "a look-up answers the last commit"
 STATEMENT = (
-    "A look-up of the stored offset answers the last acknowledged commit of the epoch, and never what nobody committed."
+    "A look-up of the stored offset answers the last acknowledged commit of the epoch, and "
+    "never what nobody committed."
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
@@ -95,8 +96,12 @@ class LaneJudge(Judge):
         self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
         self.first: Row | None = None
         self.known: Row | None = None  # an acknowledged commit, or a look-up that was answered
-        self.later: deque[Row] = deque()  # by their begins; none that may have been applied after `known` is missing
-        self.floor_us = -1  # commits that are not known, or were forgotten, may have been applied until then
+        self.later: deque[Row] = (
+            deque()
+        )  # by their begins; none that may have been applied after `known` is missing
+        self.floor_us = (
+            -1
+        )  # commits that are not known, or were forgotten, may have been applied until then
         self.asked: dict[int, _Question] = {}  # by seq
         self.named = Named() if context.info.closed_world else None
         self.was_reset = False
@@ -128,7 +133,9 @@ class LaneJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.FETCH_OFFSET:
-            found: Iterable[Finding] = NOTHING if self.named is None else self._named(self.named, row)
+            found: Iterable[Finding] = (
+                NOTHING if self.named is None else self._named(self.named, row)
+            )
             if found:
                 self.asked.pop(row.seq_begin, None)
                 return found
@@ -139,7 +146,9 @@ class LaneJudge(Judge):
 
     def _is_stored(self, row: Row) -> None:
         """The row tells what was stored at some moment between its begin and its end."""
-        if row.started_us > self.floor_us and (self.known is None or row.seq_begin > self.known.seq_begin):
+        if row.started_us > self.floor_us and (
+            self.known is None or row.seq_begin > self.known.seq_begin
+        ):
             self.known = row
             while self.later and self._until_us(self.later[0]) < row.started_us:
                 self.later.popleft()
@@ -153,7 +162,11 @@ class LaneJudge(Judge):
         question, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)
         if question is None or answer is None or self.was_reset:
             return NOTHING
-        found = NOTHING if question.known is None else self._judged(question.known, question.later, row, answer)
+        found = (
+            NOTHING
+            if question.known is None
+            else self._judged(question.known, question.later, row, answer)
+        )
         if not found and answer > 0:
             self._is_stored(row)
         return found
@@ -226,7 +239,11 @@ class Named:
             return None
         if self.nothing is not None:
             return None if answer in self.values else self.nothing
-        return self.highest if self.highest is not None and answer > (self.highest.value or 0) else None
+        return (
+            self.highest
+            if self.highest is not None and answer > (self.highest.value or 0)
+            else None
+        )
 
 
 def answered_offset(row: Row) -> int | None:

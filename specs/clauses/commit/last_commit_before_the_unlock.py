@@ -19,7 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Context, Finding, Judge, acknowledges, at, who
+from specs.clauses.base import (
+    NO_RESET,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    acknowledges,
+    at,
+    who,
+)
 from specs.clauses.incarnations import Corrections, may_be_leaving
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -31,7 +41,9 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET})
+KINDS = frozenset(
+    {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET}
+)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
 
 
@@ -110,7 +122,9 @@ class LaneJudge(Judge):
     def _unlocked(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
         if name is None:
-            mine = [each for each, known in self.incarnations.items() if self._may_be_meant(known, row)]
+            mine = [
+                each for each, known in self.incarnations.items() if self._may_be_meant(known, row)
+            ]
             if len(mine) != 1:
                 for each in mine:  # nobody knows which
                     del self.incarnations[each]
@@ -125,7 +139,9 @@ class LaneJudge(Judge):
     def _may_be_meant(self, known: _Incarnation, unlock: Row) -> bool:
         """May an unlock that names no incarnation be of this one?"""
         client, group = unlock.client_id, unlock.group
-        return known.add.client_id == client and not self.context.is_of_an_old_life(client, group, known.add)
+        return known.add.client_id == client and not self.context.is_of_an_old_life(
+            client, group, known.add
+        )
 
     def _released(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
         finished = mine.finished

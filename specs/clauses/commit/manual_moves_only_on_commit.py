@@ -40,7 +40,9 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET})
+KINDS = frozenset(
+    {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET}
+)
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
 
@@ -98,11 +100,18 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return NOTHING
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        lowest, is_correction = mine.lowest if self.letters.told else mine.since, self.corrections.has(row)
+        lowest, is_correction = (
+            mine.lowest if self.letters.told else mine.since,
+            self.corrections.has(row),
+        )
         if lowest is None or row.value is None or is_correction:
             return NOTHING
         self.opportunities += 1
-        return (MovedWithoutCommit(mine.add, lowest, row),) if row.value > (lowest.queue_offset or 0) else NOTHING
+        return (
+            (MovedWithoutCommit(mine.add, lowest, row),)
+            if row.value > (lowest.queue_offset or 0)
+            else NOTHING
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)

@@ -112,7 +112,12 @@ class LaneJudge(Judge):
         mine.lock, mine.unlock, mine.others_lock = row, None, None
         for client in self.clients.values():
             lock = client.lock
-            if client is mine or lock is None or client.unlock is None or client.others_lock is not None:
+            if (
+                client is mine
+                or lock is None
+                or client.unlock is None
+                or client.others_lock is not None
+            ):
                 continue
             in_time = (row.ended_us or row.started_us) <= lock.started_us + self.limit_us
             if in_time and ended_before(lock, row):

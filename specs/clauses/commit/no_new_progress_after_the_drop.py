@@ -139,7 +139,11 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
     def _looked_up(self, mine: _Incarnation, row: Row) -> None:
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
             _reached(mine, row.value)
-        elif row.outcome is Outcome.REFUSED and row.value == -1 and self.config.consume_from != "first":
+        elif (
+            row.outcome is Outcome.REFUSED
+            and row.value == -1
+            and self.config.consume_from != "first"
+        ):
             mine.finished = None  # it starts somewhere near the queue's end
 
 

@@ -159,7 +159,11 @@ class LaneJudge(Judge):
 
     def _told(self, reset: Row, pull: Row) -> None:
         mine = pull.incarnation
-        if mine is None or mine in self.dropped or self.context.is_leaving(pull.client_id, pull.group):
+        if (
+            mine is None
+            or mine in self.dropped
+            or self.context.is_leaving(pull.client_id, pull.group)
+        ):
             return
         if pull.value is not None and pull.value == reset.value:
             self.moved[mine] = pull
@@ -199,13 +203,18 @@ class LaneJudge(Judge):
             return NOTHING  # so many came since then that some are forgotten
         context = self.context
         since_us = reset.started_us - self.parked_us
-        if context.broker_died_since(row.broker, reset) or context.broker_paused_since(row.broker, since_us):
+        if context.broker_died_since(row.broker, reset) or context.broker_paused_since(
+            row.broker, since_us
+        ):
             return NOTHING
         in_flight = [each for each in self.commits if self._until_us(each) >= reset.started_us]
         if not in_flight:
             return NOTHING
         self.opportunities += 1
-        if any(each.value == answer and self._until_us(each) >= reset.started_us for each in self.resets):
+        if any(
+            each.value == answer and self._until_us(each) >= reset.started_us
+            for each in self.resets
+        ):
             return NOTHING
         named = [each for each in in_flight if each.value == answer] or in_flight
         return (Overwritten(named[-1], reset, row),)

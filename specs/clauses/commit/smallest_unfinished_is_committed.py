@@ -21,7 +21,9 @@ from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-10"
 TITLE = "no commit passes the smallest unfinished offset"
-STATEMENT = "In the concurrent and the key-ordered mode no commit passes the smallest unfinished offset."
+STATEMENT = (
+    "In the concurrent and the key-ordered mode no commit passes the smallest unfinished offset."
+)
 PARTY = Party.CLIENT
 KEY = Key.QUEUE
 PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)

@@ -67,7 +67,9 @@ PREMISE = (
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     NOT_REMOVED,
-    Premise("default time", "a group that starts from a time takes the default, half an hour before"),
+    Premise(
+        "default time", "a group that starts from a time takes the default, half an hour before"
+    ),
 )
 SOURCES = ("docs/sources.md#start-matrix",)
 KINDS = frozenset({Kind.SEND, Kind.FETCH_OFFSET, Kind.ADD, Kind.PULL, Kind.RESET})
@@ -139,8 +141,12 @@ class _Lane:
     __slots__ = ("adds", "anchors", "lookups")
 
     def __init__(self) -> None:
-        self.lookups: dict[str, tuple[Row, Row | None]] = {}  # by client: its latest, and the last message then
-        self.adds: dict[str, tuple[Row, Row | None]] = {}  # not pulled yet; with a look-up that had found nothing
+        self.lookups: dict[
+            str, tuple[Row, Row | None]
+        ] = {}  # by client: its latest, and the last message then
+        self.adds: dict[
+            str, tuple[Row, Row | None]
+        ] = {}  # not pulled yet; with a look-up that had found nothing
         self.anchors: dict[str, Row] = {}  # the latest look-up of such an incarnation
 
 
@@ -153,8 +159,12 @@ class QueueJudge(Judge):
         super().__init__(context)
         self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
         self.first: Row | None = None  # the send of offset 0
-        self.last: Row | None = None  # of the sends that everybody sees, the one with the highest offset
-        self.recent: list[tuple[int, int, Row]] = []  # a heap of acknowledged sends that not everybody may see yet
+        self.last: Row | None = (
+            None  # of the sends that everybody sees, the one with the highest offset
+        )
+        self.recent: list[
+            tuple[int, int, Row]
+        ] = []  # a heap of acknowledged sends that not everybody may see yet
         self.count = 0  # of them: ties go to the one that came first
         self.lanes: dict[str, _Lane] = {}
 
@@ -178,7 +188,10 @@ class QueueJudge(Judge):
                 found = lane.lookups.pop(client, None)
                 if found is not None and not ended_before(found[0], row):
                     found = None
-                lane.adds[name] = (row, found[0] if found is not None and answered_offset(found[0]) == -1 else None)
+                lane.adds[name] = (
+                    row,
+                    found[0] if found is not None and answered_offset(found[0]) == -1 else None,
+                )
                 if found is not None and row.value is not None:
                     return self._added(*found, row, row.value)
             case Kind.PULL if name is not None:
@@ -217,7 +230,11 @@ class QueueJudge(Judge):
         if told is None:
             return (WrongStart(None, lookup, row, "nothing before the look-up has an answer"),)
         if told >= 0:
-            return () if start == told else (WrongStart(None, lookup, row, f"the stored offset {told}"),)
+            return (
+                ()
+                if start == told
+                else (WrongStart(None, lookup, row, f"the stored offset {told}"),)
+            )
         wanted = START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)]
         if wanted is FROM_ZERO:
             return () if start == 0 else (WrongStart(None, lookup, row, wanted),)
@@ -226,7 +243,9 @@ class QueueJudge(Judge):
         offset = last.queue_offset or 0
         if wanted is FROM_END:
             return (WrongStart(last, lookup, row, wanted),) if start <= offset else NOTHING
-        since = last.started_us >= row.started_us + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+        since = (
+            last.started_us >= row.started_us + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+        )
         if start <= offset or self.context.was_removed(row, offset):
             return NOTHING
         return (WrongStart(last, lookup, row, wanted),) if since else NOTHING
@@ -242,19 +261,27 @@ class QueueJudge(Judge):
         self.opportunities += 1
         if row.queue_offset == wanted:
             return NOTHING
-        from_end = START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)] is FROM_END
+        from_end = (
+            START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)] is FROM_END
+        )
         if told < 0 and nothing is not None and from_end and row.queue_offset > wanted:
             return (StartMoved(nothing, add, lookup, row, wanted),)
         return (PulledElsewhere(add, lookup, row, wanted),)
 
     def _looked_up(self, row: Row) -> Iterable[Finding]:
         first, told = self.first, answered_offset(row)
-        if first is None or told not in (-1, 0) or (first.ended_us or 0) + self.bound_us > row.started_us:
+        if (
+            first is None
+            or told not in (-1, 0)
+            or (first.ended_us or 0) + self.bound_us > row.started_us
+        ):
             return NOTHING
         if self.context.was_removed(row, 0):
             return NOTHING
         young_us = YOUNG_US - self.context.info.clock_bound_us
-        if first.started_us < row.started_us - young_us or self.context.broker_died_since(row.broker, first):
+        if first.started_us < row.started_us - young_us or self.context.broker_died_since(
+            row.broker, first
+        ):
             return NOTHING
         self.opportunities += 1
         return (NotYoung(first, row),) if row.outcome is Outcome.REFUSED else NOTHING
@@ -265,8 +292,14 @@ judge = QueueJudge
 
 def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:
     lookup = found.lookup
-    failed = f"the error {lookup.code}" if lookup.outcome is Outcome.REFUSED and lookup.code else "no answer"
-    told = {None: failed, -1: "that nothing is stored"}.get(answered_offset(lookup), f"{lookup.value}")
+    failed = (
+        f"the error {lookup.code}"
+        if lookup.outcome is Outcome.REFUSED and lookup.code
+        else "no answer"
+    )
+    told = {None: failed, -1: "that nothing is stored"}.get(
+        answered_offset(lookup), f"{lookup.value}"
+    )
     heard = f"{who(lookup)} asked at {at(lookup)} for the offset stored for {lookup.lane} and heard {told}"
     if isinstance(found, NotYoung):
         return f"{heard}, although the queue's first message {found.send.message_id} was sent at {at(found.send)}"
@@ -275,5 +308,9 @@ def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError 
     if isinstance(found, StartMoved | PulledElsewhere):
         pull = found.pull
         return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} instead of {found.wanted}"
-    shown = "" if found.send is None else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
+    shown = (
+        ""
+        if found.send is None
+        else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
+    )
     return f"{heard}; it started at {found.add.value} at {at(found.add)} instead of {found.wanted}{shown}"

@@ -62,7 +62,8 @@ class Work:
         if not is_whole and asks_again(batch.rows[offset]):
             return None
         return asks_again(batch.rows[offset]) and any(
-            other not in self.letters and (self.last.get(other) is batch or self._comes_in(other, op))
+            other not in self.letters
+            and (self.last.get(other) is batch or self._comes_in(other, op))
             for other in batch.rows
             if other != offset
         )
@@ -72,7 +73,10 @@ class Work:
         batch = self.last.get(offset)
         if batch is None:
             return ()
-        return (*batch.rows.values(), *(self.letters[each] for each in batch.rows if each in self.letters))
+        return (
+            *batch.rows.values(),
+            *(self.letters[each] for each in batch.rows if each in self.letters),
+        )
 
     def _comes_in(self, offset: int, op: int) -> bool:
         batch = self.last.get(offset)
@@ -90,7 +94,11 @@ class Work:
 
     def _finished(self, batch: Batch | None) -> None:
         for offset, row in batch.rows.items() if batch is not None else ():
-            if self.last.get(offset) is batch and offset not in self.letters and not asks_again(row):
+            if (
+                self.last.get(offset) is batch
+                and offset not in self.letters
+                and not asks_again(row)
+            ):
                 del self.last[offset]
 
     def given_up(self, row: Row, offset: int) -> None:
@@ -126,13 +134,19 @@ class BatchesJudge(Judge):
             return None
         work = self.works.get(row.incarnation)
         if work is None:
-            work = self.works[row.incarnation] = Work(self.config.batch, self.context.info.closed_world)
+            work = self.works[row.incarnation] = Work(
+                self.config.batch, self.context.info.closed_world
+            )
         return work
 
     def ended(self, row: Row) -> bool:
         """An operation ends. Was a message given up for the first time, or once more, that nothing may replay?"""
         work = self.works.get(row.incarnation or "")
-        if work is None or row.queue_offset is None or row.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
+        if (
+            work is None
+            or row.queue_offset is None
+            or row.kind not in (Kind.DELIVER, Kind.DEAD_LETTER)
+        ):
             return False
         if is_manual(row):
             work.manual = True

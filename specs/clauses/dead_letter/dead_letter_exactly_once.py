@@ -41,7 +41,10 @@ PREMISE = (
     IN_PLACE,
     AUTO_MODE,
     DEAD_LETTER_SENT,
-    Premise("one incarnation", "no other incarnation gave the message up, and each send was its first try"),
+    Premise(
+        "one incarnation",
+        "no other incarnation gave the message up, and each send was its first try",
+    ),
     Premise("one place", "the message was given up at one offset of one queue only"),
     NO_FRAME_TWICE,
 )
@@ -139,7 +142,9 @@ judge = MessageJudge
 def explain(found: TwiceDead) -> str:
     first = found.evidence[0]
     if len(found.evidence) > 2:
-        places = " and ".join(f"offset {row.queue_offset} of {row.queue}" for row in found.evidence[1:])
+        places = " and ".join(
+            f"offset {row.queue_offset} of {row.queue}" for row in found.evidence[1:]
+        )
         return f"{who(first)} gave up message {first.source_id} once, at {at(first)}, but it lies at {places}"
     second = found.evidence[1]
     return (

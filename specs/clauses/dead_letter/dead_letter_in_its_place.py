@@ -12,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import CLOSED_WORLD, NOTHING, ORDERLY, Context, Finding, Judge, at, is_copy_topic, who
+from specs.clauses.base import (
+    CLOSED_WORLD,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    at,
+    is_copy_topic,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 
@@ -75,7 +85,9 @@ class MessageJudge(Judge):
             group = topic[len(RETRY_PREFIX) :]
             if group in self.known:
                 mine = self.sent.get(group)
-                return NOTHING if mine is None or group in self.came_back else (Misplaced(mine, row),)
+                return (
+                    NOTHING if mine is None or group in self.came_back else (Misplaced(mine, row),)
+                )
             return (Misplaced(first, row),)
         back = next((each for each in self.sent.values() if each.topic == topic), None)
         return NOTHING if back is None else (Misplaced(back, row),)

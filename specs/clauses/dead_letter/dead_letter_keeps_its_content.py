@@ -107,5 +107,9 @@ def explain(found: Changed) -> str:
         ("sharding key", original.sharding_key, read.sharding_key),
         ("topic of origin", original.topic, read.view or original.topic),
     )
-    other = "; ".join(f"{name} {now or 'none'} instead of {was or 'none'}" for name, was, now in pairs if was != now)
+    other = "; ".join(
+        f"{name} {now or 'none'} instead of {was or 'none'}"
+        for name, was, now in pairs
+        if was != now
+    )
     return f"{said} has another content than at {at(original)}: {other}"

@@ -60,7 +60,9 @@ class MessageJudge(Judge):
         self.failed: set[str] = set()
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and (row.outcome is not Outcome.OK or row.attempt not in (None, 1)):
+        if row.kind is Kind.DEAD_LETTER and (
+            row.outcome is not Outcome.OK or row.attempt not in (None, 1)
+        ):
             self.failed.add(row.group or "")
         return NOTHING
 

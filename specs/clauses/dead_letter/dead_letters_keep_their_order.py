@@ -11,18 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, ended_before, who
+from specs.clauses.base import (
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ended_before,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 
 ID = "DLQ-4"
 TITLE = "dead letters keep their order"
-STATEMENT = "In a dead-letter queue the messages of one lane lie in the order in which they were given up."
+STATEMENT = (
+    "In a dead-letter queue the messages of one lane lie in the order in which they were given up."
+)
 PARTY = Party.PAIR
 KEY = Key.GROUP
 PREMISE = (
     ORDERLY,
-    Premise("one dead letter", "one dead letter of the message was sent in its group, once, and it was acknowledged"),
+    Premise(
+        "one dead letter",
+        "one dead letter of the message was sent in its group, once, and it was acknowledged",
+    ),
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
@@ -56,7 +71,9 @@ class GroupJudge(Judge):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.sent: dict[str, list[Row]] = {}  # by message, at most two
-        self.read: dict[str, dict[Place, Row]] = {}  # by message, the first read of each place, at most two places
+        self.read: dict[
+            str, dict[Place, Row]
+        ] = {}  # by message, the first read of each place, at most two places
 
     def begins(self, row: Row) -> Iterable[Finding]:
         source = row.source_id
@@ -68,7 +85,12 @@ class GroupJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         source = row.source_id
-        if row.kind is Kind.READ and row.outcome is Outcome.OK and source is not None and row.queue_offset is not None:
+        if (
+            row.kind is Kind.READ
+            and row.outcome is Outcome.OK
+            and source is not None
+            and row.queue_offset is not None
+        ):
             places = self.read.setdefault(source, {})
             if len(places) < 2:
                 places.setdefault((row.broker, row.queue_id, row.queue_offset), row)
@@ -82,11 +104,15 @@ class GroupJudge(Judge):
                 continue
             if len(places) == 1 and sent[0].outcome is Outcome.OK:
                 (read,) = places.values()
-                queues.setdefault((sent[0].lane, read.broker, read.queue_id), []).append((sent[0], read))
+                queues.setdefault((sent[0].lane, read.broker, read.queue_id), []).append(
+                    (sent[0], read)
+                )
         found: list[Finding] = []
         for pairs in queues.values():
             pairs.sort(key=lambda pair: (pair[1].queue_offset or 0, pair[0].seq_begin))
-            latest: tuple[Row, Row] | None = None  # of those that lie before, the one that was given up last
+            latest: tuple[Row, Row] | None = (
+                None  # of those that lie before, the one that was given up last
+            )
             for letter, read in pairs:
                 if latest is None:
                     latest = (letter, read)

@@ -35,7 +35,15 @@ from specs.clauses.base import (
     who,
 )
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Key, Kind, Outcome, Party, dead_letter_topic
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    LISTENER_SUSPENDS,
+    Key,
+    Kind,
+    Outcome,
+    Party,
+    dead_letter_topic,
+)
 
 ID = "DLQ-1"
 TITLE = "an exhausted message reaches the dead letters"
@@ -86,13 +94,19 @@ class GroupJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.sent: dict[str, dict[_Place, Row]] = {}  # message → place → its first acknowledged dead letter
+        self.sent: dict[
+            str, dict[_Place, Row]
+        ] = {}  # message → place → its first acknowledged dead letter
         # lane and incarnation → offset → the delivery after which it must be given up
         self.exhausted: dict[_Lane, dict[int, Row]] = {}
         # place and incarnation → its last delivery, the delivery that passed it by
         self.passed: dict[tuple[_Place, str], tuple[Row, Row]] = {}
-        self.read: dict[str, dict[_Place, int]] = {}  # message → where it lies → where in the history it was last read
-        self.markers: dict[tuple[str | None, int | None], Row | None] = {}  # queue → the last read to its end
+        self.read: dict[
+            str, dict[_Place, int]
+        ] = {}  # message → where it lies → where in the history it was last read
+        self.markers: dict[
+            tuple[str | None, int | None], Row | None
+        ] = {}  # queue → the last read to its end
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ or row.incarnation is None:
@@ -110,7 +124,11 @@ class GroupJudge(Judge):
             return NOTHING
         waiting.pop(offset, None)
         if row.kind is Kind.DELIVER:
-            for each in [each for each, before in waiting.items() if each < offset and before.op_id != row.op_id]:
+            for each in [
+                each
+                for each, before in waiting.items()
+                if each < offset and before.op_id != row.op_id
+            ]:
                 before = waiting.pop(each)
                 if before.source_id is not None and row.lane not in self.context.resets:
                     self.passed.setdefault((_place_of(before), row.incarnation), (before, row))
@@ -137,12 +155,21 @@ class GroupJudge(Judge):
 
     def _is_exhausted(self, row: Row) -> bool:
         limit, times = self.config.max_reconsume_times, row.reconsume_times
-        if limit < 0 or row.outcome not in LISTENER_SUSPENDS or is_manual(row) or is_copy_topic(row.topic):
+        if (
+            limit < 0
+            or row.outcome not in LISTENER_SUSPENDS
+            or is_manual(row)
+            or is_copy_topic(row.topic)
+        ):
             return False
         return times is not None and times >= limit
 
     def finish(self) -> Iterable[Finding]:
-        markers = [marker for marker in self.markers.values() if marker is not None and marker.outcome is Outcome.OK]
+        markers = [
+            marker
+            for marker in self.markers.values()
+            if marker is not None and marker.outcome is Outcome.OK
+        ]
         if not markers or len(markers) < len(self.markers):
             return NOTHING
         first = min(markers, key=lambda marker: marker.seq_begin)
@@ -157,7 +184,9 @@ class GroupJudge(Judge):
                     self.opportunities += 1
                 elif not self._may_be_removed(row, last):
                     self.opportunities += 1
-                    found.append(NotFound(row, last) if passed is None else PassedBy(row, passed, last))
+                    found.append(
+                        NotFound(row, last) if passed is None else PassedBy(row, passed, last)
+                    )
         return found
 
     def _due(self, first: Row) -> dict[str, list[tuple[Row, Row | None]]]:
@@ -166,7 +195,10 @@ class GroupJudge(Judge):
         due: dict[str, list[tuple[Row, Row | None]]] = {}
         for source, letters in self.sent.items():
             for row in letters.values():
-                if ended_before(row, first) and first.started_us >= (row.ended_us or row.started_us) + bound_us:
+                if (
+                    ended_before(row, first)
+                    and first.started_us >= (row.ended_us or row.started_us) + bound_us
+                ):
                     due.setdefault(source, []).append((row, None))
         earliest: dict[_Place, tuple[Row, Row]] = {}
         for (place, _), pair in self.passed.items():
@@ -174,7 +206,10 @@ class GroupJudge(Judge):
                 earliest[place] = pair
         for place, (row, passed) in earliest.items():
             source = row.source_id or ""
-            is_over = first.seq_begin >= passed.seq_begin and first.started_us >= passed.started_us + bound_us
+            is_over = (
+                first.seq_begin >= passed.seq_begin
+                and first.started_us >= passed.started_us + bound_us
+            )
             if is_over and place not in self.sent.get(source, {}):
                 due.setdefault(source, []).append((row, passed))
         return due
@@ -183,7 +218,8 @@ class GroupJudge(Judge):
         """Did the broker remove some of the group's dead letters on purpose, between it and the end of the reading?"""
         trims = self.context.trims.get(dead_letter_topic(row.group or ""), ())
         return any(
-            row.seq_begin < trim.seq_begin <= (last.seq_end or 0) and not self._is_too_young(row, trim)
+            row.seq_begin < trim.seq_begin <= (last.seq_end or 0)
+            and not self._is_too_young(row, trim)
             for trim in trims
         )
 
@@ -191,7 +227,10 @@ class GroupJudge(Judge):
         """Was the dead letter certainly younger, when the broker removed something, than it keeps everything?"""
         if not self.config.keep_ms or self.context.clock_stepped is not None:
             return False
-        return trim.started_us - row.started_us + self.context.info.clock_bound_us < self.config.keep_ms * MS
+        return (
+            trim.started_us - row.started_us + self.context.info.clock_bound_us
+            < self.config.keep_ms * MS
+        )
 
 
 judge = GroupJudge

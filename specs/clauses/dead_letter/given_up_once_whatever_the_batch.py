@@ -97,7 +97,11 @@ judge = LaneJudge
 
 def explain(found: GivenUpAgain | GivenUpTwice) -> str:
     first, second = found.first, found.second
-    why = ", and nothing of its batch had to be tried again" if isinstance(found, GivenUpTwice) else ""
+    why = (
+        ", and nothing of its batch had to be tried again"
+        if isinstance(found, GivenUpTwice)
+        else ""
+    )
     return (
         f"{who(second)} gave up offset {second.queue_offset} of {second.lane} again at {at(second)}, although the dead "
         f"letter that it had sent at {at(first)} was acknowledged{why}"

@@ -51,10 +51,24 @@ PREMISE = (
     NOT_PAUSED,
     Premise("fresh lease", "a grant was answered before, and it or its renewal outlives the bound"),
     Premise("the next message is there", "a pull that was answered before had brought it"),
-    Premise("a thread of its own", "the lane has its thread for less than the cap: since a retry, or since its add"),
+    Premise(
+        "a thread of its own",
+        "the lane has its thread for less than the cap: since a retry, or since its add",
+    ),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.ADD, Kind.DROP, Kind.RESET})
+KINDS = frozenset(
+    {
+        Kind.DELIVER,
+        Kind.DEAD_LETTER,
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.RESET,
+    }
+)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 
 
@@ -82,7 +96,9 @@ class _Work:
     def __init__(self, add: Row | None = None) -> None:
         self.add = add
         self.last: Row | None = None
-        self.pulls: list[Row] = []  # those that were answered late, and of the others the one that reached farthest
+        self.pulls: list[
+            Row
+        ] = []  # those that were answered late, and of the others the one that reached farthest
         self.given_up: Row | None = None
         self.lock: Row | None = None
         self.renewed: Row | None = None
@@ -105,7 +121,9 @@ class LaneJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.cap_us = self.config.continuous_ms * MS  # so long a lane may keep its thread before others have their turn
+        self.cap_us = (
+            self.config.continuous_ms * MS
+        )  # so long a lane may keep its thread before others have their turn
         self.locks: dict[str, Row] = {}
         self.works: dict[str, _Work] = {}
 
@@ -122,7 +140,9 @@ class LaneJudge(Judge):
                 found = self._next(work, row)
                 work.last, work.given_up, work.lock, work.renewed = row, None, None, None
                 return found
-            case Kind.PULL if row.outcome is Outcome.OK and row.incarnation is not None and row.value is not None:
+            case Kind.PULL if (
+                row.outcome is Outcome.OK and row.incarnation is not None and row.value is not None
+            ):
                 if row.seq_end is not None:
                     self._work(row.incarnation).pulled(row)
             case Kind.UNLOCK:
@@ -139,7 +159,13 @@ class LaneJudge(Judge):
 
     def _next(self, work: _Work, row: Row) -> Iterable[Finding]:
         last, letter, lock = work.last, work.given_up, work.lock
-        if last is None or letter is None or lock is None or letter.ended_us is None or letter.seq_end is None:
+        if (
+            last is None
+            or letter is None
+            or lock is None
+            or letter.ended_us is None
+            or letter.seq_end is None
+        ):
             return NOTHING
         pull = work.farthest(letter.seq_end)
         if pull is None:
@@ -159,7 +185,11 @@ class LaneJudge(Judge):
         ):
             return NOTHING
         self.opportunities += 1
-        return NOTHING if row.started_us <= until_us else (StoodStill(add, last, letter, lock, renewed, pull, row),)
+        return (
+            NOTHING
+            if row.started_us <= until_us
+            else (StoodStill(add, last, letter, lock, renewed, pull, row),)
+        )
 
     def _lost(self, row: Row) -> None:
         """The lease was refused, or given back."""
@@ -185,14 +215,24 @@ class LaneJudge(Judge):
         """A grant came while the one before was fresh."""
         for work in self.works.values():
             lock = work.lock
-            if lock is None or work.renewed is not None or lock.client_id != row.client_id or row.ended_us is None:
+            if (
+                lock is None
+                or work.renewed is not None
+                or lock.client_id != row.client_id
+                or row.ended_us is None
+            ):
                 continue
             if row.ended_us <= lock.started_us + self.config.client_lease_ms * MS:
                 work.renewed = row
 
     def _gave_up(self, work: _Work, row: Row) -> None:
         last = work.last
-        if last is None or last.queue_offset != row.queue_offset or is_copy_topic(row.topic) or is_manual(last):
+        if (
+            last is None
+            or last.queue_offset != row.queue_offset
+            or is_copy_topic(row.topic)
+            or is_manual(last)
+        ):
             return
         known = (last.reconsume_times or 0) > 0 or work.add is not None
         if last.outcome in LISTENER_SUSPENDS and known and self.config.batch == 1:

@@ -34,7 +34,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-3"
 TITLE = "a call under a fresh grant"
-STATEMENT = "A listener call starts only under a grant whose answer came at most the client's limit ago."
+STATEMENT = (
+    "A listener call starts only under a grant whose answer came at most the client's limit ago."
+)
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
@@ -113,7 +115,9 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
-        if client.last is not None and self.context.is_of_an_old_life(row.client_id, row.group, client.last):
+        if client.last is not None and self.context.is_of_an_old_life(
+            row.client_id, row.group, client.last
+        ):
             client.last, client.answered = None, False
         last = client.last
         if client.answered:

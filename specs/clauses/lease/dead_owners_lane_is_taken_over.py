@@ -54,7 +54,11 @@ PREMISE = (
         told_by=DISTURBS,
     ),
 )
-SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases", "docs/sources.md#membership")
+SOURCES = (
+    "docs/sources.md#lock-table",
+    "docs/sources.md#client-leases",
+    "docs/sources.md#membership",
+)
 KINDS = frozenset(
     {
         Kind.LOCK,
@@ -85,19 +89,36 @@ class NotTakenOver(Finding):
 class RunJudge(Judge):
     """Remembers the last grant of each lane and who added it, the present assignments, and the orphaned lanes."""
 
-    __slots__ = ("adders", "assigned", "bound_us", "calm_us", "crashed", "grants", "lasting", "orphans", "silent_us")
+    __slots__ = (
+        "adders",
+        "assigned",
+        "bound_us",
+        "calm_us",
+        "crashed",
+        "grants",
+        "lasting",
+        "orphans",
+        "silent_us",
+    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
-        times = (config.broker_lease_ms, config.rebalance_ms, config.delay_bound_ms, config.schedule_slack_ms)
+        times = (
+            config.broker_lease_ms,
+            config.rebalance_ms,
+            config.delay_bound_ms,
+            config.schedule_slack_ms,
+        )
         self.bound_us = sum(times) * MS
         self.grants: dict[Lane, Row] = {}
         self.adders: dict[Lane, set[str]] = {}
         self.assigned: dict[tuple[str, str, str], Row] = {}  # by group, client and topic
         self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
         self.calm_us = 0
-        self.silent_us: dict[str | Lane, int] = {}  # by client, and by lane: when a request was not answered
+        self.silent_us: dict[
+            str | Lane, int
+        ] = {}  # by client, and by lane: when a request was not answered
         self.lasting = 0  # disturbances that have begun and not ended
         self.crashed = False  # a broker has
 
@@ -136,7 +157,9 @@ class RunJudge(Judge):
                 if grant.client_id == client:
                     self.orphans[lane] = (grant, row)
         if row.kind in (Kind.CRASH, Kind.LEAVE):
-            for key in [key for key in self.assigned if key[1] == client and row.group in (None, key[0])]:
+            for key in [
+                key for key in self.assigned if key[1] == client and row.group in (None, key[0])
+            ]:
                 del self.assigned[key]
 
     def _at_work(self, row: Row) -> Iterable[Finding]:

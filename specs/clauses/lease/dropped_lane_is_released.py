@@ -127,7 +127,11 @@ class LaneJudge(Judge):
                 client.unlock = client.released = row
             case _:
                 work = client.work
-                if work is None or row.seq_end is None or (work.seq_end is not None and row.seq_end >= work.seq_end):
+                if (
+                    work is None
+                    or row.seq_end is None
+                    or (work.seq_end is not None and row.seq_end >= work.seq_end)
+                ):
                     client.work = row
         return NOTHING
 
@@ -166,7 +170,9 @@ class LaneJudge(Judge):
         age_us = row.ended_us - lock.started_us + self.bound_us
         if age_us > self.limit_us or context.broker_died_since(row.broker, lock):
             return None
-        if context.client_died_since(lock.client_id, lock) or context.paused_since(lock.client_id, drop.started_us):
+        if context.client_died_since(lock.client_id, lock) or context.paused_since(
+            lock.client_id, drop.started_us
+        ):
             return None
         return drop
 

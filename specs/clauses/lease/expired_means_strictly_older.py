@@ -31,7 +31,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-14"
 TITLE = "expired means strictly older than the limit"
-STATEMENT = "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
+STATEMENT = (
+    "A lease lives until it is strictly older than the broker's limit, and not a moment longer."
+)
 PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)

@@ -33,7 +33,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "LSE-4"
 TITLE = "a free lane is granted"
 STATEMENT = (
-    "A lane that is free, the asker's own or expired is granted when asked for; a broker begins with all lanes free."
+    "A lane that is free, the asker's own or expired is granted when asked for; a broker "
+    "begins with all lanes free."
 )
 PARTY = Party.BROKER
 KEY = Key.LANE

@@ -49,7 +49,11 @@ class _Client:
 
     @property
     def has_lease(self) -> bool:
-        return self.last is not None and self.last.kind is Kind.LOCK and self.last.outcome is Outcome.OK
+        return (
+            self.last is not None
+            and self.last.kind is Kind.LOCK
+            and self.last.outcome is Outcome.OK
+        )
 
 
 class LaneJudge(Judge):
@@ -75,7 +79,9 @@ class LaneJudge(Judge):
                 self._client(row.client_id).last = row
             case Kind.ADD if row.incarnation is not None:
                 client = self._client(row.client_id)
-                if client.last is not None and self.context.is_of_an_old_life(row.client_id, row.group, client.last):
+                if client.last is not None and self.context.is_of_an_old_life(
+                    row.client_id, row.group, client.last
+                ):
                     client.last = None
                 client.work, client.pulled = row.incarnation, False
                 client.add = None if client.has_lease else row

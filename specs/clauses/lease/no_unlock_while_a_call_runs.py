@@ -15,7 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import MS, NOTHING, ORDERLY, Context, Finding, Judge, Premise, at, ended_before, ms, who
+from specs.clauses.base import (
+    MS,
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    at,
+    ended_before,
+    ms,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -88,7 +100,11 @@ class LaneJudge(Judge):
             self.grants.pop(client, None)
         elif row.kind is Kind.DELIVER:
             last = self.calls.get(client)
-            if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
+            if (
+                last is None
+                or row.seq_end is None
+                or (last.seq_end is not None and row.seq_end >= last.seq_end)
+            ):
                 self.calls[client] = row
         elif row.kind is Kind.UNLOCK:
             return (*found, *self._unlocks(client, row))
@@ -113,14 +129,22 @@ class LaneJudge(Judge):
         if last is None or self.context.is_of_an_old_life(client, row.group, last):
             return NOTHING
         self.opportunities += 1
-        was_cut = last.outcome is Outcome.CUT and last.incarnation is not None and last.incarnation == row.incarnation
+        was_cut = (
+            last.outcome is Outcome.CUT
+            and last.incarnation is not None
+            and last.incarnation == row.incarnation
+        )
         if ended_before(last, row) and not was_cut:
             return NOTHING
         leave = self.context.is_leaving(client, row.group)
         if leave is not None and row.started_us - leave.started_us >= self.wait_us:
             return NOTHING
         drop, grant = self.drops.get(client), self.grants.get(client)
-        if drop is not None and drop.incarnation is not None and drop.incarnation == last.incarnation:
+        if (
+            drop is not None
+            and drop.incarnation is not None
+            and drop.incarnation == last.incarnation
+        ):
             return (DroppedWhileRunning(last, row, drop),)
         if drop is not None and grant is not None:
             return (LateUnlock(last, row, drop, grant),)

@@ -13,7 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOTHING, Context, Finding, Judge, at, ended_before, ms
+from specs.clauses.base import (
+    BROKER_LIVES,
+    NO_WALL_CLOCK_STEP,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ended_before,
+    ms,
+)
 from specs.clauses.grants import UNHINDERED, Grants
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -56,7 +56,9 @@ PREMISE = (
         "the client of the running call neither shuts down nor crashed",
         told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
     ),
-    Premise("answered in time", "the second call does not follow a grant whose answer came too late"),
+    Premise(
+        "answered in time", "the second call does not follow a grant whose answer came too late"
+    ),
 )
 SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
@@ -168,7 +170,8 @@ class LaneJudge(Judge):
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
         granted = client.granted
         if granted is not None and (
-            self.context.broker_died_since(row.broker, granted) or self._was_answered_late(granted, row)
+            self.context.broker_died_since(row.broker, granted)
+            or self._was_answered_late(granted, row)
         ):
             return NOTHING
         found: list[Finding] = []
@@ -197,7 +200,9 @@ class LaneJudge(Judge):
         """Does the client's grant certainly live when the call `row` begins, and does it work as always?"""
         if row.started_us - lock.started_us + self.bound_us > self.limit_us:
             return False
-        return not self.context.is_leaving(name, row.group) and not self.context.broker_died_since(row.broker, lock)
+        return not self.context.is_leaving(name, row.group) and not self.context.broker_died_since(
+            row.broker, lock
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id is not None:
@@ -233,7 +238,9 @@ def explain(found: TwoProcessors) -> str:
         )
     why = ""
     if isinstance(found, DroppedWhileRunning | LateUnlock):
-        which = "the lane" if isinstance(found, DroppedWhileRunning) else "an earlier incarnation of it"
+        which = (
+            "the lane" if isinstance(found, DroppedWhileRunning) else "an earlier incarnation of it"
+        )
         why = f", dropped {which} at {at(found.drop)} and gave it back at {at(found.unlock)}"
     return (
         f"{second.client_id} began offset {second.queue_offset} of {second.lane} at {at(second)} while "

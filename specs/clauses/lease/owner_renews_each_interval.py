@@ -76,7 +76,9 @@ class LaneJudge(Judge):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
-        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+        self.bound_us = (
+            config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms
+        ) * MS
         self.last: dict[str, Row] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -112,11 +114,17 @@ class LaneJudge(Judge):
     def _is_hindered(self, client: str, last: Row, row: Row) -> bool:
         """May something have kept the client from asking since, or its requests from being seen?"""
         context = self.context
-        if context.is_leaving(client, row.group) or context.is_of_an_old_life(client, row.group, last):
+        if context.is_leaving(client, row.group) or context.is_of_an_old_life(
+            client, row.group, last
+        ):
             return True
-        if context.paused_since(client, last.started_us) or context.broker_paused_since(row.broker, last.started_us):
+        if context.paused_since(client, last.started_us) or context.broker_paused_since(
+            row.broker, last.started_us
+        ):
             return True
-        return context.broker_died_since(row.broker, last) or context.is_disturbed(last, row.started_us)
+        return context.broker_died_since(row.broker, last) or context.is_disturbed(
+            last, row.started_us
+        )
 
 
 judge = LaneJudge

@@ -122,14 +122,20 @@ class QueueJudge(SettledJudge):
         forgotten_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
         retried_ms = config.rebalance_ms + config.lock_interval_ms
         self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
-        self.leased_us: dict[str, int] = {}  # by group: when somebody who is no member may have had the lease
-        self.nobodys: dict[str, Row | None] = {}  # by group that never had the lane: the first message found
+        self.leased_us: dict[
+            str, int
+        ] = {}  # by group: when somebody who is no member may have had the lease
+        self.nobodys: dict[
+            str, Row | None
+        ] = {}  # by group that never had the lane: the first message found
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK:
             return super().begins(row)
         group = row.group or ""
-        if row.outcome is not Outcome.REFUSED and row.client_id not in self.context.members.get(group, {}):
+        if row.outcome is not Outcome.REFUSED and row.client_id not in self.context.members.get(
+            group, {}
+        ):
             us = row.started_us if row.ended_us is None else row.ended_us
             self.leased_us[group] = max(us, self.leased_us.get(group, us))
         return NOTHING
@@ -138,12 +144,19 @@ class QueueJudge(SettledJudge):
         return NOTHING if row.kind is Kind.LOCK else super().ends(row)
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
-        return (handed_over or not self.lives(last)) and self.context.newest_member(group) is not None
+        return (handed_over or not self.lives(last)) and self.context.newest_member(
+            group
+        ) is not None
 
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
         if self.lives(last):
             return
-        add, start, join, end = last.add, last.start_row, self.context.newest_member(group), self._end_of(last)
+        add, start, join, end = (
+            last.add,
+            last.start_row,
+            self.context.newest_member(group),
+            self._end_of(last),
+        )
         if add is not None and start is not None and end is not None and join is not None:
             yield Orphaned(add, start, end, join, read, marker)
 
@@ -167,7 +180,9 @@ class QueueJudge(SettledJudge):
             return NOTHING
         self.opportunities += 1
         ended_us = end.started_us if end.ended_us is None else end.ended_us
-        since_us = max(ended_us, worked_us, context.disturbed_us, self.leased_us.get(add.group or "", 0))
+        since_us = max(
+            ended_us, worked_us, context.disturbed_us, self.leased_us.get(add.group or "", 0)
+        )
         if add.started_us - since_us <= self.bound_ms * MS + context.info.clock_bound_us:
             return NOTHING
         return (TooLate(last.add, end, join, add, self.bound_ms),)

@@ -13,7 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import AUTO_MODE, NO_FILTER, NO_RESET, NOTHING_TAKEN_BACK, ORDERLY, SETTLED, Finding, at, who
+from specs.clauses.base import (
+    AUTO_MODE,
+    NO_FILTER,
+    NO_RESET,
+    NOTHING_TAKEN_BACK,
+    ORDERLY,
+    SETTLED,
+    Finding,
+    at,
+    who,
+)
 from specs.clauses.progress import GroupProgress, Incarnation, start_of
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.history.row import Row
@@ -59,7 +69,11 @@ class QueueJudge(SettledJudge):
         """The incarnation with the lowest start, where all of them are recorded and no message is nobody's."""
         if not self.context.info.closed_world or self.config.consume_from != "first":
             return None
-        known = [each for each in progress.incarnations.values() if each.add is not None and each.start is not None]
+        known = [
+            each
+            for each in progress.incarnations.values()
+            if each.add is not None and each.start is not None
+        ]
         return min(known, key=lambda each: each.start or 0, default=None)
 
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:

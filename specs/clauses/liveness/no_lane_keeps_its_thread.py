@@ -51,7 +51,9 @@ IN_LINE = Premise(
 )
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED, IN_LINE, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
+KINDS = frozenset(
+    {Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET}
+)
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 
 
@@ -145,7 +147,9 @@ class GroupJudge(Judge):
         """Has the lane been in line all the time?"""
         pull, granted, context = each.pull, each.granted, self.context
         since_us = row.started_us if pull is None else pull.ended_us or pull.started_us
-        if context.is_leaving(row.client_id, row.group) or context.client_died_since(row.client_id, each.add):
+        if context.is_leaving(row.client_id, row.group) or context.client_died_since(
+            row.client_id, each.add
+        ):
             return False
         if context.paused_since(row.client_id, since_us):
             return False
@@ -156,11 +160,17 @@ class GroupJudge(Judge):
         if row.kind is Kind.LOCK:
             self._answered(client, row)
         elif row.kind is Kind.DELIVER:
-            self.running.get((client, (row.topic, row.broker, row.queue_id)), {}).pop(row.seq_begin, None)
+            self.running.get((client, (row.topic, row.broker, row.queue_id)), {}).pop(
+                row.seq_begin, None
+            )
         elif row.kind is Kind.PULL and row.outcome is Outcome.OK and row.incarnation is not None:
             name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))
             each = self.waiting.get(client, {}).get(name)
-            found = row.value is not None and row.queue_offset is not None and row.value > row.queue_offset
+            found = (
+                row.value is not None
+                and row.queue_offset is not None
+                and row.value > row.queue_offset
+            )
             if each is not None and each.pull is None and found:
                 if self._works_still(client, each):
                     del self.waiting[client][name]
@@ -171,7 +181,9 @@ class GroupJudge(Judge):
     def _works_still(self, client: str, each: _Waiting) -> bool:
         """Does the client still run a call that it began in an earlier life of the lane?"""
         calls = self.running.get((client, each.place), {}).values()
-        return not all(self.context.is_of_an_old_life(client, each.add.group, call) for call in calls)
+        return not all(
+            self.context.is_of_an_old_life(client, each.add.group, call) for call in calls
+        )
 
     def _answered(self, client: str, row: Row) -> None:
         place: Place = (row.topic, row.broker, row.queue_id)
@@ -179,7 +191,10 @@ class GroupJudge(Judge):
             self._out_of_line(client, row)
         elif row.outcome is Outcome.OK:
             before = self.granted.get((client, place))
-            if before is not None and (row.ended_us or row.started_us) > (before.ended_us or 0) + self.lease_us:
+            if (
+                before is not None
+                and (row.ended_us or row.started_us) > (before.ended_us or 0) + self.lease_us
+            ):
                 self._out_of_line(client, row)
             self.granted[client, place] = row
             for each in self.waiting.get(client, {}).values():
@@ -189,7 +204,11 @@ class GroupJudge(Judge):
     def _out_of_line(self, client: str, row: Row) -> None:
         """The lane loses its place in line."""
         mine = self.waiting.get(client, {})
-        for name in [name for name, each in mine.items() if each.place == (row.topic, row.broker, row.queue_id)]:
+        for name in [
+            name
+            for name, each in mine.items()
+            if each.place == (row.topic, row.broker, row.queue_id)
+        ]:
             del mine[name]
 
 

@@ -70,7 +70,9 @@ PREMISE = (
     NO_FILTER,
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
-    Premise("fresh lease", "a grant was answered before the lane was ready, and outlives the bound"),
+    Premise(
+        "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
+    ),
     Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
     Premise(
         "nothing in the way",
@@ -85,7 +87,9 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
-KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET})
+KINDS = frozenset(
+    {Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET}
+)
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
@@ -183,7 +187,9 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         self.requests_us = config.delay_bound_ms * MS + clocks_us
         self.waits: dict[str, _Waits] = {}  # by client
         self.waited_us: dict[int, int] = {}  # by grant: how long its client had waited by its end
-        self.unused: dict[Place, dict[str, Row]] = {}  # by lane and client: the first grant that stands
+        self.unused: dict[
+            Place, dict[str, Row]
+        ] = {}  # by lane and client: the first grant that stands
         self.pulls: dict[Lane, _Pulls] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -277,7 +283,9 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             for other in others.values():
                 self._forget(other)
             if mine is row:
-                self.waited_us[row.seq_begin] = self._waited_by(client, row.ended_us or row.started_us)
+                self.waited_us[row.seq_begin] = self._waited_by(
+                    client, row.ended_us or row.started_us
+                )
             self.unused[_place(row)] = {client: mine}
         elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
             self._forget(self._unused(row).pop(client, None))
@@ -316,7 +324,9 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             context.is_of_an_old_life(client, add.group, grant)
             or context.is_leaving(client, add.group)
             or context.broker_died_since(add.broker, grant)
-            or any(context.is_disturbed(grant._replace(kind=kind), add.started_us) for kind in _ASKED)
+            or any(
+                context.is_disturbed(grant._replace(kind=kind), add.started_us) for kind in _ASKED
+            )
         ):
             return NOTHING
         self.opportunities += 1
@@ -343,7 +353,9 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         self.opportunities += 1
         if late.started_us <= until_us:
             return NOTHING
-        return (NotCalled(found.add, lock, renewal, found.pull, found.before, late, found.ready_us),)
+        return (
+            NotCalled(found.add, lock, renewal, found.pull, found.before, late, found.ready_us),
+        )
 
 
 def _place(row: Row) -> Place:
@@ -352,7 +364,9 @@ def _place(row: Row) -> Place:
 
 def _failed(row: Row) -> bool:
     """Did the question where to start end otherwise than with an offset, or with the word that none is stored?"""
-    return row.outcome is not Outcome.OK and not (row.outcome is Outcome.REFUSED and row.value == -1)
+    return row.outcome is not Outcome.OK and not (
+        row.outcome is Outcome.REFUSED and row.value == -1
+    )
 
 
 judge = GroupJudge

@@ -40,7 +40,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-4"
 TITLE = "a waiting pull is answered"
-STATEMENT = "A pull that waits for messages is answered as soon as one comes, within the slack of a timer."
+STATEMENT = (
+    "A pull that waits for messages is answered as soon as one comes, within the slack of a timer."
+)
 PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (
@@ -102,7 +104,11 @@ class QueueJudge(Judge):
 
     def _is_for(self, sent: Row, pull: Row) -> bool:
         """Does the message lie where the pull, which waited already, asks for one?"""
-        if sent.queue_offset is None or sent.queue_offset < (pull.queue_offset or 0) or _of_two_lives(sent, pull):
+        if (
+            sent.queue_offset is None
+            or sent.queue_offset < (pull.queue_offset or 0)
+            or _of_two_lives(sent, pull)
+        ):
             return False
         return sent.started_us - pull.started_us >= self.slack_us
 
@@ -110,7 +116,9 @@ class QueueJudge(Judge):
         context, answered_us = self.context, pull.ended_us
         if pull.outcome is not Outcome.OK or answered_us is None or sent.ended_us is None:
             return NOTHING
-        if context.broker_died_since(pull.broker, pull) or context.client_died_since(pull.client_id, pull):
+        if context.broker_died_since(pull.broker, pull) or context.client_died_since(
+            pull.client_id, pull
+        ):
             return NOTHING
         if context.is_disturbed(pull, answered_us):
             return NOTHING

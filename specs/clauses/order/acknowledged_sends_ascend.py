@@ -13,7 +13,17 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, NOTHING, Context, Finding, Judge, at, ended_before, is_copy_topic, who
+from specs.clauses.base import (
+    BROKER_LIVES,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    ended_before,
+    is_copy_topic,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,7 +48,11 @@ def wants(row: Row) -> bool:
     if is_copy_topic(row.topic):
         return False
     if row.kind is Kind.READ:
-        return row.queue_offset is not None and row.message_id is not None and row.outcome is Outcome.OK
+        return (
+            row.queue_offset is not None
+            and row.message_id is not None
+            and row.outcome is Outcome.OK
+        )
     if row.delay_level or (row.detail or "").split(",")[0] == "half":
         return False
     return row.outcome in (Outcome.OK, Outcome.UNKNOWN)
@@ -79,7 +93,9 @@ class QueueJudge(Judge):
         self.before: dict[int, Row] = {}
         self.unplaced: dict[str, _Unplaced] = {}  # by message
         self.twice: set[str] = set()  # messages of which several attempts may lie here
-        self.watched: deque[_Unplaced] = deque(maxlen=WATCHED)  # of the unplaced: acknowledged, the latest last
+        self.watched: deque[_Unplaced] = deque(
+            maxlen=WATCHED
+        )  # of the unplaced: acknowledged, the latest last
         self.known: list[_Unplaced] = []  # of the unplaced: read
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -111,7 +127,9 @@ class QueueJudge(Judge):
         offset = row.queue_offset
         for each in self.watched:
             lowest = each.after
-            if ended_before(each.row, row) and (lowest is None or offset < (lowest.queue_offset or 0)):
+            if ended_before(each.row, row) and (
+                lowest is None or offset < (lowest.queue_offset or 0)
+            ):
                 each.after = row
         lost = highest is None or self.context.broker_died_since(row.broker, highest)
         if lost or offset > (highest.queue_offset or 0 if highest is not None else 0):
@@ -133,13 +151,17 @@ class QueueJudge(Judge):
         if before is not None and not self.context.broker_died_since(read.broker, before):
             self.opportunities += 1
             if offset <= (before.queue_offset or 0):
-                found.append(Overtook(before, mine.row, (read,), (before.queue_offset or 0, offset)))
+                found.append(
+                    Overtook(before, mine.row, (read,), (before.queue_offset or 0, offset))
+                )
         if after is not None:
             self.opportunities += 1
             if offset >= (after.queue_offset or 0):
                 found.append(Overtook(mine.row, after, (read,), (offset, after.queue_offset or 0)))
         for other in self.known:
-            first, second = (other, mine) if other.row.seq_begin < mine.row.seq_begin else (mine, other)
+            first, second = (
+                (other, mine) if other.row.seq_begin < mine.row.seq_begin else (mine, other)
+            )
             acknowledged = first.row.outcome is Outcome.OK and ended_before(first.row, second.row)
             if not acknowledged or self.context.broker_died_since(read.broker, first.row):
                 continue

@@ -79,7 +79,9 @@ class KeyJudge(Judge):
             and row.queue_offset > highest.queue_offset
         ):
             return NOTHING
-        if row.queue_offset is not None and self.context.was_removed(row, row.queue_offset, highest):
+        if row.queue_offset is not None and self.context.was_removed(
+            row, row.queue_offset, highest
+        ):
             return NOTHING
         return NOTHING if row.lane in self.context.resets else (KeyOvertaken(highest, row),)
 

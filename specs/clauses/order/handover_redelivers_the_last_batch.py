@@ -41,7 +41,9 @@ PARTY = Party.PAIR
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
-KINDS = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET, Kind.PULL})
+KINDS = frozenset(
+    {Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET, Kind.PULL}
+)
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
 
 
@@ -131,7 +133,9 @@ class LaneJudge(Judge):
             self.dropped.pop(add.client_id, None)
         if self.left is not None:
             old = self.left.work  # what it does from now on comes too late
-            old.finished = {offset: row for offset, row in old.finished.items() if offset >= old.told}
+            old.finished = {
+                offset: row for offset, row in old.finished.items() if offset >= old.told
+            }
             old.void = True
         self.left = None
         return work
@@ -151,7 +155,9 @@ class LaneJudge(Judge):
         elif row.outcome is not Outcome.REFUSED and value > work.told and not work.void:
             work.told = value
             if work.finished and min(work.finished) < value:
-                work.finished = {offset: done for offset, done in work.finished.items() if offset >= value}
+                work.finished = {
+                    offset: done for offset, done in work.finished.items() if offset >= value
+                }
 
     def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
         found: Iterable[Finding] = NOTHING

@@ -35,7 +35,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-4"
 TITLE = "a new owner starts at or before the lowest unfinished message"
-STATEMENT = "Where an offset was stored, a new owner starts at or before the lowest unfinished message."
+STATEMENT = (
+    "Where an offset was stored, a new owner starts at or before the lowest unfinished message."
+)
 PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES, NOT_REMOVED)
@@ -79,7 +81,9 @@ class QueueJudge(Judge):
         super().__init__(context)
         self.progress = QueueProgress(self.context)
         self.stored: dict[str, Stored] = {}  # group → the highest stored offset known
-        self.looked: dict[tuple[str, str], Stored | None] = {}  # (group, client) → what was known when it looked
+        self.looked: dict[
+            tuple[str, str], Stored | None
+        ] = {}  # (group, client) → what was known when it looked
         self.named: dict[str, Row] = {}  # group → the highest commit, whatever came of it
 
     def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
@@ -118,7 +122,9 @@ class QueueJudge(Judge):
                 mine.proof = self.stored.get(row.group or "")
         return found
 
-    def _first_delivery(self, group: GroupProgress, known: Stored | None, row: Row, first: int) -> Iterable[Finding]:
+    def _first_delivery(
+        self, group: GroupProgress, known: Stored | None, row: Row, first: int
+    ) -> Iterable[Finding]:
         if known is None or self.context.broker_died_since(row.broker, known.row):
             return NOTHING
         stored, named = known.row, known.named
@@ -127,7 +133,9 @@ class QueueJudge(Judge):
         for offset in group.owed(max(known.offset, kept), first):
             rows = group.unfinished.get(offset)
             if rows:
-                return (StartedBeyond(stored, named, rows[-1], group.drop_of(rows[-1]), row, offset),)
+                return (
+                    StartedBeyond(stored, named, rows[-1], group.drop_of(rows[-1]), row, offset),
+                )
             sent = self.progress.send_rows.get(offset)
             if sent is not None:
                 return (StartedBeyond(stored, named, sent, None, row, offset),)
@@ -140,7 +148,12 @@ class QueueJudge(Judge):
                 self._is_stored(Stored(row))
             return NOTHING
         self.progress.ends(row)
-        if kind is Kind.FETCH_OFFSET and row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+        if (
+            kind is Kind.FETCH_OFFSET
+            and row.outcome is Outcome.OK
+            and row.value is not None
+            and row.value >= 0
+        ):
             stored = self._answered(row)
             self._is_stored(stored)
             looked = (row.group or "", row.client_id or "")
@@ -168,7 +181,11 @@ judge = QueueJudge
 
 def explain(found: StartedBeyond) -> str:
     stored, message, first = found.stored, found.message, found.first
-    known = f"sent at {at(message)}" if message.kind is Kind.SEND else f"begun by {who(message)} at {at(message)}"
+    known = (
+        f"sent at {at(message)}"
+        if message.kind is Kind.SEND
+        else f"begun by {who(message)} at {at(message)}"
+    )
     seen = f"{stored.value} had been stored (seen at {at(stored)})"
     if found.named is not None:
         seen = f"no more than {found.named.value} had ever been committed ({stored.value} was told at {at(stored)})"

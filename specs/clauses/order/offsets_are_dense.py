@@ -90,7 +90,10 @@ class QueueJudge(Judge):
             (low, high)
             for low, high in pairwise(sorted(found))
             if high == low + 1
-            or not (self.context.was_removed(row, high - 1) or any(low < offset < high for offset in self.failed))
+            or not (
+                self.context.was_removed(row, high - 1)
+                or any(low < offset < high for offset in self.failed)
+            )
         ]
         self.opportunities += len(known)
         return [Hole(found[low], found[high], row) for low, high in known if high > low + 1]

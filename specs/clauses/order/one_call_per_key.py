@@ -118,7 +118,11 @@ class LaneJudge(Judge):
             if mine is None:
                 mine = self.incarnations[name] = _Incarnation(None)
             self._time_passes(mine, row.started_us)
-            found = NOTHING if row.sharding_key is None else self._keyed(mine, row.sharding_key, row.queue_offset, row)
+            found = (
+                NOTHING
+                if row.sharding_key is None
+                else self._keyed(mine, row.sharding_key, row.queue_offset, row)
+            )
             if row.op_id != mine.op:  # of a batch its first message tells whose turn it was
                 mine.op = row.op_id
                 mine.recent.append(row)
@@ -159,13 +163,19 @@ class LaneJudge(Judge):
         if offset < (last.rows[0].queue_offset or 0):
             return (OutOfTurn(last.rows[0], row, running=False),)
         if asks_again(before):
-            last.owed.update((each.queue_offset or 0, each) for each in last.rows if self._is_owed(last, each))
+            last.owed.update(
+                (each.queue_offset or 0, each) for each in last.rows if self._is_owed(last, each)
+            )
         highest = max(last.owed, default=offset)
-        return NOTHING if offset <= highest else (OutOfTurn(last.owed[highest], row, running=False),)
+        return (
+            NOTHING if offset <= highest else (OutOfTurn(last.owed[highest], row, running=False),)
+        )
 
     def _is_owed(self, last: _Call, row: Row) -> bool:
         offset = row.queue_offset
-        return offset not in last.given_up and (offset in last.failed or not may_be_given_up(row, self.config))
+        return offset not in last.given_up and (
+            offset in last.failed or not may_be_given_up(row, self.config)
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         name, key, offset = row.incarnation, row.sharding_key, row.queue_offset

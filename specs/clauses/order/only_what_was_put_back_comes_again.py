@@ -67,7 +67,9 @@ class _Work:
 
     def clear(self) -> None:
         self.last: dict[int, int] = {}  # offset → the seq of its last delivery
-        self.done: dict[int, Row] = {}  # offset → that delivery, when it does not ask for the message again
+        self.done: dict[
+            int, Row
+        ] = {}  # offset → that delivery, when it does not ask for the message again
         self.taken: set[int] = set()  # of these: ended well in manual mode, not committed
         self.highest = -1
         self.forgotten = 0  # below this offset nothing is remembered
@@ -114,7 +116,9 @@ class LaneJudge(Judge):
         if pull.code != OFFSET_MOVED or (pull.value or 0) >= (pull.queue_offset or 0):
             return
         for name, work in self.works.items():
-            if pull.incarnation in (None, name) and (pull.incarnation or work.add.client_id == pull.client_id):
+            if pull.incarnation in (None, name) and (
+                pull.incarnation or work.add.client_id == pull.client_id
+            ):
                 work.clear()
 
     def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:

@@ -15,7 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import BROKER_LIVES, NOTHING, Context, Finding, Judge, at, is_copy_topic, who
+from specs.clauses.base import (
+    BROKER_LIVES,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    at,
+    is_copy_topic,
+    who,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

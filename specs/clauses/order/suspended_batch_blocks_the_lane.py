@@ -59,8 +59,12 @@ class _Calls:
         self.op = -1
         self.rows: list[Row] = []  # of the call that began last
         self.given_up: set[int] = set()  # its offsets that were given up since it ended
-        self.failed: dict[int, Row] = {}  # the dead letters of what is owed that were not acknowledged
-        self.owed: dict[int, Row] = {}  # by offset: put back by calls before the last, and not seen again since
+        self.failed: dict[
+            int, Row
+        ] = {}  # the dead letters of what is owed that were not acknowledged
+        self.owed: dict[
+            int, Row
+        ] = {}  # by offset: put back by calls before the last, and not seen again since
         self.last_end: Row | None = None
 
     def settled(self, offset: int) -> None:
@@ -104,7 +108,11 @@ class LaneJudge(Judge):
         calls.settled(row.queue_offset)
         calls.rows.append(row)
         last = calls.last_end
-        if last is None or row.seq_end is None or (last.seq_end is not None and row.seq_end >= last.seq_end):
+        if (
+            last is None
+            or row.seq_end is None
+            or (last.seq_end is not None and row.seq_end >= last.seq_end)
+        ):
             calls.last_end = row
         return found
 
@@ -115,24 +123,34 @@ class LaneJudge(Judge):
         if asks_again(last):
             all_of_it = last.outcome is Outcome.ROLLBACK
             calls.owed.update(
-                (each.queue_offset or 0, each) for each in calls.rows if all_of_it or self._is_owed(calls, each)
+                (each.queue_offset or 0, each)
+                for each in calls.rows
+                if all_of_it or self._is_owed(calls, each)
             )
         highest = max(calls.owed, default=offset)
         if offset <= highest:
             return NOTHING
-        found = Overtaken(calls.owed[highest], row, running=False, dead_letter=calls.failed.get(highest))
+        found = Overtaken(
+            calls.owed[highest], row, running=False, dead_letter=calls.failed.get(highest)
+        )
         calls.owed.clear()  # said once
         calls.failed.clear()
         return (found,)
 
     def _is_owed(self, calls: _Calls, row: Row) -> bool:
         offset = row.queue_offset
-        return offset not in calls.given_up and (offset in calls.failed or not may_be_given_up(row, self.config))
+        return offset not in calls.given_up and (
+            offset in calls.failed or not may_be_given_up(row, self.config)
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DEAD_LETTER and row.incarnation is not None:
             calls = self.calls.get(row.incarnation)
-            if calls is not None and row.queue_offset is not None and ended_before(calls.rows[-1], row):
+            if (
+                calls is not None
+                and row.queue_offset is not None
+                and ended_before(calls.rows[-1], row)
+            ):
                 if row.outcome is Outcome.OK:
                     calls.given_up.add(row.queue_offset)
                     calls.settled(row.queue_offset)

@@ -13,7 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge, asks_again, is_copy_topic, is_manual
+from specs.clauses.base import (
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    asks_again,
+    is_copy_topic,
+    is_manual,
+)
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
@@ -80,7 +88,11 @@ class CountingJudge(Judge):
         counter = self.counters.get(name)
         if counter is None:
             counter = self.counters[name] = Counter()
-        return self._letter(counter, row, offset) if row.kind is Kind.DEAD_LETTER else self._call(counter, row, offset)
+        return (
+            self._letter(counter, row, offset)
+            if row.kind is Kind.DEAD_LETTER
+            else self._call(counter, row, offset)
+        )
 
     def _letter(self, counter: Counter, row: Row, offset: int) -> Iterable[Finding]:
         call = counter.calls.get(offset)
@@ -101,7 +113,11 @@ class CountingJudge(Judge):
             whole = self.context.info.closed_world  # then no call is cut off at its front
             begun = whole or current is not None or counter.add is not None
             current = counter.current = Call(row.op_id, begun)
-        found = NOTHING if counter.rolled_back else self.delivered(counter, counter.calls.get(offset), row)
+        found = (
+            NOTHING
+            if counter.rolled_back
+            else self.delivered(counter, counter.calls.get(offset), row)
+        )
         counter.calls[offset] = current
         current.rows[offset] = row
         counter.highest = max(counter.highest, offset)
@@ -121,4 +137,6 @@ class CountingJudge(Judge):
     def is_exhausted(self, row: Row) -> bool:
         """Was the message delivered for the last time allowed, in vain?"""
         limit, times = self.config.max_reconsume_times, row.reconsume_times
-        return limit >= 0 and times is not None and times >= limit and row.outcome in LISTENER_SUSPENDS
+        return (
+            limit >= 0 and times is not None and times >= limit and row.outcome in LISTENER_SUSPENDS
+        )

@@ -55,7 +55,11 @@ class LaneJudge(CountingJudge):
         if call is None or call.failed or not self._is_over(call):
             return NOTHING
         last = call.rows[row.queue_offset or 0]
-        return (LimitMissed(last, row, self.config.max_reconsume_times),) if ended_before(last, row) else NOTHING
+        return (
+            (LimitMissed(last, row, self.config.max_reconsume_times),)
+            if ended_before(last, row)
+            else NOTHING
+        )
 
     def given_up(self, call: Call, row: Row) -> Iterable[Finding]:
         offset, limit = row.queue_offset or 0, self.config.max_reconsume_times

@@ -87,14 +87,24 @@ class LaneJudge(Judge):
             offset, is_first = row.queue_offset, row.queue_offset not in mine.delivered
             mine.delivered.add(offset)
             before = self.suspended.get(offset)
-            if is_first and before is not None and mine.add is not None and row.reconsume_times is not None:
+            if (
+                is_first
+                and before is not None
+                and mine.add is not None
+                and row.reconsume_times is not None
+            ):
                 self.opportunities += 1
                 if row.reconsume_times != 0:
                     return (CountedOn(before, mine.add, row),)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and asks_again(row) and row.incarnation and row.queue_offset is not None:
+        if (
+            row.kind is Kind.DELIVER
+            and asks_again(row)
+            and row.incarnation
+            and row.queue_offset is not None
+        ):
             self.suspended.pop(row.queue_offset, None)
             self.suspended[row.queue_offset] = row
             if len(self.suspended) > REMEMBERED:

@@ -81,7 +81,9 @@ class LaneJudge(CallsJudge):
 
     def _left_behind(self, calls: Calls, row: Row) -> tuple[Finding, ...]:
         offset = row.queue_offset or 0
-        passed = [each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset]
+        passed = [
+            each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset
+        ]
         if not passed:
             return NOTHING
         suspended = passed[0]

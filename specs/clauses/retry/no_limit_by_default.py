@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, Premise, asks_again, at, who
+from specs.clauses.base import (
+    NOTHING,
+    ORDERLY,
+    Context,
+    Finding,
+    Judge,
+    Premise,
+    asks_again,
+    at,
+    who,
+)
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
@@ -21,10 +31,15 @@ def _has_no_limit(info: RunInfo) -> bool:
 
 ID = "RTY-8"
 TITLE = "without a limit nothing is given up"
-STATEMENT = "An orderly consumer without a limit of retries, as it is by default, never gives a message up."
+STATEMENT = (
+    "An orderly consumer without a limit of retries, as it is by default, never gives a message up."
+)
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, Premise("no limit", "the limit of retries is -1, the default (configuration)", _has_no_limit))
+PREMISE = (
+    ORDERLY,
+    Premise("no limit", "the limit of retries is -1, the default (configuration)", _has_no_limit),
+)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
 NEEDS = frozenset({Kind.DELIVER})
@@ -60,7 +75,9 @@ class LaneJudge(Judge):
             known = self.last.setdefault(name, {})
             if self.op.get(name) != row.op_id:
                 self.op[name] = row.op_id
-                known = self.last[name] = {each: before for each, before in known.items() if asks_again(before)}
+                known = self.last[name] = {
+                    each: before for each, before in known.items() if asks_again(before)
+                }
             known[offset] = row
         else:
             last = self.last.get(name, {}).get(offset)
@@ -70,7 +87,11 @@ class LaneJudge(Judge):
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and row.incarnation is not None and row.outcome in LISTENER_SUSPENDS:
+        if (
+            row.kind is Kind.DELIVER
+            and row.incarnation is not None
+            and row.outcome in LISTENER_SUSPENDS
+        ):
             self.opportunities += 1
         return NOTHING
 

@@ -12,7 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import IN_PLACE, MS, NOTHING, Context, Finding, Judge, asks_again, at, ms, who
+from specs.clauses.base import (
+    IN_PLACE,
+    MS,
+    NOTHING,
+    Context,
+    Finding,
+    Judge,
+    asks_again,
+    at,
+    ms,
+    who,
+)
 from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -79,11 +90,18 @@ class LaneJudge(Judge):
         return (TooEarly(before, row, promised),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.DELIVER or not asks_again(row) or not row.incarnation or row.queue_offset is None:
+        if (
+            row.kind is not Kind.DELIVER
+            or not asks_again(row)
+            or not row.incarnation
+            or row.queue_offset is None
+        ):
             return NOTHING
         mine = self.suspended.setdefault(row.incarnation, {})
         if row.outcome is Outcome.ROLLBACK:
-            for offset in [each for each, before in mine.items() if may_be_given_up(before, self.config)]:
+            for offset in [
+                each for each, before in mine.items() if may_be_given_up(before, self.config)
+            ]:
                 del mine[offset]
         mine[row.queue_offset] = row
         return NOTHING

@@ -62,7 +62,9 @@ PREMISE = (
     NO_RESET,
     NOT_PAUSED,
     NO_FILTER,
-    Premise("fresh lease", "a grant was answered before the lane was ready, and outlives the bound"),
+    Premise(
+        "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
+    ),
     Premise(
         "a thread",
         "the client has twice as many threads as it ever added lanes, or the other lane waits out its suspend time and "
@@ -139,7 +141,18 @@ class _Work:
 class GroupJudge(Judge):
     """Remembers each client's lanes, their grants, and the calls that keep or kept a lane for longer than the bound."""
 
-    __slots__ = ("at_work", "granted", "lease_us", "lives", "lost", "open", "rests", "seen", "slack_us", "worked")
+    __slots__ = (
+        "at_work",
+        "granted",
+        "lease_us",
+        "lives",
+        "lost",
+        "open",
+        "rests",
+        "seen",
+        "slack_us",
+        "worked",
+    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -148,10 +161,16 @@ class GroupJudge(Judge):
         self.lives: dict[Lane, _Life] = {}
         self.seen: set[Lane] = set()  # every one that was ever added
         self.granted: dict[Lane, Row] = {}
-        self.lost: dict[Lane, int] = {}  # where in the history a lease was last refused or given back
+        self.lost: dict[
+            Lane, int
+        ] = {}  # where in the history a lease was last refused or given back
         self.open: dict[str, dict[int, Row]] = {}  # by client: what runs
-        self.rests: dict[str, dict[Place, Row]] = {}  # by client and lane: the long call that is over last
-        self.at_work: dict[str, dict[int, Place]] = {}  # by client: the lanes of what runs, whatever was reset
+        self.rests: dict[
+            str, dict[Place, Row]
+        ] = {}  # by client and lane: the long call that is over last
+        self.at_work: dict[
+            str, dict[int, Place]
+        ] = {}  # by client: the lanes of what runs, whatever was reset
         self.worked: dict[str, dict[Place, _Work]] = {}  # by client and lane: what is over
 
     # ------------------------------------------------------------ begins
@@ -203,7 +222,9 @@ class GroupJudge(Judge):
             if not life.first or pull.queue_offset != offset:
                 return NOTHING
         else:
-            goes_on = before.outcome in (Outcome.SUCCESS, Outcome.COMMIT) and ended_before(before, row)
+            goes_on = before.outcome in (Outcome.SUCCESS, Outcome.COMMIT) and ended_before(
+                before, row
+            )
             ended_us = before.ended_us
             if not goes_on or ended_us is None or life.lease is None:
                 return NOTHING
@@ -217,7 +238,9 @@ class GroupJudge(Judge):
                 ready_us, lease = max(ready_us, ended_us), life.lease
         if lease is None:
             return NOTHING
-        return self._judged(HeldBack(life.add, lease.lock, lease.renewal, pull, before, row, row, ready_us))
+        return self._judged(
+            HeldBack(life.add, lease.lock, lease.renewal, pull, before, row, row, ready_us)
+        )
 
     def _judged(self, found: HeldBack) -> Iterable[Finding]:
         """found: all but the busy lane is known."""
@@ -231,7 +254,11 @@ class GroupJudge(Judge):
             from_us = max(found.ready_us, busy.ended_us or busy.started_us)
             until_us = from_us + self.slack_us
             rests = busy.seq_end is not None and busy.seq_end < late.seq_begin and asks_again(busy)
-            if not rests or self.free_us(busy) <= until_us or not self._has_a_thread(client, from_us):
+            if (
+                not rests
+                or self.free_us(busy) <= until_us
+                or not self._has_a_thread(client, from_us)
+            ):
                 return NOTHING
         needed_us = min(until_us, late.started_us) - self.lease_us
         if lock.started_us >= needed_us:
@@ -248,7 +275,11 @@ class GroupJudge(Judge):
         self.opportunities += 1
         if late.started_us <= until_us:
             return NOTHING
-        return (HeldBack(found.add, lock, renewal, found.pull, found.before, busy, late, found.ready_us),)
+        return (
+            HeldBack(
+                found.add, lock, renewal, found.pull, found.before, busy, late, found.ready_us
+            ),
+        )
 
     def _has_a_thread(self, client: str, from_us: int) -> bool:
         """Were fewer lanes at work since then than the client has threads?"""
@@ -269,16 +300,24 @@ class GroupJudge(Judge):
         if late.started_us <= until_us:
             return None
         running = self._others(self.open.get(client or "", {}).values(), late)
-        return next((row for row in running if row.started_us + self.slack_us < late.started_us), None)
+        return next(
+            (row for row in running if row.started_us + self.slack_us < late.started_us), None
+        )
 
     def _others(self, rows: Iterable[Row], late: Row) -> Iterator[Row]:
         place, context = _place(late), self.context
-        return (row for row in rows if _place(row) != place and not context.client_died_since(row.client_id, row))
+        return (
+            row
+            for row in rows
+            if _place(row) != place and not context.client_died_since(row.client_id, row)
+        )
 
     def free_us(self, row: Row) -> int:
         """Until when an ended call keeps its lane, the suspend time included."""
         ended_us = row.ended_us or row.started_us
-        if not asks_again(row) or (row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)):
+        if not asks_again(row) or (
+            row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
+        ):
             return ended_us
         return ended_us + suspend_ms(row, self.config.suspend_ms) * MS
 
@@ -301,7 +340,10 @@ class GroupJudge(Judge):
             self._ended(lane, row)
             if life is not None and life.last is row:
                 lease = self._lease(lane)
-                is_fresh = lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
+                is_fresh = (
+                    lease is not None
+                    and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
+                )
                 life.lease = lease if is_fresh else None
         elif life is not None and row.outcome is Outcome.OK:
             is_new = (row.value or 0) > max(row.queue_offset, life.highest + 1)
@@ -318,7 +360,10 @@ class GroupJudge(Judge):
         life = self.lives.get(lane)
         if life is not None:
             for lease in (life.lease, *(each for _, each in life.pulls)):
-                if lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us:
+                if (
+                    lease is not None
+                    and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
+                ):
                     lease.renewal = row
 
     def _worked(self, lane: Lane, row: Row) -> None:

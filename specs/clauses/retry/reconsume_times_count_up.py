@@ -64,7 +64,12 @@ class LaneJudge(CountingJudge):
             return (Miscounted(counter.add, row, 0),)
         last = call.rows[offset]
         before = last.reconsume_times
-        if before is None or offset in call.failed or not asks_again(last) or not ended_before(last, row):
+        if (
+            before is None
+            or offset in call.failed
+            or not asks_again(last)
+            or not ended_before(last, row)
+        ):
             return NOTHING
         if (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last):
             return NOTHING

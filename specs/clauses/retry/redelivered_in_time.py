@@ -32,7 +32,11 @@ from specs.clauses.base import (
     who,
 )
 from specs.clauses.calls import may_be_given_up
-from specs.clauses.retry.no_redelivery_before_suspend import SUSPEND_MS_MAX, SUSPEND_MS_MIN, suspend_ms
+from specs.clauses.retry.no_redelivery_before_suspend import (
+    SUSPEND_MS_MAX,
+    SUSPEND_MS_MIN,
+    suspend_ms,
+)
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
@@ -50,7 +54,9 @@ PREMISE = (
     Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET})
+KINDS = frozenset(
+    {Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET}
+)
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
@@ -129,7 +135,9 @@ class LaneJudge(Judge):
         return found
 
     def _is_late(self, waiting: _Waiting, row: Row) -> bool:
-        return waiting.due_us is not None and row.started_us > self._until_us(waiting, waiting.due_us)
+        return waiting.due_us is not None and row.started_us > self._until_us(
+            waiting, waiting.due_us
+        )
 
     def _until_us(self, waiting: _Waiting, due_us: int) -> int:
         """The end of the bound."""
@@ -210,7 +218,11 @@ class LaneJudge(Judge):
     def _granted(self, row: Row) -> None:
         self.locks[row.client_id or ""] = row
         for waiting in self.waiting.values():
-            in_time = waiting.due_us is not None and row.ended_us is not None and row.ended_us <= waiting.due_us - MS
+            in_time = (
+                waiting.due_us is not None
+                and row.ended_us is not None
+                and row.ended_us <= waiting.due_us - MS
+            )
             if in_time and waiting.row.client_id == row.client_id:
                 waiting.lock = row
 

@@ -32,7 +32,9 @@ from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
-STATEMENT = "A ROLLBACK in manual mode replays all that was taken and not committed, and counts no retry."
+STATEMENT = (
+    "A ROLLBACK in manual mode replays all that was taken and not committed, and counts no retry."
+)
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
@@ -94,7 +96,10 @@ class LaneJudge(Judge):
                 mine = self.incarnations[row.incarnation] = _Incarnation()
             if row.op_id != mine.op:
                 self._next_call(mine, row, row.queue_offset)
-            return [*self._passed(mine, row, row.queue_offset), *self._counter(mine, row, row.queue_offset)]
+            return [
+                *self._passed(mine, row, row.queue_offset),
+                *self._counter(mine, row, row.queue_offset),
+            ]
         return NOTHING
 
     def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> None:
@@ -135,11 +140,17 @@ class LaneJudge(Judge):
         if mine is None or row.queue_offset is None:
             return NOTHING
         if row.kind is Kind.DEAD_LETTER:
-            if row.outcome is Outcome.OK:  # in auto mode this commits, as an acknowledging call does
+            if (
+                row.outcome is Outcome.OK
+            ):  # in auto mode this commits, as an acknowledging call does
                 mine.commit()
         elif acknowledges(row):
             mine.commit()
-        elif is_manual(row) and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and row.op_id == mine.op:
+        elif (
+            is_manual(row)
+            and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK)
+            and row.op_id == mine.op
+        ):
             mine.taken[row.queue_offset] = row
             if row.outcome is Outcome.ROLLBACK:
                 mine.rollback = row

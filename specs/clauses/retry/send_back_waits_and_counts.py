@@ -36,7 +36,9 @@ from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 
 ID = "RTY-10"
 TITLE = "a send-back waits for its level and counts"
-STATEMENT = "A message that was sent back comes again no sooner than its delay level, counted up by one."
+STATEMENT = (
+    "A message that was sent back comes again no sooner than its delay level, counted up by one."
+)
 PARTY = Party.PAIR
 KEY = Key.MESSAGE
 PREMISE = (CONCURRENT, CLOSED_WORLD, NO_WALL_CLOCK_STEP)
@@ -106,10 +108,20 @@ class MessageJudge(Judge):
             return NOTHING
         if row.kind is Kind.SEND_BACK:
             if row.reconsume_times is not None and row.delay_level is not None:
-                self._returned(self.groups.setdefault(name, _Group()), row, row.reconsume_times, row.delay_level)
+                self._returned(
+                    self.groups.setdefault(name, _Group()),
+                    row,
+                    row.reconsume_times,
+                    row.delay_level,
+                )
             return NOTHING
         group = self.groups.get(name)
-        if group is None or group.last is None or row.attempt != 1 or row.topic != RETRY_PREFIX + name:
+        if (
+            group is None
+            or group.last is None
+            or row.attempt != 1
+            or row.topic != RETRY_PREFIX + name
+        ):
             return NOTHING
         return self._copy(group, group.last, row)
 

@@ -56,7 +56,9 @@ class LaneJudge(CallsJudge):
     def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset or 0
         before = calls.owed.get(offset)
-        passed = [each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset]
+        passed = [
+            each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset
+        ]
         if before is None and not passed:
             return NOTHING
         self.opportunities += 1

@@ -88,7 +88,9 @@ class QueueJudge(Judge):
         self.patience_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
         self.sent: dict[int, tuple[Placed, ...]] = {}
         self.batches: dict[int, Row] = {}  # by operation, the row that names a place
-        self.waiting: dict[int, list[Row]] = {}  # messages of batches of which no row has named a place yet
+        self.waiting: dict[
+            int, list[Row]
+        ] = {}  # messages of batches of which no row has named a place yet
         self.reading: dict[int, Row] = {}  # readings under way, by their operation
         self.read = Intervals()  # offsets read while a reading is under way
         self.seen: dict[int, int] = {}  # when each of these offsets was last read, as seq
@@ -99,7 +101,12 @@ class QueueJudge(Judge):
             if not self.reading:
                 self.read, self.unread = Intervals(), Intervals()
             self.reading[row.op_id] = row
-        elif row.kind is Kind.READ and row.seq_end is None and row.queue_offset is not None and self.reading:
+        elif (
+            row.kind is Kind.READ
+            and row.seq_end is None
+            and row.queue_offset is not None
+            and self.reading
+        ):
             self.unread.add(row.queue_offset)
         return NOTHING
 
@@ -128,7 +135,9 @@ class QueueJudge(Judge):
             self.waiting.setdefault(row.op_id, []).append(row)
 
     def _place(self, part: Row, first: Row) -> None:
-        self._remember((first.queue_offset or 0) - (first.value or 0) + (part.value or 0), Placed(part, first))
+        self._remember(
+            (first.queue_offset or 0) - (first.value or 0) + (part.value or 0), Placed(part, first)
+        )
 
     def _remember(self, offset: int, placed: Placed) -> None:
         self.sent[offset] = (*self.sent.get(offset, ()), placed)
@@ -152,7 +161,9 @@ class QueueJudge(Judge):
         replaced = [
             each
             for each in self.sent.get(offset, ())
-            if row.message_id is not None and each.row.message_id != row.message_id and ended_before(each.row, row)
+            if row.message_id is not None
+            and each.row.message_id != row.message_id
+            and ended_before(each.row, row)
         ]
         return self._lost(offset, replaced, row) if replaced else NOTHING
 
@@ -169,10 +180,14 @@ class QueueJudge(Judge):
             if offset >= stop:
                 due = [each for each in due if self._should_be_shown(each.row, offset, reading)]
             if offset in self.read:
-                self.opportunities += sum(not self.context.may_be_unflushed(each.row) for each in due)
+                self.opportunities += sum(
+                    not self.context.may_be_unflushed(each.row) for each in due
+                )
             elif offset not in self.unread and due:
                 if self.context.was_removed(reading, offset):
-                    excused = [each for each in due if not self.context.removed_early(each.row, offset)]
+                    excused = [
+                        each for each in due if not self.context.removed_early(each.row, offset)
+                    ]
                     self._forget(offset, excused)
                     due = [each for each in due if each not in excused]
                 if due:

@@ -21,7 +21,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-5"
 TITLE = "a batch is contiguous"
-STATEMENT = "The messages of one batch lie in their queue in their order, with nothing between them."
+STATEMENT = (
+    "The messages of one batch lie in their queue in their order, with nothing between them."
+)
 PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES,)
@@ -50,7 +52,9 @@ class QueueJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.parts: dict[str, list[Row]] = {}  # by message: its sends within batches that may be stored
+        self.parts: dict[
+            str, list[Row]
+        ] = {}  # by message: its sends within batches that may be stored
         self.lone: set[str] = set()  # messages of these that may be stored by a send of their own
         self.places: dict[tuple[int, int], Row] = {}  # by operation and place
         self.last: Row | None = None
@@ -80,7 +84,9 @@ class QueueJudge(Judge):
             return NOTHING
         self.opportunities += 1
         known = {part.message_id for part in behind if part is not None}
-        return NOTHING if row.message_id in known else (Interrupted(parts[0], behind[0], last, row),)
+        return (
+            NOTHING if row.message_id in known else (Interrupted(parts[0], behind[0], last, row),)
+        )
 
 
 judge = QueueJudge

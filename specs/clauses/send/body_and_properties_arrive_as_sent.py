@@ -86,7 +86,11 @@ class MessageJudge(Judge):
         return NOTHING if same else (Changed(self.sent, row, level),)
 
     def _level(self, sent: Row, seen: Row) -> int | None:
-        if sent.delay_level is None or seen.delay_level is None or (sent.detail or "").startswith(HALF):
+        if (
+            sent.delay_level is None
+            or seen.delay_level is None
+            or (sent.detail or "").startswith(HALF)
+        ):
             return None
         return min(sent.delay_level, self.last) if self.last else sent.delay_level
 
@@ -100,7 +104,9 @@ def explain(found: Changed) -> str:
     level = None if found.level is None else seen.delay_level
     other = "; ".join(
         f"{name} {now or 'none'} instead of {was or 'none'}"
-        for name, was, now in zip(names, (*contents(sent), found.level), (*contents(seen), level), strict=True)
+        for name, was, now in zip(
+            names, (*contents(sent), found.level), (*contents(seen), level), strict=True
+        )
         if was != now
     )
     return (

@@ -112,8 +112,12 @@ class QueueJudge(Judge):
             half = self.halves.get(message)
             if half is None or message in self.unclear or not ended_before(commit, reading):
                 continue
-            there_us = (commit.started_us if commit.ended_us is None else commit.ended_us) + self._bound_us
-            if not self.readings.in_time(half, there_us, reading) or not self._arrived(half, commit, there_us):
+            there_us = (
+                commit.started_us if commit.ended_us is None else commit.ended_us
+            ) + self._bound_us
+            if not self.readings.in_time(half, there_us, reading) or not self._arrived(
+                half, commit, there_us
+            ):
                 continue
             self.opportunities += 1
             if message not in self.readings.shown:
@@ -128,7 +132,10 @@ class QueueJudge(Judge):
     def _arrived(self, half: Row, commit: Row, there_us: int) -> bool:
         """Was nothing in the way of the commit, until the moment by which it has to be there?"""
         context, config = self.context, self.config
-        open_ms = config.transaction_timeout_ms + config.transaction_check_max * config.transaction_check_interval_ms
+        open_ms = (
+            config.transaction_timeout_ms
+            + config.transaction_check_max * config.transaction_check_interval_ms
+        )
         if there_us - half.started_us > open_ms * MS:
             return False
         if context.fault_between(half.started_us, there_us, commit.client_id, half.broker):
@@ -143,8 +150,12 @@ class QueueJudge(Judge):
         broker = half.broker or ""
         if any(row.seq_begin > half.seq_begin for row in context.epoch_deaths.get(broker, ())):
             return False
-        crashes = [row for row in context.broker_deaths.get(broker, ()) if row.seq_begin > half.seq_begin]
-        return not crashes or (config.flush != FLUSHED_LATER and all(row.started_us > there_us for row in crashes))
+        crashes = [
+            row for row in context.broker_deaths.get(broker, ()) if row.seq_begin > half.seq_begin
+        ]
+        return not crashes or (
+            config.flush != FLUSHED_LATER and all(row.started_us > there_us for row in crashes)
+        )
 
 
 judge = QueueJudge

@@ -91,7 +91,12 @@ class QueueJudge(Judge):
 
     def begins(self, row: Row) -> Iterable[Finding]:
         self.readings.begins(row)
-        if row.kind is Kind.SEND and row.message_id is not None and is_delayed(row) and not is_refused(row):
+        if (
+            row.kind is Kind.SEND
+            and row.message_id is not None
+            and is_delayed(row)
+            and not is_refused(row)
+        ):
             self.sends.setdefault(row.message_id, []).append(row)
         return NOTHING
 
@@ -101,7 +106,11 @@ class QueueJudge(Judge):
             acknowledged = row.outcome is Outcome.OK and row.code not in STORED_WEAKLY
             if acknowledged and is_delayed(row) and row.message_id is not None:
                 self.acknowledged.setdefault(row.message_id, row)
-        elif row.outcome is Outcome.OK and row.queue_offset is not None and row.message_id in self.sends:
+        elif (
+            row.outcome is Outcome.OK
+            and row.queue_offset is not None
+            and row.message_id in self.sends
+        ):
             return self._read(row, row.message_id or "", row.queue_offset)
         return NOTHING if reading is None else self._read_to_end(reading)
 
@@ -127,7 +136,9 @@ class QueueJudge(Judge):
 
     def _read_to_end(self, reading: Row) -> Iterable[Finding]:
         context = self.context
-        if context.kept_from.get(reading.queue) or context.removed_of(SCHEDULE_TOPIC, reading.broker):
+        if context.kept_from.get(reading.queue) or context.removed_of(
+            SCHEDULE_TOPIC, reading.broker
+        ):
             return NOTHING
         found: list[Finding] = []
         for message, sent in list(self.acknowledged.items()):

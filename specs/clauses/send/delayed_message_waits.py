@@ -33,7 +33,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-7"
 TITLE = "a delayed message waits"
-STATEMENT = "A message that was sent with a delay level is not seen before the level's time has passed."
+STATEMENT = (
+    "A message that was sent with a delay level is not seen before the level's time has passed."
+)
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (NO_WALL_CLOCK_STEP,)

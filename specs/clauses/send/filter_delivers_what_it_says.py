@@ -36,7 +36,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-8"
 TITLE = "a filter delivers what it says"
-STATEMENT = "A group that subscribes to tags is given the messages with one of these tags, and no others."
+STATEMENT = (
+    "A group that subscribes to tags is given the messages with one of these tags, and no others."
+)
 PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (FILTERED, NO_RESET, BROKER_LIVES, NOT_REMOVED)
@@ -127,7 +129,9 @@ class QueueJudge(Judge):
             if offset >= (behind.queue_offset or 0):
                 return
             sent = self.sent[offset]
-            if not ended_before(sent, behind) or self.context.broker_died_since(behind.broker, sent):
+            if not ended_before(sent, behind) or self.context.broker_died_since(
+                behind.broker, sent
+            ):
                 continue
             if not self.context.was_removed(behind, offset):
                 self.opportunities += 1

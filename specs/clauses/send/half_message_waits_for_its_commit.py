@@ -78,7 +78,9 @@ class MessageJudge(Judge):
         self.bound_us = context.info.clock_bound_us
         self.half: dict[str | None, Row] = {}
         self.free: set[str | None] = set()
-        self.early: list[tuple[SeenUncommitted, int]] = []  # with several clocks: what was seen too soon, and when
+        self.early: list[
+            tuple[SeenUncommitted, int]
+        ] = []  # with several clocks: what was seen too soon, and when
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.CHECK:
@@ -103,12 +105,20 @@ class MessageJudge(Judge):
     def _doubted(self, found: SeenUncommitted, seen_us: int, row: Row) -> SeenUncommitted:
         """It, no longer certain if what frees the message may have come first."""
         other = found.seen.clock != row.clock and found.seen.topic == row.topic
-        return replace(found, certain=False) if other and row.started_us <= seen_us + self.bound_us else found
+        return (
+            replace(found, certain=False)
+            if other and row.started_us <= seen_us + self.bound_us
+            else found
+        )
 
     def _asked(self, row: Row) -> Iterable[Finding]:
         self.opportunities += 1
         most = self.config.transaction_check_max
-        return (AskedTooOften(row, most),) if row.attempt is not None and row.attempt > most else NOTHING
+        return (
+            (AskedTooOften(row, most),)
+            if row.attempt is not None and row.attempt > most
+            else NOTHING
+        )
 
     def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
         half = self.half.get(row.topic)

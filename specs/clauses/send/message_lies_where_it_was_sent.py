@@ -22,7 +22,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-12"
 TITLE = "a message lies where it was sent"
-STATEMENT = "A message is found in no other queue of its topic than those that its producer sent it to."
+STATEMENT = (
+    "A message is found in no other queue of its topic than those that its producer sent it to."
+)
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = ()
@@ -49,7 +51,9 @@ class Elsewhere(Finding):
 @dataclass(slots=True)
 class _Topic:
     sends: list[Row] = field(default_factory=list)
-    seen: dict[tuple[str | None, int], Row] = field(default_factory=dict)  # the first time in each queue
+    seen: dict[tuple[str | None, int], Row] = field(
+        default_factory=dict
+    )  # the first time in each queue
 
 
 class MessageJudge(Judge):
@@ -87,11 +91,18 @@ class MessageJudge(Judge):
             attempts = [row.attempt or 0 for row in each.sends]
             told = all(attempts) and max(attempts, default=0) <= len(each.sends) < EVIDENCE_MAX
             queues = {(row.broker, row.queue_id) for row in each.sends}
-            named = all(broker is not None and queue_id is not None and queue_id >= 0 for broker, queue_id in queues)
+            named = all(
+                broker is not None and queue_id is not None and queue_id >= 0
+                for broker, queue_id in queues
+            )
             if not told or not named or all(is_refused(row) for row in each.sends):
                 continue
             self.opportunities += len(each.seen)
-            found.extend(Elsewhere(tuple(each.sends), row) for queue, row in each.seen.items() if queue not in queues)
+            found.extend(
+                Elsewhere(tuple(each.sends), row)
+                for queue, row in each.seen.items()
+                if queue not in queues
+            )
         return found
 
 

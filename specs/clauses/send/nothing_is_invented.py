@@ -40,7 +40,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "SND-2"
 TITLE = "nothing is invented"
 STATEMENT = (
-    "Every message that is read or delivered was sent before, and it lies in no more places than it was sent times."
+    "Every message that is read or delivered was sent before, and it lies in no more places "
+    "than it was sent times."
 )
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
@@ -105,7 +106,9 @@ class MessageJudge(Judge):
         super().__init__(context)
         self.bound_us = context.info.clock_bound_us
         self.sent = False
-        self.early: list[tuple[Row, int, bool]] = []  # with several clocks: seen before any send; when; is it certain
+        self.early: list[
+            tuple[Row, int, bool]
+        ] = []  # with several clocks: seen before any send; when; is it certain
         self.topics: dict[str | None, Places] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -140,7 +143,9 @@ class MessageJudge(Judge):
             yield Invented(row)
         elif not self.sent:
             self.early.append((row, seen_us, True))
-        is_place = row.queue_offset is not None and row.origin_id is None and not is_copy_topic(row.topic)
+        is_place = (
+            row.queue_offset is not None and row.origin_id is None and not is_copy_topic(row.topic)
+        )
         places = self.topics.setdefault(row.topic, Places()) if is_place else None
         if places is None or len(places.shown) > EVIDENCE_MAX:
             return
@@ -158,11 +163,15 @@ class MessageJudge(Judge):
         moves = any(is_delayed(row) or is_half(row) for row in sends)
         if not moves or not any(self.context.broker_died_since(row.broker, row) for row in sends):
             return (StoredTwice(sends, seen),)
-        return NOTHING if self.config.flush == FLUSHED_LATER else (StoredAgainAfterCrash(sends, seen),)
+        return (
+            NOTHING if self.config.flush == FLUSHED_LATER else (StoredAgainAfterCrash(sends, seen),)
+        )
 
     def finish(self) -> Iterable[Finding]:
         """With several clocks a later send may have come first, so the count waits for all of them."""
-        found: list[Finding] = [Invented(seen, certain=certain) for seen, _us, certain in self.early]
+        found: list[Finding] = [
+            Invented(seen, certain=certain) for seen, _us, certain in self.early
+        ]
         if self.bound_us:
             for places in self.topics.values():
                 found.extend(self._counted(places))
@@ -177,8 +186,16 @@ def explain(found: Invented | StoredTwice | StoredAgainAfterCrash) -> str:
         first, last = found.sends[0], found.rows[-1]
         times = f"{len(found.sends)} times" if len(found.sends) > 1 else "once"
         shown = " and ".join(f"offset {row.queue_offset} of {row.queue}" for row in found.seen)
-        named = [f"offset {row.queue_offset} of {row.queue}" for row in found.sends if row.outcome is Outcome.OK]
-        answered = f", acknowledged at {named[0]}," if found.sends[0].queue_offset is not None and named else ""
+        named = [
+            f"offset {row.queue_offset} of {row.queue}"
+            for row in found.sends
+            if row.outcome is Outcome.OK
+        ]
+        answered = (
+            f", acknowledged at {named[0]},"
+            if found.sends[0].queue_offset is not None and named
+            else ""
+        )
         return (
             f"message {first.message_id} was sent {times} (by {who(first)} at {at(first)}){answered} and was found at "
             f"{shown} too, the last time at {at(last)}"

@@ -67,8 +67,12 @@ class MessageJudge(Judge):
             return NOTHING
         if self.context.frames_twice is not None:
             return NOTHING
-        self.opportunities += self.seen is not None or any(self._looked_for(row) for row in self.refused)
-        return NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)
+        self.opportunities += self.seen is not None or any(
+            self._looked_for(row) for row in self.refused
+        )
+        return (
+            NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)
+        )
 
     def _looked_for(self, refused: Row) -> bool:
         """Did anybody look, after the refusal, where the message would lie?"""

@@ -80,7 +80,11 @@ class KeyJudge(Judge):
             if message not in self.unclear:
                 self.refused.setdefault(message, []).append(row)
             return NOTHING
-        found = self._stored(row) if row.outcome is Outcome.OK and row.queue_offset is not None else NOTHING
+        found = (
+            self._stored(row)
+            if row.outcome is Outcome.OK and row.queue_offset is not None
+            else NOTHING
+        )
         self._may_be_stored(row)
         return found
 
@@ -99,8 +103,12 @@ class KeyJudge(Judge):
             self.highest[place] = row
             return NOTHING
         first_copy = mine and len(mine) == (row.attempt or 1) - 1 and len(mine) <= TRIES_MAX
-        behind = (row.queue_offset or 0) > (later.queue_offset or 0) and number < (later.key_seq or 0)
-        silent = self.context.frames_twice is not None or self.context.broker_died_since(row.broker, later)
+        behind = (row.queue_offset or 0) > (later.queue_offset or 0) and number < (
+            later.key_seq or 0
+        )
+        silent = self.context.frames_twice is not None or self.context.broker_died_since(
+            row.broker, later
+        )
         if not first_copy or not behind or silent:
             return NOTHING
         self.opportunities += 1

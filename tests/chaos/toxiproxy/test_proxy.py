@@ -32,7 +32,8 @@ from specs.errors import TargetMisbehaved, UsageError
 pytestmark = [
     pytest.mark.toxiproxy,
     pytest.mark.skipif(
-        not toxiproxy_binary.present(), reason="the toxiproxy server is not built; `make setup` builds it"
+        not toxiproxy_binary.present(),
+        reason="the toxiproxy server is not built; `make setup` builds it",
     ),
 ]
 
@@ -154,7 +155,10 @@ def test_limit_data_passes_exactly_so_many_bytes(proxy: Proxy) -> None:
 
 def test_a_direction_is_a_direction(proxy: Proxy, echo: Echo) -> None:
     """An upstream limit cuts what the client sends."""
-    with proxy.having(LimitData(limit_bytes=3, stream=Stream.UPSTREAM)), connect(proxy) as connection:
+    with (
+        proxy.having(LimitData(limit_bytes=3, stream=Stream.UPSTREAM)),
+        connect(proxy) as connection,
+    ):
         exchange(connection, b"abcdef")
         assert echo.got.get(timeout=10) == b"abc"
 
@@ -219,16 +223,22 @@ def test_a_redirected_proxy_speaks_to_the_other_server(proxy: Proxy) -> None:
                 assert connection.recv(5) == b"other"
 
 
-def test_a_busy_port_is_an_error_and_not_a_key_error(toxiproxy: ToxiproxyServer, echo: Echo) -> None:
+def test_a_busy_port_is_an_error_and_not_a_key_error(
+    toxiproxy: ToxiproxyServer, echo: Echo
+) -> None:
     """A proxy that could not listen is never handed out."""
     with pytest.raises(TargetMisbehaved, match="port busy"):
         toxiproxy.create("busy", upstream=echo.address, listen=echo.address)
 
 
-def test_enabling_on_a_port_that_was_taken_is_an_error(toxiproxy: ToxiproxyServer, echo: Echo) -> None:
+def test_enabling_on_a_port_that_was_taken_is_an_error(
+    toxiproxy: ToxiproxyServer, echo: Echo
+) -> None:
     """The client package says that this worked; the server says that it did not, and is believed."""
     with ports.reserve() as reservation:
-        proxy = toxiproxy.create("taken", upstream=echo.address, listen=f"127.0.0.1:{reservation.port}")
+        proxy = toxiproxy.create(
+            "taken", upstream=echo.address, listen=f"127.0.0.1:{reservation.port}"
+        )
         proxy.disable()
         with (
             socket.create_server(("127.0.0.1", reservation.port)),

@@ -49,7 +49,9 @@ def test_a_case_is_played_on_a_mutant() -> None:
 
 def test_a_case_as_json() -> None:
     """An object of its own schema."""
-    data = json.loads(run("replay", NAME, "--target", "mutant:unlock-ignores-owner", "--format", "json").stdout)
+    data = json.loads(
+        run("replay", NAME, "--target", "mutant:unlock-ignores-owner", "--format", "json").stdout
+    )
     jsonschema.validate(data, schema(CASE_SCHEMA))
     assert (data["case"], data["as_expected"]) == (NAME, False)
     assert [block["as_expected"] for block in data["blocks"]] == [True, True, False]

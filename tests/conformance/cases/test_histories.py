@@ -19,7 +19,12 @@ NOT_JUDGED = {
 CASES = [
     case
     for case in all_cases()
-    if not any(words in line.text for block in case.blocks for line in block.commands for words in NOT_JUDGED)
+    if not any(
+        words in line.text
+        for block in case.blocks
+        for line in block.commands
+        for words in NOT_JUDGED
+    )
 ]
 
 
@@ -33,6 +38,15 @@ def test_nothing_is_refuted(case: Case) -> None:
     """Neither is the run inadmissible."""
     played = play(case)
     examined = examine(played.rows, played.info)
-    verdict = conclude(examined, played.info, load("reference"), floor=1, require_exercised=False, tool={})
-    refuted = [each.id for each in verdict.clauses if each.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)]
-    assert (refuted, [check.detail for check in verdict.met if check.ok is False and check.id == "MET-1"]) == ([], [])
+    verdict = conclude(
+        examined, played.info, load("reference"), floor=1, require_exercised=False, tool={}
+    )
+    refuted = [
+        each.id
+        for each in verdict.clauses
+        if each.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
+    ]
+    assert (
+        refuted,
+        [check.detail for check in verdict.met if check.ok is False and check.id == "MET-1"],
+    ) == ([], [])

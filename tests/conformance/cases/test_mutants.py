@@ -13,7 +13,9 @@ PAIRS = [(case, name) for case in all_cases() for name in case.mutants]
 MUTANTS = [mutant.name for mutant in every_mutant()]
 
 
-@pytest.mark.parametrize(("case", "name"), PAIRS, ids=[f"{case.name}-{name}" for case, name in PAIRS])
+@pytest.mark.parametrize(
+    ("case", "name"), PAIRS, ids=[f"{case.name}-{name}" for case, name in PAIRS]
+)
 def test_the_mutant_answers_differently(case: Case, name: str) -> None:
     """With the mutant's classes at least one answer is another one."""
     assert play(case, name).differences != ()

@@ -45,7 +45,10 @@ def test_an_unanswered_block_gets_its_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", r"mine\.txt:1: the first line must be the file's own path: `# conformance/cases/lease/mine\.txt`"),
+        (
+            "",
+            r"mine\.txt:1: the first line must be the file's own path: `# conformance/cases/lease/mine\.txt`",
+        ),
         ("# other.txt\n# Why.\n", r"mine\.txt:1: the first line must be the file's own path"),
         ("# lease/mine.txt\n\n" + LOCK, r"mine\.txt:2: the second line must say why"),
         ("# lease/mine.txt\n# mutant: x\n\n" + LOCK, r"mine\.txt:2: the second line must say why"),
@@ -54,7 +57,10 @@ def test_an_unanswered_block_gets_its_answer() -> None:
         (HEAD + LOCK, r"mine\.txt:4: the block has no ---- between its commands and their answer"),
         (HEAD + "----\nok\n", r"mine\.txt:4: the block has no command"),
         (HEAD + "# why\n----\nok\n", r"mine\.txt:4: the block has no command"),
-        (HEAD + LOCK + "# late\n----\nok\n", r"mine\.txt:4: remarks of a block stand above its commands"),
+        (
+            HEAD + LOCK + "# late\n----\nok\n",
+            r"mine\.txt:4: remarks of a block stand above its commands",
+        ),
     ],
 )
 def test_a_malformed_file(text: str, sentence: str) -> None:
@@ -66,17 +72,29 @@ def test_a_malformed_file(text: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("lok billing orders/b0/0 by alice", r"mine\.txt:4: 'lok .*' is no command; did you mean `lock GROUP QUEUES"),
-        ("lock billing orders/b0/0", r"is no command; did you mean `lock GROUP QUEUES\[ as OWNER\] by CLIENT`"),
+        (
+            "lok billing orders/b0/0 by alice",
+            r"mine\.txt:4: 'lok .*' is no command; did you mean `lock GROUP QUEUES",
+        ),
+        (
+            "lock billing orders/b0/0",
+            r"is no command; did you mean `lock GROUP QUEUES\[ as OWNER\] by CLIENT`",
+        ),
         ("time passes 5 s", r"is no command; did you mean `time passes MS ms`"),
         ("config nothing", r"mine\.txt:4: config words are name=value, not 'nothing'"),
         ("config leese=3", r"mine\.txt:4: unknown configuration: leese"),
         ("config dialect=6", r"mine\.txt:4: unknown dialect '6'"),
         ("watch everything", r"mine\.txt:4: 'everything' can't be watched; known are deliveries"),
         ("dora crashes", r"mine\.txt:4: there is no 'dora' in this case; it has b0, ns"),
-        ("listener answers m1 with joy", r"mine\.txt:4: 'joy' is no listener's answer; it is one of success"),
+        (
+            "listener answers m1 with joy",
+            r"mine\.txt:4: 'joy' is no listener's answer; it is one of success",
+        ),
         ("next request LOOK from ns to b0 is lost", r"mine\.txt:4: there is no request 'LOOK'"),
-        ("send back m1 of orders/b0/0 to billing at level 0 by alice", r"there is no m1 in orders/b0/0"),
+        (
+            "send back m1 of orders/b0/0 to billing at level 0 by alice",
+            r"there is no m1 in orders/b0/0",
+        ),
         ("allocate BEST 4 queues to alice", r"mine\.txt:4: unknown strategy 'BEST'"),
         ("lock billing orders/b0/0 by b0", r"mine\.txt:4: b0 is a broker"),
     ],
@@ -90,7 +108,9 @@ def test_a_line_that_makes_no_sense(line: str, sentence: str) -> None:
 
 def test_settings_stand_first() -> None:
     """What a run is made with can't change while it runs."""
-    with pytest.raises(CaseError, match=r"mine\.txt:8: `topic TOPIC with COUNT queues` must stand before line 4"):
+    with pytest.raises(
+        CaseError, match=r"mine\.txt:8: `topic TOPIC with COUNT queues` must stand before line 4"
+    ):
         play(case(f"{LOCK}----\ngranted 0\n\ntopic orders with 2 queues\n----\n"))
 
 
@@ -115,10 +135,16 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         read_case(tmp_path / "picture.txt")
 
 
-def test_cases_are_found_by_name_and_by_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cases_are_found_by_name_and_by_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """From anywhere: by what `inorder list cases` shows, or by the path in the file's first line."""
     monkeypatch.chdir(tmp_path)
-    for name in ("lease/owner_renews", "lease/owner_renews.txt", "conformance/cases/lease/owner_renews.txt"):
+    for name in (
+        "lease/owner_renews",
+        "lease/owner_renews.txt",
+        "conformance/cases/lease/owner_renews.txt",
+    ):
         assert find_case(Path(name)).name == "lease/owner_renews"
     with pytest.raises(CaseError, match=r"there is no case lease/nothing; `inorder list cases`"):
         find_case(Path("lease/nothing"))

@@ -38,7 +38,9 @@ def run() -> Run:
 def start() -> Start:
     """`start("check", "x")` → the finished process of `python -m inorder`."""
 
-    def process(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    def process(
+        *arguments: str, cwd: Path | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-P", "-m", "inorder", *arguments],
             capture_output=True,
@@ -62,8 +64,12 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def refuted_run(run: Run, profile: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+def refuted_run(
+    run: Run, profile: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Result, Path]:
     """A mutant, judged: the command's result and the run's folder."""
     out = tmp_path_factory.mktemp("runs") / "mutant"
-    result = run("conform", "--target", MUTANT, "--profile", profile, "--seed", "5", "--out", str(out))
+    result = run(
+        "conform", "--target", MUTANT, "--profile", profile, "--seed", "5", "--out", str(out)
+    )
     return result, out

@@ -72,7 +72,9 @@ def test_stdin_is_told_by_its_content(tmp_path: Path, form: str) -> None:
     data = put(tmp_path, form).read_bytes()
     for each in (data, b"\n\n" + data, b"\xef\xbb\xbf" + data):
         assert stdin(each, "--clause", "LSE-1").exit_code == 1
-    assert "Parquet, which is read from its end" in sentence(stdin(put(tmp_path / "p", "parquet").read_bytes()))
+    assert "Parquet, which is read from its end" in sentence(
+        stdin(put(tmp_path / "p", "parquet").read_bytes())
+    )
 
 
 def test_text_says_itself_what_was_promised_and_set(run: Run, tmp_path: Path) -> None:
@@ -87,7 +89,9 @@ def test_text_says_itself_what_was_promised_and_set(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("form", ["lines", "parquet"])
-def test_rows_alone_are_an_open_world(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_alone_are_an_open_world(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody says who else was at work; a run.json beside the file does."""
     path = put(tmp_path, form)
     assert open_any(path, bytes).info == RunInfo(run="example", closed_world=False)
@@ -98,7 +102,9 @@ def test_rows_alone_are_an_open_world(tmp_path: Path, form: str, monkeypatch: py
     assert open_any(Path(path.name), bytes).info == beside
 
 
-def test_rows_of_a_pipe_take_no_run_json_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_pipe_take_no_run_json_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What lies in the current folder has nothing to do with them."""
     data = put(tmp_path, "lines").read_bytes()
     write_runinfo(tmp_path, RunInfo(run="other", profile="reference"))
@@ -113,18 +119,27 @@ def test_rows_of_a_pipe_take_no_run_json_from_here(tmp_path: Path, monkeypatch: 
         (b"# nothing but this\n", "holds no events"),
         (b"config closed_world=no\n", "holds no events"),
         (b"config closed_world=perhaps\n", "line 1: closed_world is yes or no, not 'perhaps'"),
-        (b"config clock_bound_us=wide\n", "line 1: clock_bound_us must be a whole number, not 'wide'"),
+        (
+            b"config clock_bound_us=wide\n",
+            "line 1: clock_bound_us must be a whole number, not 'wide'",
+        ),
         (b"config lease=4\n", "line 1: unknown configuration: lease"),
         (b"config profile='a\n", "line 1: a quotation mark is open"),
         (b"0ms alice locks billing/orders/b0/3 level=moon", "line 1: 'moon' is no level"),
         (b"0ms alice locks billing/orders/b0/3 kind=send", "line 1: kind follows from"),
         (b"0ms alice locks billing/orders/b0/3 seq_begin=4", "line 1: seq_begin follows from"),
-        (b"0ms alice locks billing/orders/b0/3 value=99999999999999999999", "line 1: value must be an int64"),
+        (
+            b"0ms alice locks billing/orders/b0/3 value=99999999999999999999",
+            "line 1: value must be an int64",
+        ),
         (b"infs alice locks billing/orders/b0/3", "line 1: 'infs' is no time"),
         (b"hello", "line 1: expected time, who, what, where"),
         (b"\xff\xfe\x00\x01", "neither Parquet nor text in UTF-8"),
         (b"PAR1 and no more", "is torn or no Parquet file"),
-        (b"{}", "line 1 is no history row: it lacks run, seq_begin, op_id, kind, level, outcome, started_us"),
+        (
+            b"{}",
+            "line 1 is no history row: it lacks run, seq_begin, op_id, kind, level, outcome, started_us",
+        ),
         (b"[" * 100_000, "line 1 is no history row"),
     ],
     ids=lambda value: value[:40].decode("utf-8", "replace") if isinstance(value, bytes) else "",
@@ -166,16 +181,32 @@ def test_what_can_not_be_opened(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
 def test_single_clauses_need_no_profile(run: Run, tmp_path: Path) -> None:
     """Only they are judged; in catalogue order, each once, however they are written."""
     path = str(put(tmp_path, "text"))
-    result = run("check", path, "--clause", "ord-2", "--clause", "LSE-1", "--clause", "lse-1", "--format", "json")
+    result = run(
+        "check",
+        path,
+        "--clause",
+        "ord-2",
+        "--clause",
+        "LSE-1",
+        "--clause",
+        "lse-1",
+        "--format",
+        "json",
+    )
     assert verdicts(result) == {"ORD-2": "not_exercised", "LSE-1": "refuted"}
     assert result.exit_code == 1
 
 
 @pytest.mark.parametrize("status", ["allowed", "not_applicable"])
-def test_a_profile_counts_only_where_the_user_names_it(run: Run, tmp_path: Path, status: str) -> None:
+def test_a_profile_counts_only_where_the_user_names_it(
+    run: Run, tmp_path: Path, status: str
+) -> None:
     """What it allows is allowed; what it does not speak about is judged all the same, since somebody asks."""
     profile = tmp_path / "mine.toml"
-    profile.write_text(f'[clauses]\nLSE-1 = {{ status = "{status}", source = "x", reason = "y" }}', encoding="utf-8")
+    profile.write_text(
+        f'[clauses]\nLSE-1 = {{ status = "{status}", source = "x", reason = "y" }}',
+        encoding="utf-8",
+    )
     path = str(put(tmp_path, "text", f"config profile={profile}\n{TWO_OWNERS}"))
     of_the_history = run("check", path, "--clause", "LSE-1", "--format", "json")
     assert verdicts(of_the_history) == {"LSE-1": "refuted"}
@@ -187,11 +218,22 @@ def test_a_profile_counts_only_where_the_user_names_it(run: Run, tmp_path: Path,
 def test_our_own_code_is_judged_where_somebody_asks(run: Run, tmp_path: Path) -> None:
     """On a foreign broker our client's promises are not claimed, unless they are asked for."""
     info, rows = parse_history(get("ORD-2").shortest_violation)
-    parties = {"broker": "Apache RocketMQ", "client": "inorder reference", "producer": "inorder reference"}
-    write_history(tmp_path, RunInfo(run=info.run, settles=True, profile="rocketmq-5-orderly", parties=parties), rows)
+    parties = {
+        "broker": "Apache RocketMQ",
+        "client": "inorder reference",
+        "producer": "inorder reference",
+    }
+    write_history(
+        tmp_path,
+        RunInfo(run=info.run, settles=True, profile="rocketmq-5-orderly", parties=parties),
+        rows,
+    )
     client = next(each for each in ("ORD-3", "RTY-1", "CMT-1") if get(each).party.value == "client")
     assert verdicts(run("check", str(tmp_path), "--format", "json"))[client] == "not_claimed"
-    assert verdicts(run("check", str(tmp_path), "--clause", client, "--format", "json"))[client] != "not_claimed"
+    assert (
+        verdicts(run("check", str(tmp_path), "--clause", client, "--format", "json"))[client]
+        != "not_claimed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,9 +244,13 @@ def test_our_own_code_is_judged_where_somebody_asks(run: Run, tmp_path: Path) ->
         ("ASG-3", "ASG-3 is judged by vectors: no history shows whether it was kept"),
     ],
 )
-def test_a_clause_that_no_history_decides(run: Run, tmp_path: Path, clause: str, words: str) -> None:
+def test_a_clause_that_no_history_decides(
+    run: Run, tmp_path: Path, clause: str, words: str
+) -> None:
     """Also when there is one that does."""
-    assert words in sentence(run("check", str(put(tmp_path, "text")), "--clause", "LSE-1", "--clause", clause))
+    assert words in sentence(
+        run("check", str(put(tmp_path, "text")), "--clause", "LSE-1", "--clause", clause)
+    )
 
 
 # ------------------------------------------------------------------------------------ nobody's promise

@@ -30,7 +30,9 @@ def test_a_mutant_is_refuted_and_the_exit_code_is_1(refuted_run: tuple[Result, P
     result, _out = refuted_run
     assert result.exit_code == 1, result.stderr
     assert "REFUTED  LSE-1 one owner at a time" in result.stdout
-    assert "promised:   No two clients hold the lease of one lane at the same time." in result.stdout
+    assert (
+        "promised:   No two clients hold the lease of one lane at the same time." in result.stdout
+    )
 
 
 def test_the_seed_comes_first_and_the_replay_command_last(refuted_run: tuple[Result, Path]) -> None:
@@ -42,7 +44,9 @@ def test_the_seed_comes_first_and_the_replay_command_last(refuted_run: tuple[Res
     assert lines[-1] == f"replay: inorder replay {out}"
 
 
-def test_a_replay_finds_the_same_bytes_and_the_same_violation(run: Run, refuted_run: tuple[Result, Path]) -> None:
+def test_a_replay_finds_the_same_bytes_and_the_same_violation(
+    run: Run, refuted_run: tuple[Result, Path]
+) -> None:
     """What was red is red again."""
     _result, out = refuted_run
     result = run("replay", str(out))
@@ -52,7 +56,16 @@ def test_a_replay_finds_the_same_bytes_and_the_same_violation(run: Run, refuted_
 
 def test_json_is_the_saved_verdict(run: Run, profile: str, tmp_path: Path) -> None:
     """stdout holds one object, the one in verdict.json, with the schema that it names."""
-    arguments = ["--seed", "5", "--examples", "40", "--out", str(tmp_path / "run"), "--format", "json"]
+    arguments = [
+        "--seed",
+        "5",
+        "--examples",
+        "40",
+        "--out",
+        str(tmp_path / "run"),
+        "--format",
+        "json",
+    ]
     result = run("conform", "--target", MUTANT, "--profile", profile, *arguments)
     printed = json.loads(result.stdout)
     jsonschema.validate(printed, schema(VERDICT_SCHEMA))
@@ -62,12 +75,23 @@ def test_json_is_the_saved_verdict(run: Run, profile: str, tmp_path: Path) -> No
 
 def test_a_run_replaces_an_earlier_run_of_ours(run: Run, profile: str, tmp_path: Path) -> None:
     """--out may be used again."""
-    arguments = ["--target", "reference", "--profile", profile, "--examples", "2", "--out", str(tmp_path / "run")]
+    arguments = [
+        "--target",
+        "reference",
+        "--profile",
+        profile,
+        "--examples",
+        "2",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     first, second = run("conform", *arguments), run("conform", *arguments)
     assert {first.exit_code, second.exit_code} <= {0, 2}, second.stderr
 
 
-def test_a_clause_below_its_floor_makes_the_run_inconclusive(run: Run, profile: str, tmp_path: Path) -> None:
+def test_a_clause_below_its_floor_makes_the_run_inconclusive(
+    run: Run, profile: str, tmp_path: Path
+) -> None:
     """Exit 2, and the closing sentence says what was not exercised."""
     arguments = ["--examples", "2", "--floor", "1000000", "--out", str(tmp_path / "run")]
     result = run("conform", "--target", "reference", "--profile", profile, *arguments)
@@ -98,9 +122,15 @@ def test_explain_tells_of_any_clause_when_asked(run: Run, refuted_run: tuple[Res
 
 @pytest.mark.parametrize(
     ("form", "start"),
-    [("markdown", "# mutant:renewal-does-not-refresh: refuted"), ("junit", "<?xml "), ("json", "{")],
+    [
+        ("markdown", "# mutant:renewal-does-not-refresh: refuted"),
+        ("junit", "<?xml "),
+        ("json", "{"),
+    ],
 )
-def test_report_prints_each_format(run: Run, refuted_run: tuple[Result, Path], form: str, start: str) -> None:
+def test_report_prints_each_format(
+    run: Run, refuted_run: tuple[Result, Path], form: str, start: str
+) -> None:
     """Exit 0, whatever the verdict: a report is a view."""
     result = run("report", str(refuted_run[1]), "--format", form)
     assert (result.exit_code, result.stdout.startswith(start)) == (0, True), result.stderr
@@ -130,7 +160,9 @@ def test_check_judges_a_recorded_run_as_the_run_was_judged(
 
 def test_check_of_a_good_history_is_upheld(run: Run, profile: str, tmp_path: Path) -> None:
     """Exit 0, and nothing is written without --out."""
-    info, rows = parse_history("0ms alice locks billing/orders/b0/3 ok\n1ms bob locks billing/orders/b0/3 refused")
+    info, rows = parse_history(
+        "0ms alice locks billing/orders/b0/3 ok\n1ms bob locks billing/orders/b0/3 refused"
+    )
     write_history(tmp_path / "history", info, rows)
     before = sorted(tmp_path.rglob("*"))
     result = run("check", str(tmp_path / "history"), "--profile", profile)
@@ -141,7 +173,9 @@ def test_check_of_a_good_history_is_upheld(run: Run, profile: str, tmp_path: Pat
 # --------------------------------------------------------------------------------------- list, doctor
 
 
-@pytest.mark.parametrize("what", ["clauses", "profiles", "targets", "scenarios", "faults", "mutants"])
+@pytest.mark.parametrize(
+    "what", ["clauses", "profiles", "targets", "scenarios", "faults", "mutants"]
+)
 def test_lists_keep_their_schema(run: Run, what: str) -> None:
     """Each is a list of objects with a name, and a pipe gets a line for each, however narrow the terminal is."""
     result = run("list", what, "--format", "json")
@@ -170,7 +204,10 @@ def test_the_list_of_clauses_holds_every_clause(run: Run) -> None:
 def test_every_mutant_names_its_clause(run: Run) -> None:
     """`inorder list mutants` says what must catch each: a clause, or a wire rule where histories show nothing."""
     items = json.loads(run("list", "mutants", "--format", "json").stdout)["items"]
-    named = {oracle: {item["killed_by"] for item in items if item["oracle"] == oracle} for oracle in ORACLES}
+    named = {
+        oracle: {item["killed_by"] for item in items if item["oracle"] == oracle}
+        for oracle in ORACLES
+    }
     assert len(items) >= 50
     assert named[HISTORY] <= {clause.id for clause in all_clauses()}
     assert named[MODEL] <= set(RULES)

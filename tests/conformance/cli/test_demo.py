@@ -27,7 +27,9 @@ def caught(profile: str) -> demo.Step:
 
 def run_demo(monkeypatch: pytest.MonkeyPatch, out: Path, *steps: demo.Step) -> Result:
     monkeypatch.setattr(demo, "STEPS", steps)
-    return CliRunner(env={"COLUMNS": "100"}).invoke(demo._Alone(name="make"), ["demo", "--out", str(out)])
+    return CliRunner(env={"COLUMNS": "100"}).invoke(
+        demo._Alone(name="make"), ["demo", "--out", str(out)]
+    )
 
 
 def test_it_ends_well_when_all_is_as_expected(
@@ -49,8 +51,9 @@ def test_it_ends_with_1_when_a_step_is_not_as_expected(
     """The sentence names the step and both verdicts."""
     result = run_demo(monkeypatch, tmp_path, replace(caught, expect=demo.upheld))
     assert result.exit_code == 1
-    assert "Not as expected: A bug is caught: expected to be upheld, it is refuted (LSE-1)" in " ".join(
-        result.stdout.split()
+    assert (
+        "Not as expected: A bug is caught: expected to be upheld, it is refuted (LSE-1)"
+        in " ".join(result.stdout.split())
     )
 
 
@@ -58,7 +61,9 @@ def test_a_step_without_its_part_is_skipped_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caught: demo.Step
 ) -> None:
     """Which part, why, and how to mend it; the demo goes on and ends well."""
-    monkeypatch.setattr(demo, "why_not", lambda part: f"{part} is missing: not here; to mend it: make setup")
+    monkeypatch.setattr(
+        demo, "why_not", lambda part: f"{part} is missing: not here; to mend it: make setup"
+    )
     result = run_demo(monkeypatch, tmp_path, replace(caught, parts=("java",)))
     assert result.exit_code == 0, result.output
     assert "skipped: java is missing: not here; to mend it: make setup" in result.stdout
@@ -68,7 +73,10 @@ def test_a_step_without_its_part_is_skipped_with_the_remedy(
 def test_a_command_that_is_not_there_is_a_missing_part(caught: demo.Step) -> None:
     """The seam to other parts is the command line."""
     absent = replace(caught, commands=("levitate --out {out}",))
-    assert demo.missing(absent) == "the command `inorder levitate` is not installed; to mend it: make setup"
+    assert (
+        demo.missing(absent)
+        == "the command `inorder levitate` is not installed; to mend it: make setup"
+    )
     assert demo.missing(caught) is None
 
 
@@ -76,7 +84,9 @@ def test_a_step_that_fails_does_not_end_the_story(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caught: demo.Step
 ) -> None:
     """A target that can't be judged is not as expected, in a sentence; later steps still run."""
-    broken = replace(caught, name="broken", commands=("conform --target mutant:nobody --out {out}",))
+    broken = replace(
+        caught, name="broken", commands=("conform --target mutant:nobody --out {out}",)
+    )
     result = run_demo(monkeypatch, tmp_path, broken, caught)
     assert result.exit_code == 1
     assert "it could not be judged: there is no mutant 'nobody'" in result.stdout
@@ -86,7 +96,10 @@ def test_a_step_that_fails_does_not_end_the_story(
 def test_an_unknown_step_is_wrong_usage() -> None:
     """It names the steps."""
     result = CliRunner().invoke(demo._Alone(name="make"), ["demo", "--only", "nothing"])
-    assert (result.exit_code, "the steps are reference, mutant, chaos" in result.stderr) == (64, True)
+    assert (result.exit_code, "the steps are reference, mutant, chaos" in result.stderr) == (
+        64,
+        True,
+    )
 
 
 def test_the_steps_tell_the_story_in_order() -> None:
@@ -109,7 +122,10 @@ def test_expectations_of_a_broker(refuted_run: tuple[Result, Path]) -> None:
     expect = demo.a_broker_that_keeps("DLQ-7")
     assert expect(verdict) == "expected to break nothing, it is refuted in LSE-1"
     one = verdict.clauses[0]
-    kept = [replace(one, id=f"WIR-{n}", party="broker", verdict=ClauseVerdict.UPHELD) for n in range(1, 11)]
+    kept = [
+        replace(one, id=f"WIR-{n}", party="broker", verdict=ClauseVerdict.UPHELD)
+        for n in range(1, 11)
+    ]
     without: VerdictView = replace(verdict, clauses=tuple(kept))
     assert expect(without) == "expected to keep DLQ-7, which was not upheld"
     gate = replace(kept[0], id="DLQ-7")

@@ -34,7 +34,9 @@ def is_one_sentence(stderr: str) -> bool:
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
     """A good history of two rows."""
-    info, rows = parse_history("0ms alice locks billing/orders/b0/3 ok\n1ms bob locks billing/orders/b0/3 refused")
+    info, rows = parse_history(
+        "0ms alice locks billing/orders/b0/3 ok\n1ms bob locks billing/orders/b0/3 refused"
+    )
     write_history(tmp_path / "history", info, rows)
     return tmp_path / "history"
 
@@ -69,9 +71,11 @@ def history(tmp_path: Path) -> Path:
 def test_wrong_usage_is_64(run: Run, arguments: list[str], words: str) -> None:
     """What does not exist or can't be meant is the user's to mend, and 2 stays free for `inconclusive`."""
     result = run(*arguments)
-    assert (result.exit_code, words in result.stderr, is_one_sentence(result.stderr)) == (USAGE, True, True), (
-        result.stderr
-    )
+    assert (result.exit_code, words in result.stderr, is_one_sentence(result.stderr)) == (
+        USAGE,
+        True,
+        True,
+    ), result.stderr
 
 
 def test_a_folder_that_is_no_history(run: Run, tmp_path: Path) -> None:
@@ -93,7 +97,10 @@ def test_torn_parquet(run: Run, history: Path) -> None:
 def test_a_history_of_another_version(run: Run, history: Path) -> None:
     """An unknown version is one clear error."""
     info = history / "run.json"
-    info.write_text(info.read_text(encoding="utf-8").replace("inorder/run/v1", "inorder/run/v9"), encoding="utf-8")
+    info.write_text(
+        info.read_text(encoding="utf-8").replace("inorder/run/v1", "inorder/run/v9"),
+        encoding="utf-8",
+    )
     result = run("check", str(history))
     assert (result.exit_code, is_one_sentence(result.stderr)) == (USAGE, True)
     assert "inorder/run/v9" in result.stderr
@@ -108,7 +115,11 @@ def test_a_profile_that_is_wrong(run: Run, history: Path, tmp_path: Path) -> Non
         path = tmp_path / "profile.toml"
         path.write_text(text, encoding="utf-8")
         result = run("check", str(history), "--profile", str(path))
-        assert (result.exit_code, words in result.stderr, is_one_sentence(result.stderr)) == (USAGE, True, True)
+        assert (result.exit_code, words in result.stderr, is_one_sentence(result.stderr)) == (
+            USAGE,
+            True,
+            True,
+        )
 
 
 def test_an_address_where_nobody_listens(run: Run, profile: str, tmp_path: Path) -> None:
@@ -118,7 +129,13 @@ def test_an_address_where_nobody_listens(run: Run, profile: str, tmp_path: Path)
         port = free.getsockname()[1]
         # Bound but not listening: nobody else gets the port, and nobody answers.
         result = run(
-            "conform", "--target", f"rocketmq:127.0.0.1:{port}", "--profile", profile, "--out", str(tmp_path / "o")
+            "conform",
+            "--target",
+            f"rocketmq:127.0.0.1:{port}",
+            "--profile",
+            profile,
+            "--out",
+            str(tmp_path / "o"),
         )
     assert result.exit_code in (USAGE, SUITE)
     assert is_one_sentence(result.stderr)
@@ -172,7 +189,9 @@ def test_each_error_has_its_code(error: BaseException, code: int) -> None:
     assert len(result.stderr.split()) == 0 or is_one_sentence(result.stderr.lstrip())
 
 
-@pytest.mark.parametrize("error", [ValueError("odd\nthing"), ExceptionGroup("tasks", [ValueError("odd thing")])])
+@pytest.mark.parametrize(
+    "error", [ValueError("odd\nthing"), ExceptionGroup("tasks", [ValueError("odd thing")])]
+)
 def test_an_unexpected_error_keeps_its_traceback_in_a_file(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +205,9 @@ def test_an_unexpected_error_keeps_its_traceback_in_a_file(
     assert "Traceback (most recent call last)" in kept.read_text(encoding="utf-8")
 
 
-def test_a_command_whose_part_is_missing_does_not_hide_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_whose_part_is_missing_does_not_hide_the_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`--help` lists all; the broken one says why, and exits with 70 when called."""
     from importlib.metadata import EntryPoint
 
@@ -219,7 +240,9 @@ def test_nothing_to_do_is_wrong_usage(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_says_so(profile: str, tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_an_interrupted_run_says_so(
+    profile: str, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
     """Ctrl-C and SIGTERM end with their own codes, without a traceback."""
     command = ["conform", "--target", "reference", "--profile", profile, "--examples", "100000"]
     with subprocess.Popen(
@@ -244,9 +267,14 @@ def test_an_interrupted_run_says_so(profile: str, tmp_path: Path, number: signal
 @pytest.mark.parametrize("form", ["human", "json"])
 def test_an_output_of_ascii_alone_loses_no_line(start: Start, tmp_path: Path, form: str) -> None:
     """Arrows become `?` for people and escapes in JSON; the exit code stays the verdict's."""
-    (tmp_path / "mine.txt").write_text("0ms ä locks g/t/b/0 ok\n1ms b locks g/t/b/0 ok\n", encoding="utf-8")
+    (tmp_path / "mine.txt").write_text(
+        "0ms ä locks g/t/b/0 ok\n1ms b locks g/t/b/0 ok\n", encoding="utf-8"
+    )
     arguments = ["check", str(tmp_path / "mine.txt"), "--clause", "LSE-1", "--format", form]
-    plain, ascii_only = start(*arguments), start(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    plain, ascii_only = (
+        start(*arguments),
+        start(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii"),
+    )
     assert (plain.returncode, ascii_only.returncode) == (1, 1), ascii_only.stderr
     if form == "json":
         assert json.loads(ascii_only.stdout) == json.loads(plain.stdout)

@@ -26,7 +26,9 @@ FEW = ("suspend-ignored", "unlock-ignores-owner")
 def matrix(run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     """The matrix of two mutants as JSON, and its folder."""
     out = tmp_path_factory.mktemp("matrix") / "out"
-    return run("mutants", *FEW, "--seed", "2", "--workers", "1", "--out", str(out), "--format", "json"), out
+    return run(
+        "mutants", *FEW, "--seed", "2", "--workers", "1", "--out", str(out), "--format", "json"
+    ), out
 
 
 def test_the_matrix_as_json_is_the_kept_one(matrix: tuple[Result, Path]) -> None:
@@ -48,7 +50,10 @@ def test_progress_has_a_line_for_each_mutant(matrix: tuple[Result, Path]) -> Non
     lines = matrix[0].stderr.splitlines()
     assert lines[0] == "searching for 2 mutants, seed 2, at most 300 examples each"
     assert sum("killed by" in line for line in lines) == 2
-    assert lines[-1] == "again: inorder mutants suspend-ignored unlock-ignores-owner --seed 2 --examples 300"
+    assert (
+        lines[-1]
+        == "again: inorder mutants suspend-ignored unlock-ignores-owner --seed 2 --examples 300"
+    )
 
 
 def test_the_document_and_the_allure_results_tell_each_kill(matrix: tuple[Result, Path]) -> None:
@@ -57,7 +62,9 @@ def test_the_document_and_the_allure_results_tell_each_kill(matrix: tuple[Result
     document = (out / "matrix.md").read_text(encoding="utf-8")
     assert "2 of 2 mutants killed by the clause that they name" in document
     assert "## unlock-ignores-owner" in document
-    results = [json.loads(path.read_text()) for path in (out / "allure-results").glob("*-result.json")]
+    results = [
+        json.loads(path.read_text()) for path in (out / "allure-results").glob("*-result.json")
+    ]
     assert {(each["fullName"], each["status"]) for each in results} == {
         ("inorder.mutants.kill matrix", "passed"),
         ("inorder.mutants.suspend-ignored", "passed"),
@@ -67,11 +74,17 @@ def test_the_document_and_the_allure_results_tell_each_kill(matrix: tuple[Result
     assert [each["name"] for each in whole["attachments"]] == ["kill matrix", "kill matrix (data)"]
 
 
-def test_the_run_of_a_kill_can_be_explained_and_replayed(run: Run, matrix: tuple[Result, Path]) -> None:
+def test_the_run_of_a_kill_can_be_explained_and_replayed(
+    run: Run, matrix: tuple[Result, Path]
+) -> None:
     """It is a run like any other."""
     folder = str(matrix[1] / "runs" / "suspend-ignored")
     explained = run("explain", folder).stdout
-    told = [line.split()[1] for line in explained.splitlines() if line.startswith("REFUTED  ") and "under" not in line]
+    told = [
+        line.split()[1]
+        for line in explained.splitlines()
+        if line.startswith("REFUTED  ") and "under" not in line
+    ]
     assert told == ["RTY-1"]  # what the run was shrunk to
     replayed = run("replay", folder)
     assert (replayed.exit_code, "the same bytes" in replayed.stderr) == (1, True)
@@ -79,7 +92,9 @@ def test_the_run_of_a_kill_can_be_explained_and_replayed(run: Run, matrix: tuple
 
 def test_a_survivor_makes_the_exit_code_1(run: Run, tmp_path: Path) -> None:
     """The table names it."""
-    result = run("mutants", "throw-taken-for-success", "--examples", "1", "--out", str(tmp_path / "out"))
+    result = run(
+        "mutants", "throw-taken-for-success", "--examples", "1", "--out", str(tmp_path / "out")
+    )
     assert result.exit_code == 1, result.stderr
     assert "survivors: throw-taken-for-success" in " ".join(result.stdout.split())
 
@@ -94,7 +109,9 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
     """Interrupted in the middle: exit 130, one sentence, no process left."""
     command = [sys.executable, "-P", "-m", "inorder", "mutants", "--out", str(tmp_path / "out")]
     env = {**os.environ, "PYTHONUTF8": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "killed by" in line:
@@ -102,17 +119,31 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
         workers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         _, words = process.communicate(timeout=60)
-    assert (process.returncode, "stopped by Ctrl-C" in words, "Traceback" in words) == (130, True, False), words
+    assert (process.returncode, "stopped by Ctrl-C" in words, "Traceback" in words) == (
+        130,
+        True,
+        False,
+    ), words
     assert len(workers) >= 2
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert alive == []
 
 
-def test_the_same_seed_gives_the_same_matrix_in_another_process(start: Start, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_matrix_in_another_process(
+    start: Start, tmp_path: Path
+) -> None:
     """Whatever the order of sets and dictionaries there; only the seconds differ."""
     found = []
     for number in ("1", "2"):
-        arguments = ["unlock-ignores-owner", "--seed", "9", "--out", str(tmp_path / number), "--format", "json"]
+        arguments = [
+            "unlock-ignores-owner",
+            "--seed",
+            "9",
+            "--out",
+            str(tmp_path / number),
+            "--format",
+            "json",
+        ]
         done = start("mutants", *arguments, PYTHONHASHSEED=number)
         assert done.returncode == 0, done.stderr
         mutant = json.loads(done.stdout)["mutants"][0]

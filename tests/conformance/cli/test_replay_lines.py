@@ -48,7 +48,10 @@ def test_a_generated_history_is_written_again(
 ) -> None:
     """With its defect, at its place, in as many queues: the same bytes, so the same verdict."""
     monkeypatch.chdir(tmp_path)
-    assert run("generate", "--events", "8000", "--seed", "3", "--out", "first", *options).exit_code == 0
+    assert (
+        run("generate", "--events", "8000", "--seed", "3", "--out", "first", *options).exit_code
+        == 0
+    )
     judged = run("check", "first", "--format", "json")
     line = json.loads(judged.stdout)["replay"]
     assert carry_out(run, line).exit_code == 0, line
@@ -57,7 +60,9 @@ def test_a_generated_history_is_written_again(
     names = sorted(path.name for path in Path("first/history").iterdir())
     assert names == sorted(path.name for path in Path("DIR/history").iterdir())
     for name in names:
-        assert Path("first/history", name).read_bytes() == Path("DIR/history", name).read_bytes(), name
+        assert Path("first/history", name).read_bytes() == Path("DIR/history", name).read_bytes(), (
+            name
+        )
 
 
 def test_a_simulated_run_is_done_again(
@@ -74,10 +79,14 @@ def test_a_simulated_run_is_done_again(
     assert (repeated.exit_code, clauses(repeated.stdout)) == (1, clauses(judged.stdout)), line
 
 
-def test_a_checked_history_is_checked_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checked_history_is_checked_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a file, for single clauses."""
     monkeypatch.chdir(tmp_path)
-    Path("two owners.txt").write_text("0ms a locks g/t/b/0 ok\n1ms b locks g/t/b/0 ok", encoding="utf-8")
+    Path("two owners.txt").write_text(
+        "0ms a locks g/t/b/0 ok\n1ms b locks g/t/b/0 ok", encoding="utf-8"
+    )
     judged = run("check", "two owners.txt", "--clause", "LSE-1", "--format", "json")
     line = json.loads(judged.stdout)["replay"]
     assert carry_out(run, line, "--format", "json").stdout == judged.stdout
@@ -86,9 +95,13 @@ def test_a_checked_history_is_checked_again(run: Run, tmp_path: Path, monkeypatc
 def test_a_chaos_run_is_done_again(run: Run, tmp_path: Path) -> None:
     """The scenario by its file, if it came from one, and the profile: both decide what is judged."""
     scenario = tmp_path / "my kill.toml"
-    scenario.write_text((SCENARIOS / "consumer-killed.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    scenario.write_text(
+        (SCENARIOS / "consumer-killed.toml").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     mine = tmp_path / "mine.toml"
-    mine.write_text('[clauses]\nLSE-1 = { status = "claimed", source = "a test" }', encoding="utf-8")
+    mine.write_text(
+        '[clauses]\nLSE-1 = { status = "claimed", source = "a test" }', encoding="utf-8"
+    )
     assert load(str(scenario)).asked_for == str(scenario)
     out = ["--out", str(tmp_path / "runs"), "--format", "json"]
     judged = run("chaos", str(scenario), "--profile", str(mine), "--seed", "4", *out)
@@ -102,6 +115,8 @@ def test_a_chaos_run_is_done_again(run: Run, tmp_path: Path) -> None:
 
 def test_a_profile_of_two_products_stays_one_word() -> None:
     """And so does a path with a blank."""
-    line = again.command("conform", "--profile", "reference + rocketmq-4.9-orderly", "--seed", 4, Path("a b"))
+    line = again.command(
+        "conform", "--profile", "reference + rocketmq-4.9-orderly", "--seed", 4, Path("a b")
+    )
     words = ["--profile", "reference + rocketmq-4.9-orderly", "--seed", "4", "a b"]
     assert shlex.split(line) == ["inorder", "conform", *words]

@@ -23,18 +23,28 @@ def other_repository(tmp_path: Path) -> Path:
     """Somebody's project: specs/ and chaos/ with other things in them, and a test."""
     for name in ("specs", "chaos"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text('raise RuntimeError("imported")\n', encoding="utf-8")
+        (tmp_path / name / "__init__.py").write_text(
+            'raise RuntimeError("imported")\n', encoding="utf-8"
+        )
     (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n", encoding="utf-8")
     return tmp_path
 
 
-def python(*arguments: str, cwd: Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+def python(
+    *arguments: str, cwd: Path, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONUTF8": "1"}
     env.pop("PYTHONPATH", None)
     if path is not None:
         env["PYTHONPATH"] = str(path)
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -55,15 +65,21 @@ def test_nothing_shadows_a_sound_installation() -> None:
 
 def test_the_command_line_says_it_when_pythonpath_shadows(other_repository: Path) -> None:
     """Exit 70, one sentence with both folders, and nobody's package was imported."""
-    done = python("-P", "-m", "inorder", "list", "clauses", cwd=other_repository, path=other_repository)
-    assert (done.returncode, is_the_sentence(done.stderr, other_repository)) == (SHADOWED, True), done.stderr
+    done = python(
+        "-P", "-m", "inorder", "list", "clauses", cwd=other_repository, path=other_repository
+    )
+    assert (done.returncode, is_the_sentence(done.stderr, other_repository)) == (SHADOWED, True), (
+        done.stderr
+    )
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_command_line_says_it_when_the_working_folder_shadows(other_repository: Path) -> None:
     """`python -m` puts the working folder first."""
     done = python("-m", "inorder", "--version", cwd=other_repository)
-    assert (done.returncode, is_the_sentence(done.stderr, other_repository)) == (SHADOWED, True), done.stderr
+    assert (done.returncode, is_the_sentence(done.stderr, other_repository)) == (SHADOWED, True), (
+        done.stderr
+    )
 
 
 def test_the_command_line_says_it_when_conformance_itself_is_shadowed(tmp_path: Path) -> None:
@@ -78,7 +94,9 @@ def test_the_command_line_says_it_when_conformance_itself_is_shadowed(tmp_path: 
 def test_the_console_script_is_not_troubled_by_the_working_folder(other_repository: Path) -> None:
     """A script's own folder comes first on the path, not the working folder."""
     script = Path(sys.executable).with_name("inorder")
-    done = subprocess.run([script, "--version"], cwd=other_repository, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [script, "--version"], cwd=other_repository, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "inorder 0.1.0\n"), done.stderr
 
 
@@ -93,14 +111,17 @@ def test_pytest_says_it_when_the_suite_is_asked_for(other_repository: Path) -> N
     """`python -m pytest` puts the working folder first."""
     suite = ["--pyargs", "conformance.suite", "--inorder-target", "reference"]
     done = python("-m", "pytest", *suite, cwd=other_repository)
-    assert (done.returncode, is_the_sentence(done.stdout + done.stderr, other_repository)) == (SHADOWED, True), (
-        done.stdout + done.stderr
-    )
+    assert (done.returncode, is_the_sentence(done.stdout + done.stderr, other_repository)) == (
+        SHADOWED,
+        True,
+    ), done.stdout + done.stderr
 
 
 def test_pytest_leaves_their_own_tests_in_peace(other_repository: Path) -> None:
     """Nobody asked for us: their suite runs as if we were not installed."""
-    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_theirs.py", cwd=other_repository)
+    done = python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_theirs.py", cwd=other_repository
+    )
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 

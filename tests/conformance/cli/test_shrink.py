@@ -56,7 +56,10 @@ def test_a_run_becomes_smaller_and_stays_refuted(run: Run, large: Path, tmp_path
     assert after["actions"] < before["actions"] / 2
     plan = Plan.from_json(json.loads((out / "run.json").read_text(encoding="utf-8"))["plan"])
     assert refutes(plan)
-    fewer = (replace(plan, actions=plan.actions[:n] + plan.actions[n + 1 :]) for n in range(len(plan.actions)))
+    fewer = (
+        replace(plan, actions=plan.actions[:n] + plan.actions[n + 1 :])
+        for n in range(len(plan.actions))
+    )
     assert not any(refutes(each) for each in fewer)
     assert all(after[name] <= before[name] for name in before)
     replayed = run("replay", str(out))
@@ -67,8 +70,12 @@ def test_a_run_becomes_smaller_and_stays_refuted(run: Run, large: Path, tmp_path
 def test_sizes_before_and_after_are_shown(run: Run, large: Path, tmp_path: Path) -> None:
     """For another clause that the run refutes, when it is named; the folder is beside the run by default."""
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(json.loads((large / "run.json").read_text())["plan"]), encoding="utf-8")
-    result = run("shrink", str(plan), "--target", f"mutant:{MUTANT}", "--clause", "lse-1", "--tries", "150")
+    plan.write_text(
+        json.dumps(json.loads((large / "run.json").read_text())["plan"]), encoding="utf-8"
+    )
+    result = run(
+        "shrink", str(plan), "--target", f"mutant:{MUTANT}", "--clause", "lse-1", "--tries", "150"
+    )
     assert result.exit_code == 0, result.stderr
     assert result.stdout.split()[:2] == ["before", "after"]
     assert "LSE-1 one owner at a time: " in result.stdout
@@ -83,7 +90,9 @@ def test_sizes_before_and_after_are_shown(run: Run, large: Path, tmp_path: Path)
         (("--out", "."), "is no run of ours"),
     ],
 )
-def test_what_can_not_be_shrunk_is_wrong_usage(run: Run, large: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_what_can_not_be_shrunk_is_wrong_usage(
+    run: Run, large: Path, arguments: tuple[str, ...], words: str
+) -> None:
     """One sentence, exit 64."""
     result = run("shrink", str(large), *arguments)
     assert (result.exit_code, words in " ".join(result.stderr.split())) == (64, True), result.stderr

@@ -27,7 +27,10 @@ def needs(run: DrivenRun) -> None:
         if (reason := why_not(part)) is not None:
             pytest.skip(reason)
     broker = run.parties["broker"]
-    if not broker.startswith("inorder") and (reason := why_not(f"rocketmq-{broker.split()[-1]}")) is not None:
+    if (
+        not broker.startswith("inorder")
+        and (reason := why_not(f"rocketmq-{broker.split()[-1]}")) is not None
+    ):
         pytest.skip(reason)
     if run.version is not None:
         try:
@@ -38,7 +41,9 @@ def needs(run: DrivenRun) -> None:
 
 @pytest.mark.long
 def test_our_client_on_our_broker(tmp_path: Path) -> None:
-    cell = run_cell(pair(None, None), seed=3, folder=tmp_path / "run", date="today", rounds=1, changes=2)
+    cell = run_cell(
+        pair(None, None), seed=3, folder=tmp_path / "run", date="today", rounds=1, changes=2
+    )
     assert [each.seen for each in cell.deviations] == []
     assert cell.verdict is RunVerdict.UPHELD
     assert cell.counts[ClauseVerdict.UPHELD] >= 40

@@ -39,11 +39,16 @@ def test_each_reads_what_the_other_has_compressed(tmp_path: Path) -> None:
 async def both_ways(folder: Path) -> None:
     async with LocalCluster(topics=("from-java", "to-java"), queues=1) as cluster:
         await asyncio.to_thread(java_side, cluster.namesrv, folder)
-        async with PullConsumer(cluster.namesrv, group="python", topics="from-java", start="first") as consumer:
+        async with PullConsumer(
+            cluster.namesrv, group="python", topics="from-java", start="first"
+        ) as consumer:
             batch = await consumer.next(DEADLINE_S)
         assert batch is not None
         assert [message.text for message in batch] == [BODY]
-        flags = [cluster.stores["b0"].queue(topic, 0).get(0).sys_flag for topic in ("from-java", "to-java")]
+        flags = [
+            cluster.stores["b0"].queue(topic, 0).get(0).sys_flag
+            for topic in ("from-java", "to-java")
+        ]
         assert [flag & SYS_COMPRESSED for flag in flags] == [SYS_COMPRESSED] * 2
         assert flags[1] & SYS_COMPRESSION_TYPE == 0  # what every release reads as zlib
 
@@ -54,7 +59,9 @@ def java_side(namesrv: str, folder: Path) -> None:
     with start_java("5.4.0", "shop", CONFIG, folder, events.append) as shop:
         shop.hello()
         shop.ask("start", role="producer", client="shop", group="shops", namesrv=namesrv, config={})
-        shop.send(shop.next_number(), topic="from-java", message="m1", key="k", key_seq=1, body=BODY)
+        shop.send(
+            shop.next_number(), topic="from-java", message="m1", key="k", key_seq=1, body=BODY
+        )
         assert wait_until(lambda: any(event["event"] == "sent" for event in events), DEADLINE_S)
         shop.stop()
     with BlockingProducer(namesrv) as producer:
@@ -66,6 +73,8 @@ def java_side(namesrv: str, folder: Path) -> None:
             "start", role="consumer", client="worker", group="workers", namesrv=namesrv, config=settings,
             topics=["to-java"], listener=[],
         )  # fmt: skip
-        assert wait_until(lambda: any(event["event"] == "delivered" for event in events), DEADLINE_S)
+        assert wait_until(
+            lambda: any(event["event"] == "delivered" for event in events), DEADLINE_S
+        )
         worker.stop()
     assert BODY in str(next(event for event in events if event["event"] == "delivered"))

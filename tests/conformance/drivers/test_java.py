@@ -16,7 +16,9 @@ from conformance.parts.doctor import why_not
 from specs.errors import UsageError
 
 
-def test_a_missing_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_compiler_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
     monkeypatch.setattr(java, "java", lambda: tmp_path / "java")
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
@@ -46,7 +48,9 @@ def test_smoke() -> None:
         java.classes("5.4.0")
     except UsageError as error:
         pytest.skip(str(error))
-    done = CliRunner().invoke(root, ["smoke", "--target", "rocketmq-local:5.4.0+java:5.4.0", "--format", "json"])
+    done = CliRunner().invoke(
+        root, ["smoke", "--target", "rocketmq-local:5.4.0+java:5.4.0", "--format", "json"]
+    )
     items = json.loads(done.stdout)["items"]
     assert [item for item in items if not item["ok"]] == []
     assert done.exit_code == 0

@@ -30,14 +30,37 @@ MESSAGE = {
 
 GOOD: list[dict[str, Any]] = [
     {"verb": "hello", "id": 1, "version": 1},
-    {"verb": "start", "id": 2, "role": "consumer", "client": "c1", "group": "g", "namesrv": "h:1", "topics": ["t"]},
+    {
+        "verb": "start",
+        "id": 2,
+        "role": "consumer",
+        "client": "c1",
+        "group": "g",
+        "namesrv": "h:1",
+        "topics": ["t"],
+    },
     {"verb": "send", "id": 3, "topic": "t", "message": "m1", "body": "m1", "key": "k"},
     {"verb": "select", "id": 5, "key": "k", "queues": 3},
     {"verb": "stop", "id": 4},
-    {"reply": 1, "ok": True, "version": 1, "driver": "java", "client": "5.4.0", "events": ["sent"], "at_us": 1},
+    {
+        "reply": 1,
+        "ok": True,
+        "version": 1,
+        "driver": "java",
+        "client": "5.4.0",
+        "events": ["sent"],
+        "at_us": 1,
+    },
     {"reply": None, "ok": False, "error": "not JSON", "at_us": 1},
     {"event": "delivered", "call": 1, "messages": [MESSAGE], "at_us": 2},
-    {"event": "finished", "call": 1, "outcome": "null", "manual": False, "suspend_ms": -1, "at_us": 3},
+    {
+        "event": "finished",
+        "call": 1,
+        "outcome": "null",
+        "manual": False,
+        "suspend_ms": -1,
+        "at_us": 3,
+    },
     {"event": "sent", "id": 3, "outcome": "unknown", "why": "a time-out", "at_us": 3},
 ]
 
@@ -46,7 +69,14 @@ BAD: list[dict[str, Any]] = [
     {"verb": "hello", "id": 1, "version": 2},
     {"reply": 1, "ok": True},
     {"event": "delivered", "call": 1, "messages": [], "at_us": 2},
-    {"event": "finished", "call": 1, "outcome": "maybe", "manual": False, "suspend_ms": -1, "at_us": 3},
+    {
+        "event": "finished",
+        "call": 1,
+        "outcome": "maybe",
+        "manual": False,
+        "suspend_ms": -1,
+        "at_us": 3,
+    },
     {"event": "sent", "id": 3, "outcome": "ok", "at_us": 1.5},
 ]
 
@@ -69,7 +99,9 @@ def driver(tmp_path: Path, program: str, seen: list[Any]) -> DriverProcess:
     """A driver that is a few lines of Python; `line` is the request, `say` writes an answer."""
     script = tmp_path / "driver.py"
     head = "import json, sys\ndef say(**line):\n    print(json.dumps({'at_us': 1, **line}), flush=True)\n"
-    body = "for raw in sys.stdin:\n    line = json.loads(raw)\n    " + program.replace("\n", "\n    ")
+    body = "for raw in sys.stdin:\n    line = json.loads(raw)\n    " + program.replace(
+        "\n", "\n    "
+    )
     script.write_text(head + body, encoding="utf-8")
     return DriverProcess("a driver", [sys.executable, script], tmp_path / "driver.log", seen.append)
 
@@ -91,7 +123,9 @@ def test_an_answer_a_refusal_and_an_event(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_none_is_remembered(tmp_path: Path) -> None:
-    with driver(tmp_path, "print('hello?', flush=True)\nsay(reply=line['id'], ok=True)", []) as running:
+    with driver(
+        tmp_path, "print('hello?', flush=True)\nsay(reply=line['id'], ok=True)", []
+    ) as running:
         running.hello()
         assert len(running.faults) == 1
         assert "hello?" in running.faults[0]

@@ -46,19 +46,23 @@ def test_calls_and_sends_become_rows_with_the_drivers_times(tmp_path: Path) -> N
     recorder.on_event(finished(2, 2_100_000, "null"))
     recorder.on_event(delivered(3, 3_000_000, 2))  # and never finished
     recorder.sending(9, {"topic": "orders", "message_id": "m2"})
-    recorder.on_event({"event": "sent", "id": 9, "outcome": "refused", "code": 16, "at_us": 4_000_000})
+    recorder.on_event(
+        {"event": "sent", "id": 9, "outcome": "refused", "code": 16, "at_us": 4_000_000}
+    )
     recorder.sending(10, {"topic": "orders", "message_id": "m3"})  # and never answered
     recorder.close()
     rows = list(compact_journal(tmp_path).rows())
     calls = [row for row in rows if row.kind is Kind.DELIVER]
-    assert [(row.started_us, row.ended_us, row.outcome, row.suspend_ms, row.attempt) for row in calls] == [
+    assert [
+        (row.started_us, row.ended_us, row.outcome, row.suspend_ms, row.attempt) for row in calls
+    ] == [
         (1_000_000, 1_500_000, Outcome.SUSPEND, 10, 1),
         (2_000_000, 2_100_000, Outcome.NULL, 200, 2),
         (3_000_000, None, Outcome.UNKNOWN, None, 3),
     ]
-    assert {(row.incarnation, row.client_id, row.group, row.sharding_key, row.key_seq) for row in calls} == {
-        ("c1.1/orders/b0/3", "c1", "billing", "k", 5)
-    }
+    assert {
+        (row.incarnation, row.client_id, row.group, row.sharding_key, row.key_seq) for row in calls
+    } == {("c1.1/orders/b0/3", "c1", "billing", "k", 5)}
     sends = [row for row in rows if row.kind is Kind.SEND]
     assert [(row.message_id, row.outcome, row.code) for row in sends] == [
         ("m2", Outcome.REFUSED, 16),
@@ -69,9 +73,15 @@ def test_calls_and_sends_become_rows_with_the_drivers_times(tmp_path: Path) -> N
 def test_the_work_on_a_lane_has_the_drivers_number(tmp_path: Path) -> None:
     write_runinfo(tmp_path, RunInfo(run="r"))
     names = {"127.0.0.1@c1": "c1", "127.0.0.1@c2": "c2"}
-    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200, life=2, names=names, lanes=True)
+    recorder = DriverRecorder(
+        tmp_path, "c1", "billing", suspend_ms=200, life=2, names=names, lanes=True
+    )
     lane = {"topic": "orders", "broker": "b0", "queue_id": 3, "incarnation": 7}
-    share = {"members": ["127.0.0.1@c1", "127.0.0.1@c2"], "queues": ["b0/3", "b0/4"], "share": ["b0/3"]}
+    share = {
+        "members": ["127.0.0.1@c1", "127.0.0.1@c2"],
+        "queues": ["b0/3", "b0/4"],
+        "share": ["b0/3"],
+    }
     recorder.on_event({"event": "assigned", "topic": "orders", **share, "at_us": 500_000})
     recorder.on_event({"event": "added", **lane, "at_us": 900_000})
     call = delivered(1, 1_000_000)

@@ -46,19 +46,42 @@ def test_the_java_client_on_our_broker(tmp_path: Path) -> None:
     needs("5.4.0")
     run = pair(None, "5.4.0")
     out = tmp_path / "run"
-    verdict, rounds = conform_driven(run, profiles.load(run.profile), seed=1, rounds=1, out=out, floor=5, changes=2)
+    verdict, rounds = conform_driven(
+        run, profiles.load(run.profile), seed=1, rounds=1, out=out, floor=5, changes=2
+    )
     assert living() == []
     assert refuted(verdict) == {}
     upheld = {judged.id for judged in verdict.of(ClauseVerdict.UPHELD)}
-    assert {"ORD-2", "ORD-3", "LSE-3", "LSE-11", "LSE-13", "RTY-3", "DLQ-2", "CMT-1", "CMT-2"} <= upheld
+    assert {
+        "ORD-2",
+        "ORD-3",
+        "LSE-3",
+        "LSE-11",
+        "LSE-13",
+        "RTY-3",
+        "DLQ-2",
+        "CMT-1",
+        "CMT-2",
+    } <= upheld
     # What only our own broker keeps says nothing about their client.
-    assert next(judged for judged in verdict.clauses if judged.id == "LSE-4").verdict is ClauseVerdict.NOT_CLAIMED
+    assert (
+        next(judged for judged in verdict.clauses if judged.id == "LSE-4").verdict
+        is ClauseVerdict.NOT_CLAIMED
+    )
     history = open_history(out)
     assert history.why_cut == ()
     kinds = {row.kind for row in history.rows()}
     assert undeclared(list(history.rows()), history.info.records or {}) == set()
     assert {Kind.LOCK, Kind.COMMIT, Kind.ADD} <= (recorded(history.info) or set())
-    assert {Kind.ADD, Kind.DROP, Kind.LOCK, Kind.PULL, Kind.COMMIT, Kind.DEAD_LETTER, Kind.ASSIGN} <= kinds
+    assert {
+        Kind.ADD,
+        Kind.DROP,
+        Kind.LOCK,
+        Kind.PULL,
+        Kind.COMMIT,
+        Kind.DEAD_LETTER,
+        Kind.ASSIGN,
+    } <= kinds
     assert len(rounds) == 1
 
 
@@ -76,7 +99,9 @@ def test_the_java_client_on_apaches_broker(tmp_path: Path) -> None:
     assert refuted(verdict) == {}
     upheld = {judged.id for judged in verdict.of(ClauseVerdict.UPHELD)}
     assert {"ORD-2", "ORD-3", "RTY-3", "DLQ-1", "SND-1"} <= upheld
-    unseen = {clause.id for clause in all_clauses() if clause.needs & {Kind.LOCK, Kind.PULL, Kind.COMMIT}}
+    unseen = {
+        clause.id for clause in all_clauses() if clause.needs & {Kind.LOCK, Kind.PULL, Kind.COMMIT}
+    }
     assert not upheld & unseen
     not_recorded = {judged.id: judged.reason for judged in verdict.of(ClauseVerdict.NOT_RECORDED)}
     assert not_recorded["CMT-4"] == "the history does not tell commit"

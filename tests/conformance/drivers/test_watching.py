@@ -42,15 +42,21 @@ class Desk:
         self.opaque = 0
         self.ask(9, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 1, 1).to_ext())
 
-    def ask(self, conn: int, code: int, ext: object = None, body: bytes = b"", flag: int = 0) -> None:
+    def ask(
+        self, conn: int, code: int, ext: object = None, body: bytes = b"", flag: int = 0
+    ) -> None:
         self.opaque += 1
         command = Command(code, ext=ext or {}, body=body, opaque=self.opaque, flag=flag)  # type: ignore[arg-type]
         list(self.core.handle(NOW_MS, Received(conn, command)))
 
     def joins(self, conn: int, client: str) -> None:
         list(self.core.handle(NOW_MS, Opened(conn, "127.0.0.1:1")))
-        consumer = ConsumerData("billing", subscriptions=(Subscription.of("orders"), Subscription.of("%RETRY%billing")))
-        self.ask(conn, RequestCode.HEART_BEAT, body=Heartbeat(client, consumers=(consumer,)).encode())
+        consumer = ConsumerData(
+            "billing", subscriptions=(Subscription.of("orders"), Subscription.of("%RETRY%billing"))
+        )
+        self.ask(
+            conn, RequestCode.HEART_BEAT, body=Heartbeat(client, consumers=(consumer,)).encode()
+        )
 
     def locks(self, conn: int, client: str, code: int = RequestCode.LOCK_BATCH_MQ) -> None:
         self.ask(conn, code, body=LockBatch("billing", client, (QUEUE,)).encode())
@@ -75,7 +81,11 @@ def test_each_request_of_a_watched_client_is_a_row(tmp_path: Path) -> None:
     desk.locks(2, "127.0.0.1@c2")
     desk.sends(1, "orders", "m1")
     desk.sends(1, "orders", "m2")
-    desk.ask(1, RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader("billing", "orders", 0).to_ext())
+    desk.ask(
+        1,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        QueryConsumerOffsetHeader("billing", "orders", 0).to_ext(),
+    )
     pull = PullHeader("billing", "orders", 0, 1, sys_flag=PULL_COMMIT, commit_offset=1)
     desk.ask(1, RequestCode.PULL_MESSAGE, pull.to_ext())
     commit = UpdateConsumerOffsetHeader("billing", "orders", 0, 2)
@@ -84,7 +94,10 @@ def test_each_request_of_a_watched_client_is_a_row(tmp_path: Path) -> None:
     desk.locks(1, "127.0.0.1@c1", RequestCode.UNLOCK_BATCH_MQ)
     rows = desk.rows()
     assert {row.level for row in rows} == {Level.WIRE}
-    assert [(row.kind, row.client_id, row.outcome, row.queue_offset, row.value, row.view) for row in rows] == [
+    assert [
+        (row.kind, row.client_id, row.outcome, row.queue_offset, row.value, row.view)
+        for row in rows
+    ] == [
         (Kind.LOCK, "c1", Outcome.OK, None, None, None),
         (Kind.LOCK, "c2", Outcome.REFUSED, None, None, None),
         (Kind.FETCH_OFFSET, "c1", Outcome.OK, None, 0, None),
@@ -102,7 +115,11 @@ def test_each_request_of_a_watched_client_is_a_row(tmp_path: Path) -> None:
 
 def test_who_is_none_of_the_plans_clients_is_not_written_down(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    desk.ask(3, RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader("billing", "orders", 0).to_ext())
+    desk.ask(
+        3,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        QueryConsumerOffsetHeader("billing", "orders", 0).to_ext(),
+    )
     desk.locks(3, "127.0.0.1@stranger")
     desk.ask(3, RequestCode.PULL_MESSAGE, {"queueId": "no number"})
     assert desk.rows() == []
@@ -122,7 +139,9 @@ def test_a_request_belongs_to_the_work_that_its_client_has_begun() -> None:
         9ms..10ms  c1  locks    billing/orders/b0/3   ok
         """
     )
-    bare = [row if row.kind in (Kind.ADD, Kind.DROP) else row._replace(incarnation=None) for row in rows]
+    bare = [
+        row if row.kind in (Kind.ADD, Kind.DROP) else row._replace(incarnation=None) for row in rows
+    ]
     first, second = bare[1].incarnation, bare[6].incarnation
     assert first != second
     found = complete(bare)
@@ -141,7 +160,9 @@ def test_a_commit_of_where_a_pull_was_sent_to_is_a_correction(tmp_path: Path) ->
         desk.ask(1, RequestCode.UPDATE_CONSUMER_OFFSET, header.to_ext())
 
     def pull(offset: int, committed: int) -> None:
-        header = PullHeader("billing", "orders", 0, offset, sys_flag=PULL_COMMIT, commit_offset=committed)
+        header = PullHeader(
+            "billing", "orders", 0, offset, sys_flag=PULL_COMMIT, commit_offset=committed
+        )
         desk.ask(1, RequestCode.PULL_MESSAGE, header.to_ext())
 
     commit(1)

@@ -10,7 +10,14 @@ from conformance.cases.folder import find_case
 from conformance.cases.play import play
 from conformance.cases.sockets import NotOnSockets, PacedLoop, SocketCluster
 from conformance.cases.text import CaseError
-from conformance.everywhere.cases import A_MOMENT, BODIES, KILLED, OF_A_MOMENT, ON_SOCKETS, keep_cases
+from conformance.everywhere.cases import (
+    A_MOMENT,
+    BODIES,
+    KILLED,
+    OF_A_MOMENT,
+    ON_SOCKETS,
+    keep_cases,
+)
 from conformance.everywhere.page import CASES, WHY_NOT, marks, with_cases
 from specs.verdicts.examine import examine
 
@@ -88,7 +95,9 @@ def test_the_page_tells_how_many_held_and_why_others_could_not() -> None:
     kept = keep_cases(ON_SOCKETS, date="2026-11-21", topic="start/first_error")
     page = with_cases(PAGE, kept)
     assert f"| `reference+tcp` | 2 | 0 | 0 | 2 | {kept.seconds} | 2026-11-21 |" in page
-    assert "sockets of one machine don't delay | 1 | start/first_error_before_the_first_pull |" in page
+    assert (
+        "sockets of one machine don't delay | 1 | start/first_error_before_the_first_pull |" in page
+    )
     assert with_cases(page, kept) == page
 
 

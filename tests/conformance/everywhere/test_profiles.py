@@ -9,7 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.everywhere.__main__ import main, worst
-from conformance.everywhere.page import PROFILES, REASONS, marks, profile_row, reason_rows, with_profile
+from conformance.everywhere.page import (
+    PROFILES,
+    REASONS,
+    marks,
+    profile_row,
+    reason_rows,
+    with_profile,
+)
 from conformance.everywhere.profiles import TARGETS, Kept, keep, kept_by, ways
 from conformance.parts.processes import living
 from conformance.targets.base import find
@@ -29,7 +36,9 @@ WAYS = ways()
 
 
 def test_every_profile_is_in_one_way_and_the_one_that_claims_most_comes_first() -> None:
-    assert sorted(profile.name for each in WAYS.values() for profile in each) == sorted(profiles.names())
+    assert sorted(profile.name for each in WAYS.values() for profile in each) == sorted(
+        profiles.names()
+    )
     assert {str(way): each[0].name for way, each in WAYS.items()} == {
         "orderly": "reference",
         "orderly, 4.9": WAYS[Way("orderly", "clustering", "4.9")][0].name,
@@ -54,9 +63,16 @@ def test_a_rounds_plan_is_a_plan_with_everything_in_it(way: Way, number: int) ->
     config = round_config(configured(SHORT_LEASES, WAYS[way][0], our_broker=True), number)
     plan = round_plan(config, "r1-", 1, number, "b0", kills=True, fills=True)
     assert Plan.from_json(plan.to_json()) == plan
-    assert {"start", "stop", "crash", "restart", "send", "send_half", "broker_crash", "broker_restart"} < {
-        action.do for action in plan.actions
-    }
+    assert {
+        "start",
+        "stop",
+        "crash",
+        "restart",
+        "send",
+        "send_half",
+        "broker_crash",
+        "broker_restart",
+    } < {action.do for action in plan.actions}
     by_hand = {rule.manual for rule in plan.listener} == {True}
     assert by_hand == (number == 2 and config.mode == "orderly")
     assert {Outcome.SUSPEND, Outcome.NULL, Outcome.THREW} < {rule.outcome for rule in plan.listener}
@@ -64,15 +80,27 @@ def test_a_rounds_plan_is_a_plan_with_everything_in_it(way: Way, number: int) ->
 
 def test_a_few_simulated_runs_are_judged_by_every_profile_of_their_way(tmp_path: Path) -> None:
     way = Way("concurrent", "broadcasting", "5.x")
-    found = list(keep("reference", WAYS[way], seed=1, folder=tmp_path / "run", date="2026-11-21", examples=1))
+    found = list(
+        keep("reference", WAYS[way], seed=1, folder=tmp_path / "run", date="2026-11-21", examples=1)
+    )
     assert [kept.profile for kept in found] == ["reference-broadcast", "rocketmq-5-broadcast"]
     assert [kept.clauses[ClauseVerdict.REFUTED] for kept in found] == [(), ()]
-    assert {kept.verdict for kept in found} == {RunVerdict.INCONCLUSIVE}  # so few runs put nothing at stake often
+    assert {kept.verdict for kept in found} == {
+        RunVerdict.INCONCLUSIVE
+    }  # so few runs put nothing at stake often
 
 
 def test_a_mutant_is_no_body_of_the_reference(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no body of the reference"):
-        list(keep("mutant:not-fifo-at-first", (profiles.load("reference"),), seed=1, folder=tmp_path, date=""))
+        list(
+            keep(
+                "mutant:not-fifo-at-first",
+                (profiles.load("reference"),),
+                seed=1,
+                folder=tmp_path,
+                date="",
+            )
+        )
 
 
 def some_kept(name: str = "reference-broadcast", target: str = "reference") -> Kept:
@@ -88,7 +116,9 @@ def test_the_page_keeps_the_rows_of_what_was_not_run_again_and_the_order_of_prof
     other = some_kept("reference-concurrent", "reference+tcp")
     page = with_profile(with_profile(PAGE, other), first)
     assert page == with_profile(page, first)
-    assert page.index("reference-broadcast | `reference`") < page.index("reference-concurrent | `reference+tcp`")
+    assert page.index("reference-broadcast | `reference`") < page.index(
+        "reference-concurrent | `reference+tcp`"
+    )
     assert " | ".join(profile_row(first)) in page
     assert all(" | ".join(row) in page for row in reason_rows(other))
 
@@ -119,7 +149,9 @@ def test_the_exit_code_is_that_of_the_worst(verdicts: set[RunVerdict], code: int
 
 def test_an_unknown_profile_is_told_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(PAGE)
-    done = CliRunner().invoke(main, ["reference", "--profile", "nobody", "--page", str(tmp_path / "page.md")])
+    done = CliRunner().invoke(
+        main, ["reference", "--profile", "nobody", "--page", str(tmp_path / "page.md")]
+    )
     assert done.exit_code == EXIT_USAGE
     assert "there is no profile nobody" in done.output
 
@@ -131,7 +163,10 @@ def test_every_profile_is_kept_everywhere(target: str, way: Way, tmp_path: Path)
     """Nothing is refuted; and where a clause is claimed, it is at stake, or it is said why it can't be."""
     found = list(keep(target, WAYS[way], seed=2, folder=tmp_path / "run", date=""))
     assert living() == []
-    refuted = {kept.profile: [kept.reasons[name] for name in kept.clauses[ClauseVerdict.REFUTED]] for kept in found}
+    refuted = {
+        kept.profile: [kept.reasons[name] for name in kept.clauses[ClauseVerdict.REFUTED]]
+        for kept in found
+    }
     assert refuted == {kept.profile: [] for kept in found}
     assert {kept.verdict for kept in found} <= {RunVerdict.UPHELD, RunVerdict.INCONCLUSIVE}
 

@@ -13,13 +13,26 @@ from hypothesis import strategies as st
 
 from conformance.fuzzing.corpus import BOMB, FRAMES, REQUESTS, Bad
 from conformance.fuzzing.mutate import mutate, mutate_framed
-from conformance.fuzzing.readers import BROKER_REQUESTS, COMPRESSED, Misbehaved, Reader, accepts, readers
+from conformance.fuzzing.readers import (
+    BROKER_REQUESTS,
+    COMPRESSED,
+    Misbehaved,
+    Reader,
+    accepts,
+    readers,
+)
 from conformance.fuzzing.run import Found, fuzz, fuzz_all, largest_mib, try_input
 from reference_impl.client import Producer
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.frame import FrameDecoder, encode_frame
-from reference_impl.protocol.message import BatchPart, decode_all, decode_readable, encode, encode_batch
+from reference_impl.protocol.message import (
+    BatchPart,
+    decode_all,
+    decode_readable,
+    encode,
+    encode_batch,
+)
 from reference_impl.shell.cluster import LocalCluster
 
 EVERY = {reader.name: reader for reader in readers()}
@@ -35,7 +48,10 @@ GROWTH_MIB_MAX = 300
 def test_good_inputs_are_taken(name: str) -> None:
     reader = EVERY[name]
     refused = [seed for seed in reader.seeds if not accepts(reader, seed)]
-    if name in ("broker", "name-server"):  # some requests need others before them, and are refused with a code
+    if name in (
+        "broker",
+        "name-server",
+    ):  # some requests need others before them, and are refused with a code
         assert len(refused) < len(reader.seeds) / 2
     else:
         assert refused == []
@@ -45,7 +61,9 @@ def test_some_thousand_bad_inputs_find_nothing() -> None:
     tallies = fuzz_all(readers(), INPUTS, seed=1)
     assert [str(found) for tally in tallies for found in tally.found] == []
     assert sum(tally.inputs for tally in tallies) == INPUTS
-    assert all(tally.taken for tally in tallies), "inputs that are all refused at the door say little"
+    assert all(tally.taken for tally in tallies), (
+        "inputs that are all refused at the door say little"
+    )
 
 
 @pytest.mark.long
@@ -63,7 +81,9 @@ def test_a_million_bad_inputs_find_nothing(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_same_seed_makes_the_same_inputs() -> None:
     reader = EVERY["broker"]
-    first, again = ([mutate_framed(reader.seeds, Random(seed)) for _ in range(50)] for seed in (5, 5))
+    first, again = (
+        [mutate_framed(reader.seeds, Random(seed)) for _ in range(50)] for seed in (5, 5)
+    )
     assert first == again
     choices = Random(6)
     assert len({mutate(reader.seeds, choices) for _ in range(200)}) > 150
@@ -138,7 +158,11 @@ def requests(draw: st.DrawFn) -> bytes:
     changed |= draw(st.dictionaries(words, words, max_size=2))
     body = draw(st.one_of(st.just(body), st.binary(max_size=50), st.sampled_from(BODIES)))
     code_sent, flag = draw(st.just(int(code)) | codes), draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
-    return encode_frame(Command(code_sent, changed, body, 7, flag, draw(st.none() | words), binary=draw(st.booleans())))
+    return encode_frame(
+        Command(
+            code_sent, changed, body, 7, flag, draw(st.none() | words), binary=draw(st.booleans())
+        )
+    )
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
@@ -153,7 +177,9 @@ batches = st.lists(st.builds(BatchPart, st.binary(max_size=20)), max_size=4)
 
 @settings(max_examples=300)
 @given(batches, st.integers(0, 200), st.integers(-9, 2**31 - 1))
-def test_a_batch_with_one_wrong_number_is_read_or_refused(parts: list[BatchPart], at: int, number: int) -> None:
+def test_a_batch_with_one_wrong_number_is_read_or_refused(
+    parts: list[BatchPart], at: int, number: int
+) -> None:
     data = bytearray(encode_batch(parts))
     if len(data) >= 4:
         struct.pack_into(">i", data, min(at, len(data) - 4), number)
@@ -184,11 +210,19 @@ async def answer_to(bad: Bad, address: str) -> int | None:
         writer.transport.abort()
 
 
-def test_a_broker_answers_or_closes_and_everybody_else_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_answers_or_closes_and_everybody_else_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def go() -> None:
-        async with LocalCluster(topics=("orders",)) as cluster, Producer(cluster.namesrv) as producer:
+        async with (
+            LocalCluster(topics=("orders",)) as cluster,
+            Producer(cluster.namesrv) as producer,
+        ):
             for bad in (*FRAMES, *REQUESTS):
-                assert (bad.name, await answer_to(bad, cluster.brokers["b0"])) == (bad.name, bad.code)
+                assert (bad.name, await answer_to(bad, cluster.brokers["b0"])) == (
+                    bad.name,
+                    bad.code,
+                )
                 assert (await producer.send("orders", bad.name, key="k")).is_safe
             for bad in FRAMES:
                 assert (bad.name, await answer_to(bad, cluster.namesrv)) == (bad.name, None)
@@ -214,10 +248,18 @@ def test_a_server_bears_a_thousand_mutants_on_many_connections() -> None:
 
     async def go() -> None:
         choices = Random(11)
-        async with LocalCluster(topics=("orders",)) as cluster, Producer(cluster.namesrv) as producer:
+        async with (
+            LocalCluster(topics=("orders",)) as cluster,
+            Producer(cluster.namesrv) as producer,
+        ):
             for number in range(20):
-                for address, name in ((cluster.brokers["b0"], "broker"), (cluster.namesrv, "name-server")):
-                    await asyncio.gather(*(one(choices, address, EVERY[name].seeds) for _ in range(5)))
+                for address, name in (
+                    (cluster.brokers["b0"], "broker"),
+                    (cluster.namesrv, "name-server"),
+                ):
+                    await asyncio.gather(
+                        *(one(choices, address, EVERY[name].seeds) for _ in range(5))
+                    )
                 assert (await producer.send("orders", f"{number}", key="k")).is_safe
             cluster.check()
 

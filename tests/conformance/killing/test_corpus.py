@@ -35,12 +35,20 @@ class Desk:
         (self.folder / "before.json").write_text(json.dumps(LESS), encoding="utf-8")
         (self.folder / "after.json").write_text(json.dumps({**LESS, **changed}), encoding="utf-8")
         (self.folder / "reasons.toml").write_text(reasons, encoding="utf-8")
-        names = [str(self.folder / name) for name in ("before.json", "after.json", "reasons.toml", "lines.tsv")]
-        return CliRunner().invoke(main, ["compare", *names[:2], "--reasons", names[2], "--lines", names[3], *more])
+        names = [
+            str(self.folder / name)
+            for name in ("before.json", "after.json", "reasons.toml", "lines.tsv")
+        ]
+        return CliRunner().invoke(
+            main, ["compare", *names[:2], "--reasons", names[2], "--lines", names[3], *more]
+        )
 
     @property
     def lines(self) -> list[list[str]]:
-        return [line.split("\t") for line in (self.folder / "lines.tsv").read_text(encoding="utf-8").splitlines()]
+        return [
+            line.split("\t")
+            for line in (self.folder / "lines.tsv").read_text(encoding="utf-8").splitlines()
+        ]
 
 
 @pytest.fixture
@@ -56,10 +64,18 @@ def rows_of(table: str, first: str) -> list[list[str]]:
 
 def test_what_was_frozen_is_judged_and_says_about_itself_what_it_said(tmp_path: Path) -> None:
     """The clauses' examples: every violation is found again, and every run.json says whether its world is closed."""
-    assert freezing.freeze(tmp_path / "corpus", ["examples"]) == {"examples": 2 * len(all_clauses())}
+    assert freezing.freeze(tmp_path / "corpus", ["examples"]) == {
+        "examples": 2 * len(all_clauses())
+    }
     found = judge(tmp_path / "corpus")
-    assert [clause.id for clause in all_clauses() if not found[f"examples/{clause.id}.violation"][clause.id][1]] == []
-    assert open_history(tmp_path / "corpus" / "examples" / "CMT-4.violation").info.closed_world is True
+    assert [
+        clause.id
+        for clause in all_clauses()
+        if not found[f"examples/{clause.id}.violation"][clause.id][1]
+    ] == []
+    assert (
+        open_history(tmp_path / "corpus" / "examples" / "CMT-4.violation").info.closed_world is True
+    )
     with pytest.raises(UsageError, match="holds no frozen histories"):
         judge(tmp_path / "corpus", ["cases"])
     with pytest.raises(UsageError, match="is not empty"):
@@ -90,7 +106,9 @@ def test_the_same_totals_lose_nothing(desk: Desk) -> None:
 
 def test_a_loss_without_a_reason_is_named_and_fails(desk: Desk) -> None:
     """Histories of one kind share a line of the table; the file has a line for each."""
-    result = desk.compare({"cases/one": {"CMT-4": [1, 0, 0], ADMISSIBLE: [1, 0, 0]}, "cases/two": {}})
+    result = desk.compare(
+        {"cases/one": {"CMT-4": [1, 0, 0], ADMISSIBLE: [1, 0, 0]}, "cases/two": {}}
+    )
     assert result.exit_code == 1
     assert desk.lines == [
         ["CMT-4", "cases/one", "opportunities", "3", "1", "NO REASON"],
@@ -128,12 +146,22 @@ def test_a_reason_excuses_what_it_names_and_nothing_else(desk: Desk) -> None:
     assert [line[-1] for line in desk.lines] == ["NO REASON", "NO REASON", "counted twice"]
 
 
-def test_what_is_newly_refuted_is_shown_and_a_reason_that_explains_nothing_is_named(desk: Desk) -> None:
+def test_what_is_newly_refuted_is_shown_and_a_reason_that_explains_nothing_is_named(
+    desk: Desk,
+) -> None:
     """Neither fails."""
     reason = '[[LSE-1]]\nloses = "certain"\nwhy = "old"\n'
     result = desk.compare({"cases/two": {"CMT-4": [5, 2, 0], ADMISSIBLE: [1, 0, 0]}}, reason)
     assert result.exit_code == 0
-    assert rows_of(result.stdout, "CMT-4")[1] == ["CMT-4", "cases", "certain", "1", "0 → 2", "0", "two"]
+    assert rows_of(result.stdout, "CMT-4")[1] == [
+        "CMT-4",
+        "cases",
+        "certain",
+        "1",
+        "0 → 2",
+        "0",
+        "two",
+    ]
     assert "a reason explains nothing: LSE-1" in result.stderr
 
 

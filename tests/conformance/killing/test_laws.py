@@ -131,7 +131,9 @@ def test_a_missing_end_is_broken_again_where_a_reading_of_a_queue_counts_as_whol
 ) -> None:
     """A queue of which the history holds a part of the reading is not read to its end."""
     feed = examining.Examiner.feed
-    monkeypatch.setattr(examining.Examiner, "feed", lambda self, rows: feed(self, _with_whole_readings(list(rows))))
+    monkeypatch.setattr(
+        examining.Examiner, "feed", lambda self, rows: feed(self, _with_whole_readings(list(rows)))
+    )
     hearing = Hearing()
     for history in laws.played():
         hear_valid(history, hearing, laws=("the end missing",))
@@ -158,9 +160,15 @@ def test_needs_removed_is_broken_again_without_its_mend(monkeypatch: pytest.Monk
 
 def test_others_added_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     """A departure of somebody else excuses nobody."""
-    monkeypatch.setattr(Context, "is_leaving", lambda self, client, group: next(iter(self.leaving.values()), None))
-    monkeypatch.setattr(Context, "broker_died_since", lambda self, broker, row: bool(self.broker_died))
-    monkeypatch.setattr(Context, "client_died_since", lambda self, client, row: bool(self.last_death))
+    monkeypatch.setattr(
+        Context, "is_leaving", lambda self, client, group: next(iter(self.leaving.values()), None)
+    )
+    monkeypatch.setattr(
+        Context, "broker_died_since", lambda self, broker, row: bool(self.broker_died)
+    )
+    monkeypatch.setattr(
+        Context, "client_died_since", lambda self, client, row: bool(self.last_death)
+    )
     assert any(reason.startswith("others added") for reason in broken().reasons)
 
 

@@ -18,7 +18,10 @@ SECONDS = ("search_s", "shrink_s", "cpu_s")
 
 
 def without_seconds(matrix: Matrix) -> list[dict[str, Any]]:
-    return [{name: value for name, value in each.to_json().items() if name not in SECONDS} for each in matrix.kills]
+    return [
+        {name: value for name, value in each.to_json().items() if name not in SECONDS}
+        for each in matrix.kills
+    ]
 
 
 def test_a_few_mutants_are_killed_the_same_by_one_worker_and_by_two() -> None:

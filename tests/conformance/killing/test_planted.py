@@ -7,14 +7,27 @@ import ast
 import pytest
 
 from conformance.killing import planted
-from conformance.killing.planted import EQUIVALENT, MODULES, Change, Fate, all_changes, judge_all, report, unexplained
+from conformance.killing.planted import (
+    EQUIVALENT,
+    MODULES,
+    Change,
+    Fate,
+    all_changes,
+    judge_all,
+    report,
+    unexplained,
+)
 
 LOCK = "reference_impl.core.broker.lock_table"
 
 
 def change(function: str, was: str, becomes: str) -> Change:
     """The change of that name."""
-    (found,) = [each for each in all_changes() if (each.function, each.was, each.becomes) == (function, was, becomes)]
+    (found,) = [
+        each
+        for each in all_changes()
+        if (each.function, each.was, each.becomes) == (function, was, becomes)
+    ]
     return found
 
 
@@ -82,7 +95,9 @@ def _for_ever() -> str:
 )
 def test_a_table_is_guarded(table: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The lock table, the offset table and the listener's results: every change is killed, or explained."""
-    fates = judge_all([each for each in all_changes() if each.module.endswith(table)], 1, examples=20)
+    fates = judge_all(
+        [each for each in all_changes() if each.module.endswith(table)], 1, examples=20
+    )
     with capsys.disabled():
         print(f"\n{report(fates)}")  # noqa: T201  (the report is what this test is for)
     assert unexplained(fates) == []

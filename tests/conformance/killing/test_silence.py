@@ -39,11 +39,15 @@ def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("profile", ["reference", "reference-concurrent"])
-def test_where_brokers_remove_what_is_old_nothing_is_called_lost(monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+def test_where_brokers_remove_what_is_old_nothing_is_called_lost(
+    monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
     """The same plans with a time to keep that they outlast: what was removed on purpose is held against nobody."""
     removals: list[int] = []
 
-    def make(wanted: Callable[..., Any], on_run: Callable[..., Any], config: Mapping[str, Any]) -> Collector:
+    def make(
+        wanted: Callable[..., Any], on_run: Callable[..., Any], config: Mapping[str, Any]
+    ) -> Collector:
         def told(run: cluster.Run) -> None:
             removals.extend(row.value or 0 for row in run.rows if row.kind is Kind.TRIM)
             on_run(run)
@@ -67,7 +71,9 @@ def test_it_hears_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same plans on a broken broker: the seed, the clause and the reason are named."""
     broken = load("expiry-ignored")
     make: Callable[..., Collector] = cluster.Collector
-    monkeypatch.setattr(silence, "Collector", lambda wanted, on_run, config: make(wanted, broken, on_run))
+    monkeypatch.setattr(
+        silence, "Collector", lambda wanted, on_run, config: make(wanted, broken, on_run)
+    )
     heard = listen(3, 20)
     assert any(reason.startswith("reference, seed 3: LSE-1: ") for reason in heard.broken)
     assert heard.counts["LSE-1"].against > 0

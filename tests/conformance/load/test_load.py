@@ -9,7 +9,17 @@ import psutil
 import pytest
 
 from conformance.load.__main__ import ratios, tables, tell
-from conformance.load.measure import Amount, Cell, Cost, Latency, Meter, Soak, all_shared, measure, soak
+from conformance.load.measure import (
+    Amount,
+    Cell,
+    Cost,
+    Latency,
+    Meter,
+    Soak,
+    all_shared,
+    measure,
+    soak,
+)
 from conformance.load.systems import Ours
 from reference_impl.client import Queue
 
@@ -17,8 +27,17 @@ QUICK = Latency(1, 2, 3)
 CHEAP = Cost(10, 0.5, 0)
 
 
-def cell(system: str, sends_per_s: float, deliveries_per_s: float, *, queues: int = 4, memory_mib: float = 30) -> Cell:
-    return Cell(system, queues, 1, sends_per_s, QUICK, CHEAP, deliveries_per_s, QUICK, CHEAP, memory_mib)
+def cell(
+    system: str,
+    sends_per_s: float,
+    deliveries_per_s: float,
+    *,
+    queues: int = 4,
+    memory_mib: float = 30,
+) -> Cell:
+    return Cell(
+        system, queues, 1, sends_per_s, QUICK, CHEAP, deliveries_per_s, QUICK, CHEAP, memory_mib
+    )
 
 
 def test_latencies_are_of_the_nearest_rank() -> None:
@@ -33,7 +52,15 @@ def test_a_cell_on_our_broker(tmp_path: Path) -> None:
     assert min(cell.sends_per_s, cell.deliveries_per_s, cell.memory_mib) > 0
     assert 0 < cell.send.p50 <= cell.send.p99 <= cell.send.p999
     assert 0 < cell.delivery.p50 <= cell.delivery.p999
-    assert min(cell.send_cost.broker_us, cell.send_cost.client, cell.delivery_cost.client, cell.send_cost.others) >= 0
+    assert (
+        min(
+            cell.send_cost.broker_us,
+            cell.send_cost.client,
+            cell.delivery_cost.client,
+            cell.send_cost.others,
+        )
+        >= 0
+    )
 
 
 def test_a_meter_tells_the_broker_from_the_client(tmp_path: Path) -> None:
@@ -83,7 +110,9 @@ def test_growth_is_from_the_second_fifth_to_the_last() -> None:
         ([[0, 1, 2, 3], []], False),
     ],
 )
-def test_the_gate_opens_when_every_queue_has_one_member(shares: list[list[int]], expected: bool) -> None:
+def test_the_gate_opens_when_every_queue_has_one_member(
+    shares: list[list[int]], expected: bool
+) -> None:
     class Member:
         def __init__(self, numbers: list[int]) -> None:
             self.queues = tuple(Queue("t", "b0", number) for number in numbers)

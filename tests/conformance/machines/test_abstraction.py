@@ -43,7 +43,10 @@ def cluster(*rules: ListenerRule, **config: int) -> Cluster:
 
 def of_orders(world: Cluster) -> LaneState:
     """The state of alice's lane with work; her retry topic's is idle."""
-    return max(lane_states(world), key=lambda state: (state.flight != "idle", state.gap != "even", state.attempts))
+    return max(
+        lane_states(world),
+        key=lambda state: (state.flight != "idle", state.gap != "even", state.attempts),
+    )
 
 
 def test_a_call_that_runs() -> None:
@@ -113,7 +116,10 @@ def test_a_verdict_of_a_search_tells_its_coverage() -> None:
     seen = view(verdict)
     assert seen.coverage == verdict.coverage
     (line,) = coverage_lines(seen)
-    assert f"reached: {verdict.coverage.states} abstract states in {verdict.coverage.runs} runs" in line.plain
+    assert (
+        f"reached: {verdict.coverage.states} abstract states in {verdict.coverage.runs} runs"
+        in line.plain
+    )
     plain = replace(verdict, coverage=None)
     assert "coverage" not in plain.to_json()
     assert coverage_lines(view(plain)) == []

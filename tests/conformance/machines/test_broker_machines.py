@@ -11,7 +11,14 @@ from conformance.machines.lock_table import LockTableMachine
 from conformance.machines.membership import MembershipMachine
 from conformance.machines.message_log import MessageLogMachine
 from conformance.machines.offset_table import OffsetTableMachine
-from conformance.machines.programs import Disagreement, Program, ProgramMachine, Step, repeat, search
+from conformance.machines.programs import (
+    Disagreement,
+    Program,
+    ProgramMachine,
+    Step,
+    repeat,
+    search,
+)
 from reference_impl.core.broker import Broker
 from reference_impl.mutants import MODEL, all_mutants, load
 
@@ -67,7 +74,11 @@ KILLS = {
         "reset-overwritten-by-a-commit",
         "reset-written-with-the-next-commit",
     ),
-    "message_log": ("batch-begins-with-the-last-one", "refused-though-stored", "stored-twice-at-once"),
+    "message_log": (
+        "batch-begins-with-the-last-one",
+        "refused-though-stored",
+        "stored-twice-at-once",
+    ),
 }
 """Which mutant of the broker is found by which machine."""
 BY_NAME = {machine.NAME: machine for machine in MACHINES}
@@ -95,7 +106,9 @@ def test_the_reference_shows_only_what_the_model_allows_in_a_long_search(
     assert found.broken is None, found.report
 
 
-@pytest.mark.parametrize(("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names])
+@pytest.mark.parametrize(
+    ("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names]
+)
 def test_a_mutant_of_the_broker_disagrees_with_the_model(machine: str, name: str) -> None:
     """The program that is left shows it again, and the correct broker agrees with the same program."""
     bug, chosen = load(name), BY_NAME[machine]
@@ -140,7 +153,9 @@ def test_a_program_is_data_and_a_search_is_its_seed() -> None:
 
 
 def lock(who: str, fate: str = "answered", verb: str = "lock") -> Step:
-    return Step(verb, {"who": who, "group": "billing", "queues": [["orders", "b0", 0]], "fate": fate})
+    return Step(
+        verb, {"who": who, "group": "billing", "queues": [["orders", "b0", 0]], "fate": fate}
+    )
 
 
 def bench(*steps: Step) -> BrokerBench:
@@ -161,7 +176,9 @@ def test_an_answer_that_is_lost_leaves_two_pasts_until_another_answer_tells(fate
 def test_what_no_possible_past_explains_is_told_with_what_was_allowed() -> None:
     made = bench(lock("alice"))
     made.oracle.states[0].locks.clear()
-    with pytest.raises(Disagreement, match=r"bob asks Lock.*seen was code 0 \[\], allowed code 0 \[Queue"):
+    with pytest.raises(
+        Disagreement, match=r"bob asks Lock.*seen was code 0 \[\], allowed code 0 \[Queue"
+    ):
         made.do(lock("bob"))
 
 
@@ -169,7 +186,10 @@ def test_a_crash_forgets_leases_and_at_most_an_interval_of_commits() -> None:
     commit = {"who": "a", "group": "g", "topic": "orders", "queue_id": 0, "fate": "answered"}
     made = bench(
         Step("create_topic", {"topic": "orders", "queues": 1}),
-        Step("beat", {"who": "a", "conn": "a", "group": "g", "topics": ["orders"], "fate": "answered"}),
+        Step(
+            "beat",
+            {"who": "a", "conn": "a", "group": "g", "topics": ["orders"], "fate": "answered"},
+        ),
         Step("commit", {**commit, "value": 3}),
         Step("wait", {"ms": 1_400}),
         Step("commit", {**commit, "value": 5}),

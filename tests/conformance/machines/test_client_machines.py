@@ -136,7 +136,9 @@ def test_the_reference_does_only_what_the_model_allows_in_a_long_search(
     assert found.broken is None, found.report
 
 
-@pytest.mark.parametrize(("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names])
+@pytest.mark.parametrize(
+    ("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names]
+)
 def test_a_mutant_of_the_consumer_disagrees_with_the_model(machine: str, name: str) -> None:
     """The program that is left shows it again, and the correct consumer agrees with the same program."""
     bug, chosen = load(name), BY_NAME[machine]
@@ -149,7 +151,12 @@ def test_a_mutant_of_the_consumer_disagrees_with_the_model(machine: str, name: s
 
 def test_most_mutants_of_the_consumer_are_found() -> None:
     known = {m.name for m in all_mutants() if is_of_the_orderly_consumer(m)}
-    found = {name for machine, names in KILLS.items() if machine != "side_by_side_consumer" for name in names}
+    found = {
+        name
+        for machine, names in KILLS.items()
+        if machine != "side_by_side_consumer"
+        for name in names
+    }
     assert found <= known
     assert len(found) >= 0.75 * len(known)
 
@@ -203,7 +210,15 @@ class NeverRests(ProcessQueue):
 
 @pytest.mark.parametrize(
     "queue",
-    [PutsTwice, PutsBackAtTheEnd, CommitsOneTooFar, CountsForEver, RollsBackOnlyOne, PutsBackStrangers, NeverRests],
+    [
+        PutsTwice,
+        PutsBackAtTheEnd,
+        CommitsOneTooFar,
+        CountsForEver,
+        RollsBackOnlyOne,
+        PutsBackStrangers,
+        NeverRests,
+    ],
 )
 def test_a_broken_process_queue_is_found_within_eight_steps(queue: type[ProcessQueue]) -> None:
     bench = type("BrokenBench", (ProcessQueueBench,), {"queue_class": queue})
@@ -220,7 +235,9 @@ def first_gets_all(client_id: str, queues: Sequence[Queue], members: Sequence[st
     return list(queues) if members and client_id == members[0] else []
 
 
-def last_is_forgotten(client_id: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+def last_is_forgotten(
+    client_id: str, queues: Sequence[Queue], members: Sequence[str]
+) -> list[Queue]:
     return allocation.by_circle(client_id, queues[:-1], members)
 
 
@@ -236,7 +253,9 @@ def by_number(client_id: str, queues: Sequence[Queue], members: Sequence[str]) -
 class EachTimeAnother:
     turn: ClassVar[int] = 0
 
-    def __call__(self, client_id: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+    def __call__(
+        self, client_id: str, queues: Sequence[Queue], members: Sequence[str]
+    ) -> list[Queue]:
         EachTimeAnother.turn += 1
         turned = [*members[EachTimeAnother.turn % max(1, len(members)) :], *members]
         return allocation.averagely(client_id, queues, list(dict.fromkeys(turned)))
@@ -270,7 +289,8 @@ def test_a_broken_strategy_is_found(name: str, instead: Allocate) -> None:
 
 
 @pytest.mark.parametrize(
-    ("consume_from", "topic_starts", "retry_starts"), [("first", 0, 0), ("last", 9, 0), ("timestamp", 4, 9)]
+    ("consume_from", "topic_starts", "retry_starts"),
+    [("first", 0, 0), ("last", 9, 0), ("timestamp", 4, 9)],
 )
 def test_the_start_matrix(consume_from: str, topic_starts: int, retry_starts: int) -> None:
     """A stored offset always wins; without one the retry topic differs from the others."""

@@ -32,11 +32,16 @@ def drawn(seed: int) -> list[tuple[int, ...]]:
     return seen
 
 
-def test_the_constants_of_an_imported_module_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_constants_of_an_imported_module_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hypothesis would draw some of them: a seed would mean another run after any edit."""
     before = drawn(5)
     path = tmp_path / "constants.py"
-    path.write_text(f"NUMBERS = [{', '.join(str(number) for number in range(123_000, 123_900))}]\n", encoding="utf-8")
+    path.write_text(
+        f"NUMBERS = [{', '.join(str(number) for number in range(123_000, 123_900))}]\n",
+        encoding="utf-8",
+    )
     spec = importlib.util.spec_from_file_location("inorder_constants_for_a_test", path)
     assert spec is not None
     assert spec.loader is not None
@@ -49,6 +54,8 @@ def test_the_constants_of_an_imported_module_change_nothing(tmp_path: Path, monk
 def test_runs_are_independent_of_each_other() -> None:
     """None is a variation of another: two runs in a row agree in hardly any place."""
     runs = drawn(6)[1:]
-    agreements = [sum(a == b for a, b in zip(run, later, strict=True)) for run, later in pairwise(runs)]
+    agreements = [
+        sum(a == b for a, b in zip(run, later, strict=True)) for run, later in pairwise(runs)
+    ]
     assert len(runs) >= EXAMPLES - 1
     assert max(agreements) <= 3

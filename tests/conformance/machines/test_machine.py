@@ -33,7 +33,12 @@ SEED = 7
 def test_the_reference_is_not_refuted_and_most_clauses_are_at_stake_within_a_few_runs() -> None:
     seen: list[tuple[int, int]] = []
     result = conform_simulated(
-        None, SEED, PROFILE, examples=12, floor=1, progress=lambda done, most, words: seen.append((done, most))
+        None,
+        SEED,
+        PROFILE,
+        examples=12,
+        floor=1,
+        progress=lambda done, most, words: seen.append((done, most)),
     )
     assert result.found == ()
     assert result.verdict.of(ClauseVerdict.REFUTED) == ()
@@ -85,7 +90,9 @@ def test_each_mutant_is_killed_by_the_clause_that_it_names(name: str) -> None:
     mutant = load(name)
     clause = get(mutant.killed_by)
     asked = {**PROFILE.config, "dialect": way_of(PROFILE).dialect}
-    collector = Collector(lambda refuted: refuted, mutant, judge=partial(examine, clauses=(clause,)), config=asked)
+    collector = Collector(
+        lambda refuted: refuted, mutant, judge=partial(examine, clauses=(clause,)), config=asked
+    )
     search(collector, SEED, 300)
     run = collector.broken
     assert run is not None
@@ -179,7 +186,9 @@ def test_a_plan_shrinks_to_what_is_needed() -> None:
         crashed = number = 0
         for action in candidate.actions:
             if action.do == "send":
-                named = [rule.number for rule in candidate.listener if rule.outcome is Outcome.THREW]
+                named = [
+                    rule.number for rule in candidate.listener if rule.outcome is Outcome.THREW
+                ]
                 if crashed and number + 2 in named and action.args["count"] >= 2:
                     return True
                 number += action.args["count"]
@@ -233,7 +242,9 @@ def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_
 
 
 @pytest.mark.parametrize("flush", ["sync", "async"])
-def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(flush: str, tmp_path: Path) -> None:
+def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(
+    flush: str, tmp_path: Path
+) -> None:
     """And a run on them replays to the byte; on other brokers it is another run."""
     result = conform_simulated(None, SEED, PROFILE, examples=12, floor=0, config={"flush": flush})
     assert (result.found, result.info.target) == ((), f"reference:{flush}")
@@ -247,7 +258,9 @@ def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(flush:
 
 def test_a_broker_that_does_not_wait_for_the_sync_is_refuted() -> None:
     """It says that it flushes in sync, so the clause expects it to."""
-    result = conform_simulated("acknowledged-before-the-sync", SEED, PROFILE, examples=40, shrink_runs=60)
+    result = conform_simulated(
+        "acknowledged-before-the-sync", SEED, PROFILE, examples=40, shrink_runs=60
+    )
     assert result.found == ("SND-1",)
     assert {action.do for action in result.plan.actions} >= {"start", "send", "broker_crash"}
 

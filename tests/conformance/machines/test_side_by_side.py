@@ -40,9 +40,13 @@ def test_every_run_replays_from_its_plan_to_the_byte(name: str) -> None:
 
     def compare(run: Run) -> None:
         again = Plan.from_json(run.plan.to_json())
-        differences.append(difference(run.rows, simulate(again)[1]) if again == run.plan else "another plan")
+        differences.append(
+            difference(run.rows, simulate(again)[1]) if again == run.plan else "another plan"
+        )
 
-    run_machine(Collector(lambda refuted: (), on_run=compare, config=load_profile(name).config), SEED, 3)
+    run_machine(
+        Collector(lambda refuted: (), on_run=compare, config=load_profile(name).config), SEED, 3
+    )
     assert set(differences) == {None}
 
 
@@ -51,7 +55,9 @@ def test_the_machine_is_chosen_by_profile_and_mutant() -> None:
 
     def chosen(profile: str, mutant: str | None) -> type:
         config = load_profile(profile).config
-        return machine_for(Collector(lambda refuted: (), None if mutant is None else load(mutant), config=config))
+        return machine_for(
+            Collector(lambda refuted: (), None if mutant is None else load(mutant), config=config)
+        )
 
     assert not issubclass(chosen("reference", None), SideBySideMachine)
     assert issubclass(chosen("reference", "forced-unlock"), ClusterMachine)

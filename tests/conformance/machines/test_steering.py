@@ -9,7 +9,14 @@ import pytest
 from hypothesis.stateful import INITIALIZE_RULE_MARKER, RULE_MARKER
 
 from conformance.machines.cluster import ClusterMachine, Collector, Run
-from conformance.machines.steering import INGREDIENTS, MIXTURES, WANTS, WORK, ingredients_for, steered
+from conformance.machines.steering import (
+    INGREDIENTS,
+    MIXTURES,
+    WANTS,
+    WORK,
+    ingredients_for,
+    steered,
+)
 from conformance.runner import EXAMPLES, ORDINARY_PER_MIXTURE, run_machine
 from specs.clauses.catalogue import by_id
 
@@ -24,7 +31,10 @@ def rates(runs: int, ingredients: tuple[str, ...] = ()) -> dict[str, float]:
     """How often each clause was at stake in a run."""
     collector = Collector(lambda refuted: ())
     run_machine(collector, SEED, runs, ingredients)
-    return {clause: tally.opportunities / collector.runs for clause, tally in collector.total.tallies.items()}
+    return {
+        clause: tally.opportunities / collector.runs
+        for clause, tally in collector.total.tallies.items()
+    }
 
 
 @cache
@@ -37,7 +47,9 @@ def ordinary() -> dict[str, float]:
 def test_each_row_raises_how_often_its_clause_is_at_stake(ingredients: tuple[str, ...]) -> None:
     wanting = [clause for clause, wants in WANTS.items() if wants == ingredients]
     found = rates(RUNS, ingredients)
-    too_low = {c: (found[c], ordinary()[c]) for c in wanting if not found[c] > MARGIN * ordinary()[c]}
+    too_low = {
+        c: (found[c], ordinary()[c]) for c in wanting if not found[c] > MARGIN * ordinary()[c]
+    }
     assert too_low == {}
 
 
@@ -79,7 +91,9 @@ def test_runs_have_what_they_are_to_have() -> None:
     run_machine(Collector(lambda refuted: (), on_run=runs.append), SEED, 5, ("a filter by tags",))
     assert {run.plan.config.subscription for run in runs} == {"Aa || red"}
     runs.clear()
-    run_machine(Collector(lambda refuted: (), on_run=runs.append), SEED, 5, ("rollbacks in manual mode",))
+    run_machine(
+        Collector(lambda refuted: (), on_run=runs.append), SEED, 5, ("rollbacks in manual mode",)
+    )
     assert all(run.plan.listener[0].manual for run in runs)
 
 

@@ -81,7 +81,9 @@ cluster.start()
 print(cluster.namesrv_process.pid, cluster.broker_process.pid, flush=True)
 threading.Event().wait()
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 2
@@ -121,8 +123,13 @@ def test_a_cancelled_start_leaves_nobody(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_busy_port_is_an_error_with_the_log(version: str, tmp_path: Path) -> None:
     """A broker that can't listen does not hang the suite, and says why."""
-    with ports.reserve(offsets=(-2, 0, 1)) as reservation, socket.create_server(("", reservation.port)):
-        cluster = ApacheCluster(version, workdir=tmp_path, extra_broker_conf={"listenPort": str(reservation.port)})
+    with (
+        ports.reserve(offsets=(-2, 0, 1)) as reservation,
+        socket.create_server(("", reservation.port)),
+    ):
+        cluster = ApacheCluster(
+            version, workdir=tmp_path, extra_broker_conf={"listenPort": str(reservation.port)}
+        )
         with pytest.raises(TargetMisbehaved, match=rf"The broker of RocketMQ {version} died"):
             cluster.start()
 

@@ -50,7 +50,9 @@ class TestWithAnEngine:
 
     def test_our_packages_run_in_a_container(self, client: DockerClient, image: str) -> None:
         """The image has Python 3.11 or later, our packages and nothing else."""
-        script = "import sys, specs, reference_impl; print(specs.__file__, sys.version_info >= (3, 11))"
+        script = (
+            "import sys, specs, reference_impl; print(specs.__file__, sys.version_info >= (3, 11))"
+        )
         with Container(client, image, ["python3", "-c", script]) as container:
             assert container.wait(60) == 0
             assert container.logs() == "/inorder/specs/__init__.py True\n"
@@ -59,7 +61,11 @@ class TestWithAnEngine:
     def test_an_unchanged_image_is_not_built_again(self, client: DockerClient, image: str) -> None:
         """The second time gives the same name, and the engine has one consumer image."""
         assert docker_engine.ensure_image(client) == image
-        assert [tag for each in client.images.list(name=docker_engine.CONSUMER_NAME) for tag in each.tags] == [image]
+        assert [
+            tag
+            for each in client.images.list(name=docker_engine.CONSUMER_NAME)
+            for tag in each.tags
+        ] == [image]
 
     def test_a_paused_container_does_nothing_until_it_is_resumed(
         self, client: DockerClient, image: str, tmp_path: Path
@@ -77,7 +83,9 @@ while True:
         def written() -> int:
             return len(times.read_text().splitlines()) if times.exists() else 0
 
-        with Container(client, image, ["python3", "-c", script], volumes={tmp_path: "/run/out"}) as container:
+        with Container(
+            client, image, ["python3", "-c", script], volumes={tmp_path: "/run/out"}
+        ) as container:
             assert wait_until(lambda: written() > 3, deadline_s=60)
             container.pause()
             assert container.status == "paused"
@@ -95,13 +103,17 @@ while True:
         with Container(client, image, ["sh", "-c", "echo a; echo noise >&2; echo b"]) as container:
             assert list(container.lines()) == ["a", "b"]
 
-    def test_a_container_that_can_not_start_is_an_error_and_leaves_none(self, client: DockerClient, image: str) -> None:
+    def test_a_container_that_can_not_start_is_an_error_and_leaves_none(
+        self, client: DockerClient, image: str
+    ) -> None:
         """Created, but its command does not exist."""
         with pytest.raises(TargetMisbehaved, match="could not be started"):
             Container(client, "no-such-image-here:1", ["true"], name="inorder-test-unstartable")
         assert not there(client, "inorder-test-unstartable")
 
-    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+    @pytest.mark.parametrize(
+        "number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name
+    )
     def test_no_container_outlives_a_killed_parent(
         self, client: DockerClient, image: str, number: signal.Signals
     ) -> None:
@@ -116,7 +128,9 @@ with contextlib.closing(docker_engine.connect()) as client:
     threading.Event().wait()
 """
         command = [sys.executable, "-c", script]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as parent:
             assert parent.stdout is not None
             name = parent.stdout.readline().strip()
             assert there(client, name)
@@ -124,7 +138,9 @@ with contextlib.closing(docker_engine.connect()) as client:
         assert wait_until(lambda: not there(client, name), deadline_s=60)
 
 
-def test_without_an_engine_the_reason_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_an_engine_the_reason_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """No socket there: who wants the engine is told where it was looked for and how to get one."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     with pytest.raises(UsageError, match=r"No Docker engine answers at unix://.*dockerd\.sh start"):

@@ -27,7 +27,9 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert all(part.detail and part.skipped and part.mend for part in parts)
 
 
-def test_on_a_bare_machine_everything_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_on_a_bare_machine_everything_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """An empty PATH, no downloaded parts, no engine: no exception, and every part is said to be missing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path / "tools"))

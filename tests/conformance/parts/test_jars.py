@@ -16,7 +16,9 @@ def test_an_unknown_version_names_the_known_ones() -> None:
         jars.ensure("4.9.8")
 
 
-def test_without_maven_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_maven_the_error_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Nothing is there, nothing can fetch it."""
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -24,7 +26,9 @@ def test_without_maven_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
         jars.ensure("5.4.0")
 
 
-def test_a_folder_without_its_stamp_is_not_present(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_without_its_stamp_is_not_present(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A torn fetch, or one of another list, does not count."""
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
     assert not jars.present("5.4.0")
@@ -34,7 +38,9 @@ def test_a_folder_without_its_stamp_is_not_present(monkeypatch: pytest.MonkeyPat
     assert not jars.present("5.4.0")
 
 
-def test_the_command_fails_with_64_for_an_unknown_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_fails_with_64_for_an_unknown_version(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """One sentence on stderr, no traceback."""
     assert jars.main(["1.0"]) == 64
     assert "no jars of Apache RocketMQ '1.0'" in capsys.readouterr().err

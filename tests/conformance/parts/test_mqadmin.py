@@ -62,7 +62,10 @@ async def fill(namesrv: str) -> SendResult:
     """Eight messages of each of two topics, one of them consumed by the group `billing`; the other's second."""
     async with Producer(namesrv) as producer:
         for topic in ("orders", "made"):
-            sent = [await producer.send(topic, f"{n}", keys=[f"o-{n}", "all"], queue=n % 4) for n in range(8)]
+            sent = [
+                await producer.send(topic, f"{n}", keys=[f"o-{n}", "all"], queue=n % 4)
+                for n in range(8)
+            ]
     async with PullConsumer(namesrv, group="billing", topics="orders", start="first") as consumer:
         count = 0
         while count < 8:

@@ -27,7 +27,9 @@ ports.LOWEST = {mine.port}
 ports._highest = lambda: {mine.port + 50}
 print(sorted(ports.reserve().port for _ in range(3)))
 """
-        out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
     assert str(mine.port) not in out
 
 

@@ -50,7 +50,9 @@ def gone(pid: int) -> bool:
 def parent_of_a_sleeper(log: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program with one child: the program, and the child's pid."""
     command = [sys.executable, "-c", PARENT, str(log), *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as parent:
         try:
             assert parent.stdout is not None
             yield parent, int(parent.stdout.readline())
@@ -58,7 +60,9 @@ def parent_of_a_sleeper(log: Path, *words: str) -> Iterator[tuple[subprocess.Pop
             parent.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name
+)
 def test_a_child_dies_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
     """Whichever way the parent ends, the child is gone, though the thread that asked for it ended long before."""
     with parent_of_a_sleeper(tmp_path / "log") as (parent, child):
@@ -102,7 +106,9 @@ finally:
     [(signal.SIGTERM, "cleaned up\n", 143), (signal.SIGINT, "interrupted\ncleaned up\n", 0)],
     ids=["SIGTERM", "SIGINT"],
 )
-def test_a_signal_in_a_callback_of_the_collector_is_not_lost(number: int, out: str, code: int) -> None:
+def test_a_signal_in_a_callback_of_the_collector_is_not_lost(
+    number: int, out: str, code: int
+) -> None:
     """What is raised there Python prints and forgets; so the signal comes again."""
     command = [sys.executable, "-c", DEAF, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -112,7 +118,9 @@ def test_a_signal_in_a_callback_of_the_collector_is_not_lost(number: int, out: s
 def test_a_child_survives_the_thread_that_started_it(tmp_path: Path) -> None:
     """The kernel's signal follows the forking thread, so no worker thread forks."""
     children: list[Process] = []
-    starter = threading.Thread(target=lambda: children.append(Process("child", SLEEP, log=tmp_path / "log")))
+    starter = threading.Thread(
+        target=lambda: children.append(Process("child", SLEEP, log=tmp_path / "log"))
+    )
     starter.start()
     starter.join()
     with children[0] as child:
@@ -127,7 +135,9 @@ def test_leaving_the_context_kills_descendants_too(tmp_path: Path) -> None:
     """A grandchild in the child's group dies with it."""
     script = "sleep 600 & echo $!; wait"
     with Process("shell", ["sh", "-c", script], log=tmp_path / "log") as shell:
-        grandchild = shell.wait_until(lambda: int(shell.tail() or 0), what="name its child", deadline_s=30)
+        grandchild = shell.wait_until(
+            lambda: int(shell.tail() or 0), what="name its child", deadline_s=30
+        )
         assert not gone(grandchild)
     assert wait_until(lambda: gone(grandchild), deadline_s=30)
 
@@ -155,7 +165,9 @@ def test_stop_kills_what_does_not_listen_even_if_paused(tmp_path: Path) -> None:
     with Process("shell", ["sh", "-c", script], log=tmp_path / "log") as shell:
         shell.wait_until(lambda: "up" in shell.tail(), what="come up", deadline_s=30)
         shell.pause()
-        assert wait_until(lambda: psutil.Process(shell.pid).status() == psutil.STATUS_STOPPED, deadline_s=30)
+        assert wait_until(
+            lambda: psutil.Process(shell.pid).status() == psutil.STATUS_STOPPED, deadline_s=30
+        )
         assert shell.stop(grace_s=0.2) == -signal.SIGKILL
 
 
@@ -170,14 +182,19 @@ def test_an_ordinary_end_leaves_nobody(tmp_path: Path) -> None:
     """A program that just ends, without closing its child, leaves none."""
     script = PARENT.replace("threading.Event().wait()", "pass")
     out = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "log")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(tmp_path / "log")],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert gone(int(out.stdout.split()[0]))
 
 
 def test_pipes_carry_both_ways(tmp_path: Path) -> None:
     """With pipes a driver's lines go in and out; stderr goes to the log."""
-    with Process("cat", ["sh", "-c", "echo hello >&2; cat"], log=tmp_path / "log", pipes=True) as cat:
+    with Process(
+        "cat", ["sh", "-c", "echo hello >&2; cat"], log=tmp_path / "log", pipes=True
+    ) as cat:
         cat.stdin.write(b"a line\n")
         cat.stdin.flush()
         assert cat.stdout.readline() == b"a line\n"
@@ -195,7 +212,9 @@ def test_environment_and_signals_are_ordinary(tmp_path: Path) -> None:
 def test_a_death_while_waiting_is_an_error_that_quotes_the_log(tmp_path: Path) -> None:
     """Nobody waits for the deadline of a dead process, and its last words are told."""
     with (
-        Process("The server", ["sh", "-c", "echo out of luck; exit 7"], log=tmp_path / "log") as server,
+        Process(
+            "The server", ["sh", "-c", "echo out of luck; exit 7"], log=tmp_path / "log"
+        ) as server,
         pytest.raises(TargetMisbehaved, match=r"The server died \(exit code 7\)[\s\S]*out of luck"),
     ):
         server.wait_until(lambda: False, what="get ready", deadline_s=60)
@@ -205,7 +224,9 @@ def test_a_deadline_is_an_error_that_says_what_was_waited_for(tmp_path: Path) ->
     """A process that lives and never gets ready."""
     with (
         Process("The server", SLEEP, log=tmp_path / "log") as server,
-        pytest.raises(TargetMisbehaved, match=r"was given 0\.2 s and did not get ready\. Its log .* is empty"),
+        pytest.raises(
+            TargetMisbehaved, match=r"was given 0\.2 s and did not get ready\. Its log .* is empty"
+        ),
     ):
         server.wait_until(lambda: False, what="get ready", deadline_s=0.2)
 

@@ -34,19 +34,31 @@ CLAUSES = select(
 def make_verdict() -> Make:
     """A verdict of a history in the text notation; every clause is claimed unless `claims` says otherwise."""
 
-    def make(text: str, claims: dict[str, Claim] | None = None, *, exercised: bool = False) -> Verdict:
+    def make(
+        text: str, claims: dict[str, Claim] | None = None, *, exercised: bool = False
+    ) -> Verdict:
         info, rows = parse_history(text)
         info = replace(
             info,
             run="run-7319",
             seed=7319,
             target="mutant:two-owners",
-            parties={"broker": "inorder mutant two-owners", "client": "inorder reference", "producer": "inorder x"},
+            parties={
+                "broker": "inorder mutant two-owners",
+                "client": "inorder reference",
+                "producer": "inorder x",
+            },
             replay="inorder replay runs/7319",
         )
         every = {clause.id: Claim("claimed", "documented") for clause in CLAUSES}
         profile = Profile("as-documented", "As documented", {**every, **(claims or {})})
-        return conclude(examine(rows, info, CLAUSES), info, profile, require_exercised=exercised, clauses=CLAUSES)
+        return conclude(
+            examine(rows, info, CLAUSES),
+            info,
+            profile,
+            require_exercised=exercised,
+            clauses=CLAUSES,
+        )
 
     return make
 

@@ -60,7 +60,9 @@ def test_allure_names_results_by_family_and_clause(refuted: VerdictView, tmp_pat
     assert result["description"] == "No two clients hold the lease of one lane at the same time."
 
 
-def test_allure_statuses_follow_the_verdicts(refuted: VerdictView, allowed: VerdictView, tmp_path: Path) -> None:
+def test_allure_statuses_follow_the_verdicts(
+    refuted: VerdictView, allowed: VerdictView, tmp_path: Path
+) -> None:
     """Refuted failed, not exercised and allowed skipped, a passed check passed."""
     first = results(allure.write(refuted, tmp_path / "refuted"))
     second = results(allure.write(allowed, tmp_path / "allowed"))
@@ -68,7 +70,10 @@ def test_allure_statuses_follow_the_verdicts(refuted: VerdictView, allowed: Verd
     assert first["inorder.ORD-2"]["status"] == "skipped"
     assert first["inorder.MET-1"]["status"] == "passed"
     assert second["inorder.LSE-1"]["status"] == "skipped"
-    assert second["inorder.LSE-1"]["statusDetails"]["message"] == "allowed: this version is known for it"
+    assert (
+        second["inorder.LSE-1"]["statusDetails"]["message"]
+        == "allowed: this version is known for it"
+    )
 
 
 def test_allure_shows_an_untrusted_run_as_broken(refuted: VerdictView, tmp_path: Path) -> None:
@@ -84,15 +89,26 @@ def test_allure_shows_an_untrusted_run_as_broken(refuted: VerdictView, tmp_path:
 def test_allure_attaches_witness_timeline_and_replay(refuted: VerdictView, tmp_path: Path) -> None:
     """Each attachment's file is there, with the text that its name promises."""
     result = results(allure.write(refuted, tmp_path))["inorder.LSE-1"]
-    files = {each["name"]: (tmp_path / each["source"]).read_text(encoding="utf-8") for each in result["attachments"]}
-    assert sorted(files) == ["replay command", "timeline", "what happened", "witness", "witness (rows)"]
+    files = {
+        each["name"]: (tmp_path / each["source"]).read_text(encoding="utf-8")
+        for each in result["attachments"]
+    }
+    assert sorted(files) == [
+        "replay command",
+        "timeline",
+        "what happened",
+        "witness",
+        "witness (rows)",
+    ]
     assert files["replay command"] == "inorder replay runs/7319"
     assert "bob    locks  billing/orders/b0/3  ok" in files["witness"]
     assert [row["client_id"] for row in json.loads(files["witness (rows)"])] == ["alice", "bob"]
     assert "lock ✓" in files["timeline"]
 
 
-def test_allure_keeps_one_history_per_clause_and_target(refuted: VerdictView, tmp_path: Path) -> None:
+def test_allure_keeps_one_history_per_clause_and_target(
+    refuted: VerdictView, tmp_path: Path
+) -> None:
     """Another seed is another run of the same test."""
     from dataclasses import replace
 
@@ -103,13 +119,17 @@ def test_allure_keeps_one_history_per_clause_and_target(refuted: VerdictView, tm
 
 
 @pytest.mark.parametrize("other", [{"target": "reference"}, {"profile": "as-built"}], ids=str)
-def test_allure_tells_targets_and_profiles_apart(refuted: VerdictView, tmp_path: Path, other: dict[str, str]) -> None:
+def test_allure_tells_targets_and_profiles_apart(
+    refuted: VerdictView, tmp_path: Path, other: dict[str, str]
+) -> None:
     """In one folder, none of them is another's retry, whichever of the names a version of Allure goes by."""
     from dataclasses import replace
 
     allure.write(refuted, tmp_path)
     allure.write(replace(refuted, **other), tmp_path)
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*-result.json")]
+    files = [
+        json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*-result.json")
+    ]
     assert len(files) == 2 * len((*refuted.clauses, *refuted.met))
     for name in ("uuid", "historyId", "testCaseId", "fullName"):
         assert len({result[name] for result in files}) == len(files), name
@@ -130,11 +150,16 @@ def test_junit_counts_add_up(refuted: VerdictView, allowed: VerdictView) -> None
     """The counts of the document are those of its cases."""
     root = ElementTree.fromstring(junit.render([refuted, allowed]).split("\n", 1)[1])
     cases = list(root.iter("testcase"))
-    counted = {tag: sum(case.find(tag) is not None for case in cases) for tag in ("failure", "error", "skipped")}
-    assert root.get("tests") == str(len(cases))
-    assert {"failure": root.get("failures"), "error": root.get("errors"), "skipped": root.get("skipped")} == {
-        tag: str(count) for tag, count in counted.items()
+    counted = {
+        tag: sum(case.find(tag) is not None for case in cases)
+        for tag in ("failure", "error", "skipped")
     }
+    assert root.get("tests") == str(len(cases))
+    assert {
+        "failure": root.get("failures"),
+        "error": root.get("errors"),
+        "skipped": root.get("skipped"),
+    } == {tag: str(count) for tag, count in counted.items()}
     assert counted["failure"] == 1
 
 
@@ -154,16 +179,22 @@ def test_junit_survives_characters_that_xml_forbids() -> None:
 ASSUMING = "; assuming that the history would tell clock step, crash, unlock"
 
 
-def test_junit_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(assuming: VerdictView) -> None:
+def test_junit_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(
+    assuming: VerdictView,
+) -> None:
     root = ElementTree.fromstring(junit.render([assuming]).split("\n", 1)[1])
     (failure,) = root.iter("failure")
     assert failure.get("message", "").endswith(ASSUMING)
     assert "finding:    two-owners" in (failure.text or "")
     (case,) = (case for case in root.iter("testcase") if case.get("name", "").startswith("CMT-4"))
-    assert [each.get("message") for each in case] == ["not_recorded: the history does not tell commit"]
+    assert [each.get("message") for each in case] == [
+        "not_recorded: the history does not tell commit"
+    ]
 
 
-def test_markdown_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(assuming: VerdictView) -> None:
+def test_markdown_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorded(
+    assuming: VerdictView,
+) -> None:
     document = markdown.render([assuming])
     assert "18 not recorded, 1 not claimed." in document
     row = next(line for line in document.splitlines() if line.startswith("| LSE-1"))
@@ -172,20 +203,28 @@ def test_markdown_tells_what_a_refutation_takes_for_granted_and_what_is_not_reco
     assert row.endswith("| not recorded | 0 | the history does not tell commit |")
 
 
-def test_allure_names_the_finding_and_skips_what_is_not_recorded(assuming: VerdictView, tmp_path: Path) -> None:
+def test_allure_names_the_finding_and_skips_what_is_not_recorded(
+    assuming: VerdictView, tmp_path: Path
+) -> None:
     allure.write(assuming, tmp_path)
     found = results(tmp_path)
     lse = found["inorder.LSE-1"]
     assert {"name": "finding", "value": "two-owners", "excluded": True} in lse["parameters"]
     assert lse["statusDetails"]["message"].endswith(ASSUMING)
     cmt = found["inorder.CMT-4"]
-    assert (cmt["status"], cmt["statusDetails"]["message"]) == ("skipped", "the history does not tell commit")
+    assert (cmt["status"], cmt["statusDetails"]["message"]) == (
+        "skipped",
+        "the history does not tell commit",
+    )
 
 
 def test_markdown_has_a_row_per_clause_and_a_story_per_failure(refuted: VerdictView) -> None:
     """Cells can't break the table."""
     document = markdown.render([refuted])
-    assert "| LSE-1 | No two clients hold the lease of one lane at the same time. | broker |" in document
+    assert (
+        "| LSE-1 | No two clients hold the lease of one lane at the same time. | broker |"
+        in document
+    )
     assert document.count("````text") == 1
     assert all(line.count("|") == 8 for line in document.splitlines() if line.startswith("| LSE"))
 
@@ -228,7 +267,9 @@ def test_a_verdict_of_an_older_version_names_no_findings(saved: Path) -> None:
     """It is explained and reported all the same."""
     path = saved / "verdict.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    assert [each.pop("findings") for each in data["clauses"] if each["id"] == "LSE-1"] == [["two-owners"]]
+    assert [each.pop("findings") for each in data["clauses"] if each["id"] == "LSE-1"] == [
+        ["two-owners"]
+    ]
     for each in data["clauses"]:
         each.pop("findings", None)
     path.write_text(json.dumps(data), encoding="utf-8")
@@ -283,7 +324,9 @@ def test_the_schema_file_is_the_generated_one(name: str) -> None:
         ('{"schema": "inorder/verdict/v1"}', "can't be read as a verdict"),
     ],
 )
-def test_a_verdict_that_cannot_be_read_is_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+def test_a_verdict_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, content: str, sentence: str
+) -> None:
     """Torn, empty, of another version, of another shape."""
     (tmp_path / "verdict.json").write_text(content, encoding="utf-8")
     with pytest.raises(HistoryError, match=sentence):

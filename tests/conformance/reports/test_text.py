@@ -33,7 +33,10 @@ def test_a_failure_tells_its_whole_story(refuted: VerdictView) -> None:
 def test_a_story_keeps_to_the_width(refuted: VerdictView) -> None:
     """Prose wraps under itself."""
     story = text.failure(refuted, refuted.failures[0], width=70).splitlines()
-    assert max(len(line) for line in story if not line.lstrip().startswith(("REFUTED", "replay"))) <= 70
+    assert (
+        max(len(line) for line in story if not line.lstrip().startswith(("REFUTED", "replay")))
+        <= 70
+    )
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -48,15 +51,18 @@ def test_the_report_fits_the_paper(refuted: VerdictView, width: int) -> None:
 def test_the_closing_sentence_counts_by_verdict(refuted: VerdictView) -> None:
     """One sentence says what came out, of what, under which profile."""
     sentence = text.closing(refuted)
-    assert sentence.startswith("REFUTED  mutant:two-owners under as-documented: 0 upheld, 1 refuted, ")
+    assert sentence.startswith(
+        "REFUTED  mutant:two-owners under as-documented: 0 upheld, 1 refuted, "
+    )
 
 
 def test_what_a_refutation_takes_for_granted_is_told(assuming: VerdictView) -> None:
     """The clause stays in the table and its story is told: an assumption is no reason to step aside."""
     (clause,) = assuming.failures
     assert clause.id == "LSE-1"
-    assert "  note:       assuming that the history would tell clock step, crash, unlock." in text.failure(
-        assuming, clause
+    assert (
+        "  note:       assuming that the history would tell clock step, crash, unlock."
+        in text.failure(assuming, clause)
     )
     printed = text.render(text.report(assuming, width=200), width=200)
     assert "REFUTED  LSE-1" in printed
@@ -64,7 +70,9 @@ def test_what_a_refutation_takes_for_granted_is_told(assuming: VerdictView) -> N
 
 
 def test_the_closing_sentence_counts_what_is_not_recorded(assuming: VerdictView) -> None:
-    assert text.closing(assuming).endswith("0 upheld, 1 refuted, 1 not exercised, 18 not recorded, 1 not claimed")
+    assert text.closing(assuming).endswith(
+        "0 upheld, 1 refuted, 1 not exercised, 18 not recorded, 1 not claimed"
+    )
 
 
 def test_an_allowed_clause_shows_its_reason_and_no_story(allowed: VerdictView) -> None:
@@ -86,7 +94,9 @@ def test_names_with_brackets_are_printed_as_they_are(refuted: VerdictView) -> No
 
     odd = replace(refuted.failures[0], explanation="[bold]alice[/bold] met [/] bob")
     changed = replace(refuted, clauses=(odd,))
-    assert "[bold]alice[/bold] met [/] bob." in text.render(text.report(changed, width=100), width=100)
+    assert "[bold]alice[/bold] met [/] bob." in text.render(
+        text.report(changed, width=100), width=100
+    )
 
 
 def test_a_restarted_client_has_its_own_name_in_the_events() -> None:

@@ -40,22 +40,30 @@ class Seen:
         return [each["id"] for each in self.verdict["clauses"] if each["verdict"] == word]
 
     def at_stake(self, clause: str) -> int:
-        return next(int(each["opportunities"]) for each in self.verdict["clauses"] if each["id"] == clause)
+        return next(
+            int(each["opportunities"]) for each in self.verdict["clauses"] if each["id"] == clause
+        )
 
     def why(self, clause: str) -> str:
         """For a failing test: everything that was said about a clause."""
-        return json.dumps(next(each for each in self.verdict["clauses"] if each["id"] == clause), indent=1)
+        return json.dumps(
+            next(each for each in self.verdict["clauses"] if each["id"] == clause), indent=1
+        )
 
 
 @contextmanager
-def tap_before(namesrv: str, folder: Path, config: Mapping[str, Any], profile: str) -> Iterator[Seen]:
+def tap_before(
+    namesrv: str, folder: Path, config: Mapping[str, Any], profile: str
+) -> Iterator[Seen]:
     """A tap in a process of its own; at the end it is stopped, and what it saw is judged."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(dict(config)))
     out = folder / "seen"
     argv = [*TAP, "--upstream", namesrv, "--out", str(out), "--config", str(folder / "config.json")]
     argv += ["--profile", profile, "--format", "json"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)
+    ) as process:
         assert process.stdout is not None
         seen = Seen(json.loads(process.stdout.readline())["namesrv"], out)
         try:

@@ -46,13 +46,17 @@ UNHEARD = {"ORD-2", "ORD-3", "ORD-12", "LSE-2", "RTY-1", "CMT-1", "CMT-2"}
 class Scene(Stage):
     """A stage before which the command stands, and nothing that the drivers tell is part of the history."""
 
-    def __init__(self, system: ApacheOnThisMachine, version: str, config: Config, folder: Path, seen: Seen) -> None:
+    def __init__(
+        self, system: ApacheOnThisMachine, version: str, config: Config, folder: Path, seen: Seen
+    ) -> None:
         super().__init__(system, version, config, folder, "t-", properties=QUICK_UNLOCK)
         self._behind = seen
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.wire = stack.enter_context(Journal(self._folder, "wire", common={"level": Level.WIRE}))
+            self.wire = stack.enter_context(
+                Journal(self._folder, "wire", common={"level": Level.WIRE})
+            )
             self._tap = self.through(self._behind.namesrv)  # type: ignore[assignment]
             self._recorder = SimpleNamespace(incarnation=_incarnation)  # type: ignore[assignment]
             make_topic(self._system, self.address, self.broker, self.queue.topic, self.wire)
@@ -79,7 +83,9 @@ def healthy(scene: Scene, _: ApacheOnThisMachine) -> None:
     """A message comes twice, another is given up; a second member joins, the first one leaves."""
     shop = scene.producer()
     first = scene.consumer(
-        "c1", ListenerRule(Outcome.SUSPEND, number=2, delivery_max=1), ListenerRule(Outcome.SUSPEND, number=3)
+        "c1",
+        ListenerRule(Outcome.SUSPEND, number=2, delivery_max=1),
+        ListenerRule(Outcome.SUSPEND, number=3),
     )
     scene.send(shop, 6)
     scene.wait(first, "get to the last message", lambda: first.begun(6))
@@ -214,7 +220,9 @@ def test_healthy_work(versions: tuple[str, str], tmp_path: Path) -> None:
     assert {"LSE-4", "LSE-6", "CMT-4", "CMT-8", "ORD-9"} <= set(seen.clauses("upheld")), seen.text
 
 
-def test_a_new_group_on_a_topic_that_is_older_than_its_retention(versions: tuple[str, str], tmp_path: Path) -> None:
+def test_a_new_group_on_a_topic_that_is_older_than_its_retention(
+    versions: tuple[str, str], tmp_path: Path
+) -> None:
     seen = play(tmp_path, versions, old_topic, more=SMALL_FILES)
     moved = {row.value for row in seen.rows() if row.kind is Kind.PULL and row.code == 21}
     assert len(moved) == 1
@@ -228,7 +236,9 @@ def test_a_broker_that_is_restarted_in_mid_work(versions: tuple[str, str], tmp_p
     rows = [row for row in seen.rows() if row.broker]
     (crash,) = [row for row in rows if row.kind is Kind.CRASH]
     assert (crash.broker, crash.process, crash.broker_epoch) == ("b0", "b0", 1)
-    assert [row.broker_epoch for row in rows] == [1 if row.seq_begin <= crash.seq_begin else 2 for row in rows]
+    assert [row.broker_epoch for row in rows] == [
+        1 if row.seq_begin <= crash.seq_begin else 2 for row in rows
+    ]
     assert [row.client_id for row in rows if row.kind is Kind.LOCK and row.broker_epoch == 2]
 
 
@@ -239,7 +249,11 @@ def test_healthy_work_side_by_side(tmp_path: Path) -> None:
     rows = [row for row in seen.rows() if row.topic == "t-orders"]
     (back,) = [row for row in rows if row.kind is Kind.SEND_BACK]
     assert (back.delay_level, back.reconsume_times) == (3, 0)
-    lives = [row.incarnation for row in rows if row.kind is Kind.ADD and (row.client_id or "").endswith("-m")]
+    lives = [
+        row.incarnation
+        for row in rows
+        if row.kind is Kind.ADD and (row.client_id or "").endswith("-m")
+    ]
     assert [(life or "").partition("#")[2] for life in lives] == ["", "2"]
 
 

@@ -31,7 +31,9 @@ CLIENTS = (
 )
 
 
-def play(seen: Seen, system: ReferenceOnSockets, folder: Path, *actions: Action, until_ms: int) -> None:
+def play(
+    seen: Seen, system: ReferenceOnSockets, folder: Path, *actions: Action, until_ms: int
+) -> None:
     plan = Plan(
         topology=Topology(topics=(TopicPlan("orders", 2),), groups=("billing",)),
         config=CONFIG,
@@ -69,7 +71,15 @@ def test_healthy_work_of_our_own_clients_is_not_refuted(tmp_path: Path) -> None:
         )
     assert seen.clauses("refuted") == [], seen.text
     kinds = {row.kind for row in seen.rows()}
-    assert kinds >= {Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.PULL, Kind.COMMIT, Kind.SEND, Kind.DEAD_LETTER}
+    assert kinds >= {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.ADD,
+        Kind.PULL,
+        Kind.COMMIT,
+        Kind.SEND,
+        Kind.DEAD_LETTER,
+    }
     assert {row.broker_epoch for row in seen.rows() if row.broker} == {1}
     assert {"LSE-4", "CMT-4", "ORD-9"} <= set(seen.clauses("upheld")), seen.text
     assert {"LSE-2", "ORD-2", "ORD-13", "CMT-1"} <= set(seen.clauses("not_recorded"))

@@ -21,7 +21,13 @@ from conformance.targets.systems import ReferenceOnSockets, System, broker_addre
 from conformance.waiting import wait_until
 from conformance.wire.client import WireClient
 from conformance.wire.nodes import PlanRunner
-from reference_impl.protocol.bodies import ConsumerData, Heartbeat, LockBatch, Subscription, encode_lock_answer
+from reference_impl.protocol.bodies import (
+    ConsumerData,
+    Heartbeat,
+    LockBatch,
+    Subscription,
+    encode_lock_answer,
+)
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.headers import (
@@ -43,7 +49,12 @@ from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, T
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue
 
 CONFIG = Config(
-    max_reconsume_times=1, suspend_ms=10, rebalance_ms=200, heartbeat_ms=200, persist_ms=100, long_poll_ms=300
+    max_reconsume_times=1,
+    suspend_ms=10,
+    rebalance_ms=200,
+    heartbeat_ms=200,
+    persist_ms=100,
+    long_poll_ms=300,
 )
 
 
@@ -61,11 +72,15 @@ class Behind(System):
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
-    return assemble(name, [read_journal(path) for path in sorted((folder / "journal").glob(f"{name}.*.jsonl"))])
+    return assemble(
+        name, [read_journal(path) for path in sorted((folder / "journal").glob(f"{name}.*.jsonl"))]
+    )
 
 
 @contextmanager
-def tapped(system: System, folder: Path, *rules: str, skip: frozenset[Kind] = frozenset()) -> Iterator[ThreadedTap]:
+def tapped(
+    system: System, folder: Path, *rules: str, skip: frozenset[Kind] = frozenset()
+) -> Iterator[ThreadedTap]:
     with Journal(folder, "tap") as journal:
         recorder = TapRecorder(journal, skip=skip)
         with ThreadedTap(system.namesrv, recorder, Faults(tuple(map(parse_rule, rules)))) as tap:
@@ -91,7 +106,17 @@ def what(rows: list[Row], *kinds: Kind) -> list[tuple[object, ...]]:
     for row in rows:
         if row.kind in kinds and not (row.outcome is Outcome.UNKNOWN and row.seq_end is None):
             named = row.incarnation is not None and row.kind is not Kind.LOCK
-            told.append((row.kind, row.lane, row.queue_offset, row.value, row.outcome, row.view or "", named))
+            told.append(
+                (
+                    row.kind,
+                    row.lane,
+                    row.queue_offset,
+                    row.value,
+                    row.outcome,
+                    row.view or "",
+                    named,
+                )
+            )
     return told
 
 
@@ -122,7 +147,15 @@ def test_our_clients_own_record_is_what_the_tap_sees(system: System, tmp_path: P
     assert {row.level for row in seen} == {Level.TAP}
     lane = Lane("watched", "seen", "b0", 0)
     mine = [row for row in seen if row.client_id == "c1" and row.lane == lane]
-    kinds = (Kind.LOCK, Kind.FETCH_OFFSET, Kind.ADD, Kind.COMMIT, Kind.DEAD_LETTER, Kind.UNLOCK, Kind.DROP)
+    kinds = (
+        Kind.LOCK,
+        Kind.FETCH_OFFSET,
+        Kind.ADD,
+        Kind.COMMIT,
+        Kind.DEAD_LETTER,
+        Kind.UNLOCK,
+        Kind.DROP,
+    )
     wanted = what([row for row in own if row.lane == lane], *kinds)
     assert {entry[0] for entry in wanted} == set(kinds)
     # Our consumer takes a start at once and asks no second time, so that ADD may come a moment after the tap's.
@@ -132,8 +165,12 @@ def test_our_clients_own_record_is_what_the_tap_sees(system: System, tmp_path: P
     sends = [row for row in seen if row.kind is Kind.SEND]
     told = [row for row in rows_of(tmp_path, "shop") if row.kind is Kind.SEND]
     assert [
-        (r.queue, r.queue_offset, r.message_id, r.sharding_key, r.key_seq, r.body_hash, r.attempt) for r in sends
-    ] == [(r.queue, r.queue_offset, r.message_id, r.sharding_key, r.key_seq, r.body_hash, r.attempt) for r in told]
+        (r.queue, r.queue_offset, r.message_id, r.sharding_key, r.key_seq, r.body_hash, r.attempt)
+        for r in sends
+    ] == [
+        (r.queue, r.queue_offset, r.message_id, r.sharding_key, r.key_seq, r.body_hash, r.attempt)
+        for r in told
+    ]
 
 
 def test_no_byte_passes_the_tap_by(system: System, tmp_path: Path) -> None:
@@ -160,7 +197,14 @@ def test_what_a_request_says_and_hears(system: System, tmp_path: Path) -> None:
         for client in (alice, bob):
             client.close()
     told = [
-        (row.client_id, row.kind, row.queue_id, row.value, row.outcome, (row.incarnation or "").partition("/")[2])
+        (
+            row.client_id,
+            row.kind,
+            row.queue_id,
+            row.value,
+            row.outcome,
+            (row.incarnation or "").partition("/")[2],
+        )
         for row in rows_of(tmp_path, "tap")
     ]
     assert told == [
@@ -204,7 +248,9 @@ def test_who_unregisters_drops_the_lanes_that_were_its_own(system: System, tmp_p
     assert [row.queue_id for row in rows if row.kind is Kind.ADD] == [0, 1, 2]
 
 
-def test_the_end_of_a_queue_is_a_start_where_nothing_is_stored(system: System, tmp_path: Path) -> None:
+def test_the_end_of_a_queue_is_a_start_where_nothing_is_stored(
+    system: System, tmp_path: Path
+) -> None:
     queue = Queue("ended", "b0", 0)
     with tapped(system, tmp_path) as tap:
         alice = through(tap, tmp_path, "alice")
@@ -244,7 +290,9 @@ def test_faults_are_done_and_told(system: System, tmp_path: Path) -> None:
         alice.close()
     assert codes == [22, 1, 22]
     rows = rows_of(tmp_path, "tap")
-    assert [(row.outcome, row.value, row.code) for row in rows if row.kind is Kind.FETCH_OFFSET] == [
+    assert [
+        (row.outcome, row.value, row.code) for row in rows if row.kind is Kind.FETCH_OFFSET
+    ] == [
         (Outcome.REFUSED, -1, 22),
         (Outcome.REFUSED, None, 1),
         (Outcome.REFUSED, -1, 22),
@@ -256,9 +304,13 @@ def test_faults_are_done_and_told(system: System, tmp_path: Path) -> None:
     ]
 
 
-def test_a_lost_answer_leaves_the_request_open_and_its_effect_in_place(system: System, tmp_path: Path) -> None:
+def test_a_lost_answer_leaves_the_request_open_and_its_effect_in_place(
+    system: System, tmp_path: Path
+) -> None:
     queue = Queue("lost", "b0", 0)
-    with tapped(system, tmp_path, "UPDATE_CONSUMER_OFFSET#1=lose-answer", "PULL_MESSAGE=delay:50") as tap:
+    with tapped(
+        system, tmp_path, "UPDATE_CONSUMER_OFFSET#1=lose-answer", "PULL_MESSAGE=delay:50"
+    ) as tap:
         alice = through(tap, tmp_path, "alice")
         alice.create_topic("lost", 1)
         alice.heartbeat("losers", "lost")
@@ -276,7 +328,10 @@ def test_a_lost_answer_leaves_the_request_open_and_its_effect_in_place(system: S
 
 
 def test_what_is_no_frame_is_not_passed_on(system: System, tmp_path: Path) -> None:
-    with tapped(system, tmp_path) as tap, socket.create_connection(split_address(tap.namesrv), 3) as link:
+    with (
+        tapped(system, tmp_path) as tap,
+        socket.create_connection(split_address(tap.namesrv), 3) as link,
+    ):
         link.sendall(struct.pack(">i", 1 << 30))
         assert link.recv(1) == b""
 
@@ -291,7 +346,9 @@ def test_a_broker_has_died_when_nobody_is_connected_and_it_refuses() -> None:
     life.opened(2)
     assert not life.refused()  # somebody is connected
     assert life.closed(1, by_broker=True, at_s=5.0) is Sign.NOTHING
-    assert life.closed(2, by_broker=False, at_s=5.1) is Sign.NOTHING  # the last one left by itself: nothing to try
+    assert (
+        life.closed(2, by_broker=False, at_s=5.1) is Sign.NOTHING
+    )  # the last one left by itself: nothing to try
     assert life.is_alone
     assert [life.refused(), life.refused()] == [True, False]  # it dies once
     life.opened(3)
@@ -325,7 +382,11 @@ def test_a_restarted_broker_is_told_by_a_crash_and_its_epoch(tmp_path: Path) -> 
         assert wait_until(lambda: carol.lock("lived", [queue])[0].code == 0, 10.0)
         carol.close()
     rows = [row for row in rows_of(tmp_path, "tap") if row.kind is not Kind.MEMBER]
-    assert [(row.kind, row.broker, row.broker_epoch) for row in rows if row.outcome is not Outcome.UNKNOWN] == [
+    assert [
+        (row.kind, row.broker, row.broker_epoch)
+        for row in rows
+        if row.outcome is not Outcome.UNKNOWN
+    ] == [
         (Kind.LOCK, "b0", 1),
         (Kind.CRASH, "b0", 1),
         (Kind.LOCK, "b0", 2),
@@ -339,7 +400,9 @@ def test_clients_that_leave_and_come_back_are_no_death(system: System, tmp_path:
             client = through(tap, tmp_path, name)
             client.lock("comers", [queue])
             client.close()
-    assert [(row.kind, row.broker_epoch) for row in rows_of(tmp_path, "tap")] == [(Kind.LOCK, 1)] * 3
+    assert [(row.kind, row.broker_epoch) for row in rows_of(tmp_path, "tap")] == [
+        (Kind.LOCK, 1)
+    ] * 3
 
 
 def test_a_broker_that_ends_idle_connections_and_takes_new_ones_lives(tmp_path: Path) -> None:
@@ -364,7 +427,12 @@ def test_a_broker_that_ends_idle_connections_and_takes_new_ones_lives(tmp_path: 
 
 
 def answer_pull(code: int, next_offset: int) -> Command:
-    told = {"suggestWhichBrokerId": "0", "nextBeginOffset": str(next_offset), "minOffset": "0", "maxOffset": "9"}
+    told = {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": str(next_offset),
+        "minOffset": "0",
+        "maxOffset": "9",
+    }
     return Command(code, ext=told, opaque=1, flag=1)
 
 
@@ -379,15 +447,31 @@ class Frames:
         consumer = ConsumerData("billing", subscriptions=(Subscription.of("orders"),))
         self.ask(RequestCode.HEART_BEAT, body=Heartbeat("c1", consumers=(consumer,)).encode())
 
-    def ask(self, code: int, header: Header | None = None, answer: Command | None = None, body: bytes = b"") -> None:
+    def ask(
+        self,
+        code: int,
+        header: Header | None = None,
+        answer: Command | None = None,
+        body: bytes = b"",
+    ) -> None:
         ext = {} if header is None else header.to_ext()
-        self.recorder.asked(1, Command(code, ext=ext, body=body, opaque=1, flag=0 if answer else FLAG_ONEWAY))
+        self.recorder.asked(
+            1, Command(code, ext=ext, body=body, opaque=1, flag=0 if answer else FLAG_ONEWAY)
+        )
         if answer is not None:
             self.recorder.answered(1, answer)
 
     def fetch(self, offset: int | None) -> None:
-        answer = Command(22 if offset is None else 0, ext={} if offset is None else {"offset": str(offset)}, opaque=1)
-        self.ask(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader("billing", "orders", 0), answer)
+        answer = Command(
+            22 if offset is None else 0,
+            ext={} if offset is None else {"offset": str(offset)},
+            opaque=1,
+        )
+        self.ask(
+            RequestCode.QUERY_CONSUMER_OFFSET,
+            QueryConsumerOffsetHeader("billing", "orders", 0),
+            answer,
+        )
 
     def pull(self, offset: int, code: int, next_offset: int, commit: int | None = None) -> None:
         flags = PULL_SUBSCRIPTION | (0 if commit is None else PULL_COMMIT)
@@ -395,7 +479,10 @@ class Frames:
         self.ask(RequestCode.PULL_MESSAGE, header, answer_pull(code, next_offset))
 
     def commit(self, offset: int) -> None:
-        self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader("billing", "orders", 0, offset))
+        self.ask(
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            UpdateConsumerOffsetHeader("billing", "orders", 0, offset),
+        )
 
     def lease(self, code: int) -> None:
         asked = LockBatch("billing", "c1", (Queue("orders", "b0", 0),))
@@ -463,7 +550,11 @@ def test_who_connects_again_is_known_by_its_lane(tmp_path: Path) -> None:
     frames.recorder.closed(1)
     frames.recorder.asked(2, pull)
     rows = frames.rows(Kind.ADD, Kind.PULL)
-    assert [(row.kind, row.client_id) for row in rows] == [(Kind.ADD, "c1"), (Kind.PULL, "c1"), (Kind.PULL, "c1")]
+    assert [(row.kind, row.client_id) for row in rows] == [
+        (Kind.ADD, "c1"),
+        (Kind.PULL, "c1"),
+        (Kind.PULL, "c1"),
+    ]
 
 
 def test_a_late_unlock_is_the_earlier_incarnations(tmp_path: Path) -> None:
@@ -487,7 +578,9 @@ def test_a_late_unlock_is_the_earlier_incarnations(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_sent_back_without_a_level_has_the_one_that_the_broker_takes(system: System, tmp_path: Path) -> None:
+def test_what_is_sent_back_without_a_level_has_the_one_that_the_broker_takes(
+    system: System, tmp_path: Path
+) -> None:
     queue = Queue("returned", "b0", 0)
     with tapped(system, tmp_path) as tap:
         alice = through(tap, tmp_path, "alice")
@@ -497,12 +590,16 @@ def test_what_is_sent_back_without_a_level_has_the_one_that_the_broker_takes(sys
         (message,) = alice.pull("returners", queue, 0)[1]
         with SyncClient() as link:
             link.call(
-                broker_addresses(tap.namesrv)["b0"], Command(RequestCode.HEART_BEAT, body=Heartbeat("alice").encode())
+                broker_addresses(tap.namesrv)["b0"],
+                Command(RequestCode.HEART_BEAT, body=Heartbeat("alice").encode()),
             )
             for level in (0, 2, -1):
-                header = SendBackHeader(message.physical_offset, "returners", level, message.offset_id, "returned")
+                header = SendBackHeader(
+                    message.physical_offset, "returners", level, message.offset_id, "returned"
+                )
                 link.call(
-                    broker_addresses(tap.namesrv)["b0"], Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.to_ext())
+                    broker_addresses(tap.namesrv)["b0"],
+                    Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.to_ext()),
                 )
         alice.close()
     backs = [row for row in rows_of(tmp_path, "tap") if row.kind is Kind.SEND_BACK]
@@ -526,7 +623,9 @@ def test_a_request_that_is_held_begins_when_it_is_passed_on(system: System, tmp_
             link.oneway(broker_addresses(tap.namesrv)["b0"], command)
 
         def both_met() -> bool:
-            return [row.kind for row in rows_of(tmp_path, "tap")].count(Kind.FAULT) == 2 and not tap._tap._later
+            return [row.kind for row in rows_of(tmp_path, "tap")].count(
+                Kind.FAULT
+            ) == 2 and not tap._tap._later
 
         assert wait_until(both_met, 10.0, 0.1)
     rows = rows_of(tmp_path, "tap")
@@ -541,8 +640,15 @@ def test_a_clock_that_is_set_is_told(tmp_path: Path) -> None:
     with Journal(tmp_path, "tap") as journal:
         recorder = TapRecorder(journal, clock=clock)
         recorder.opened(1, "10.0.0.1:1", "b0")
-        for wall_us, mono_us in ((1_000_000, 1_000_000), (50_000, 0), (-3_000_000, 0), (1_000, 1_000)):
+        for wall_us, mono_us in (
+            (1_000_000, 1_000_000),
+            (50_000, 0),
+            (-3_000_000, 0),
+            (1_000, 1_000),
+        ):
             now["wall"] += wall_us
             now["mono"] += mono_us
             recorder.asked(1, Command(RequestCode.GET_MAX_OFFSET, opaque=1))
-    assert [(row.kind, row.value) for row in rows_of(tmp_path, "tap")] == [(Kind.CLOCK_STEP, -3_000)]
+    assert [(row.kind, row.value) for row in rows_of(tmp_path, "tap")] == [
+        (Kind.CLOCK_STEP, -3_000)
+    ]

@@ -47,7 +47,9 @@ def test_a_wrong_name_is_told_with_what_was_probably_meant(text: str, words: str
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["reference", "reference:sync", "reference:async", f"mutant:{mutant_names()[0]}"])
+@pytest.mark.parametrize(
+    "name", ["reference", "reference:sync", "reference:async", f"mutant:{mutant_names()[0]}"]
+)
 def test_a_target_is_named_as_it_is_asked_for(name: str) -> None:
     target = find(name)
     assert (target.name, target.clock) == (name, ClockKind.VIRTUAL)
@@ -80,7 +82,11 @@ def test_a_target_on_disks_runs_any_plan_on_them() -> None:
         return target
 
     info = asyncio.run(drive()).info
-    assert (info.target, info.run, info.config.flush) == ("reference:sync", "reference-sync-0", "sync")
+    assert (info.target, info.run, info.config.flush) == (
+        "reference:sync",
+        "reference-sync-0",
+        "sync",
+    )
 
 
 def test_parties_are_stopped_by_their_kind() -> None:

@@ -34,8 +34,15 @@ def test_the_smallest_hash(tmp_path: Path) -> None:
     """Red and green of B-17: the release that has no queue for it, and the next one."""
     found = entry("B-17")
     assert found is not None
-    for target, expected in ((found.red, ClauseVerdict.REFUTED), (found.green, ClauseVerdict.UPHELD)):
+    for target, expected in (
+        (found.red, ClauseVerdict.REFUTED),
+        (found.green, ClauseVerdict.UPHELD),
+    ):
         needs(target.partition(":")[2])
-        (seen,) = choose_with_java(target, found.profile, found.judged_by, [1], tmp_path / target, lambda _: None)
+        (seen,) = choose_with_java(
+            target, found.profile, found.judged_by, [1], tmp_path / target, lambda _: None
+        )
         assert (seen.verdict, seen.opportunities > 40) == (expected, True)
-        assert (seen.violations, "smallest hash" in seen.explanation) == ((9, True) if seen.violations else (0, False))
+        assert (seen.violations, "smallest hash" in seen.explanation) == (
+            (9, True) if seen.violations else (0, False)
+        )

@@ -22,10 +22,14 @@ ENTRY = ENTRIES[0]
 
 
 def judged(verdict: ClauseVerdict) -> Judged:
-    return Judged("DLQ-7", "", "", verdict, "broker", (), 1, 1, int(verdict is ClauseVerdict.REFUTED))
+    return Judged(
+        "DLQ-7", "", "", verdict, "broker", (), 1, 1, int(verdict is ClauseVerdict.REFUTED)
+    )
 
 
-RED, GREEN, IDLE = map(judged, (ClauseVerdict.REFUTED, ClauseVerdict.UPHELD, ClauseVerdict.NOT_EXERCISED))
+RED, GREEN, IDLE = map(
+    judged, (ClauseVerdict.REFUTED, ClauseVerdict.UPHELD, ClauseVerdict.NOT_EXERCISED)
+)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,9 @@ RED, GREEN, IDLE = map(judged, (ClauseVerdict.REFUTED, ClauseVerdict.UPHELD, Cla
         ([RED], [], False),
     ],
 )
-def test_red_at_least_once_and_green_each_time(red: list[Judged], green: list[Judged], reproduced: bool) -> None:
+def test_red_at_least_once_and_green_each_time(
+    red: list[Judged], green: list[Judged], reproduced: bool
+) -> None:
     seen = Reproduction(ENTRY, red, green, "2026-11-21")
     assert seen.reproduced is reproduced
     assert (seen.wrong() == "") is reproduced
@@ -54,14 +60,25 @@ def test_a_row_tells_the_rate_and_the_date() -> None:
 
 def test_a_green_side_that_is_another_use_says_so() -> None:
     entry = replace(ENTRY, green_setting="used with care")
-    assert f"`{ENTRY.green}`, used with care |" in Reproduction(entry, [RED], [GREEN], "2026-11-21").line()
+    assert (
+        f"`{ENTRY.green}`, used with care |"
+        in Reproduction(entry, [RED], [GREEN], "2026-11-21").line()
+    )
 
 
 def test_rows_that_were_not_run_again_stay_and_keep_the_order() -> None:
     page = f"before\n{BEGIN}\n{END}\nafter"
     page = refresh(page, ["one", "two"], {"two": "| two | old |"})
     page = refresh(page, ["one", "two"], {"one": "| one | new |"})
-    assert page.splitlines() == ["before", BEGIN, *HEAD, "| one | new |", "| two | old |", END, "after"]
+    assert page.splitlines() == [
+        "before",
+        BEGIN,
+        *HEAD,
+        "| one | new |",
+        "| two | old |",
+        END,
+        "after",
+    ]
     assert refresh(page, ["one", "two"], {}) == page
 
 
@@ -78,7 +95,9 @@ def test_the_page_has_a_row_for_every_entry() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda each: each.id)
 def test_an_entry_is_judged_by_a_clause_that_its_profile_claims(entry: Entry) -> None:
-    assert entry.judged_by in RULES or load(entry.profile).claim(entry.judged_by).status == "claimed"
+    assert (
+        entry.judged_by in RULES or load(entry.profile).claim(entry.judged_by).status == "claimed"
+    )
     assert entry.judged_by in RULES or entry.judged_by in by_id()
     assert entry.red in entry.command or entry.command.endswith(f" {entry.id}")
 
@@ -119,8 +138,13 @@ def test_an_entry_that_cannot_be_played_is_a_sentence_and_the_next_one_follows(
     monkeypatch.setattr(command, "reproduce", reproduce)
     monkeypatch.setattr(command, "keep_witness", lambda *_: None)
     done = CliRunner().invoke(command.main, ["B-17", "B-28", "--page", str(page)])
-    assert (done.exit_code, "B-17 could not be played: The broker was given 90 s" in done.stderr) == (1, True)
-    assert [line[:8] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| B")] == [
+    assert (
+        done.exit_code,
+        "B-17 could not be played: The broker was given 90 s" in done.stderr,
+    ) == (1, True)
+    assert [
+        line[:8] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| B")
+    ] == [
         "| B-17 |",
         "| B-28 |",
     ]

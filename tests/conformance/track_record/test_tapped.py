@@ -35,11 +35,14 @@ def test_an_error_in_the_second_look_up_on_our_cluster(tmp_path: Path) -> None:
     needs()
     target = "reference+tcp+java:5.4.0"
     trial = Played(
-        scenes.a_member_starts_where_another_stopped, rules=(parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1"),)
+        scenes.a_member_starts_where_another_stopped,
+        rules=(parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1"),),
     )
     (seen,) = trial(target, "rocketmq-5-orderly", "CMT-8", [1], tmp_path, lambda _: None)
     assert (seen.verdict, seen.opportunities > 0) == (ClauseVerdict.UPHELD, True)
-    idle = Played(scenes.a_member_starts_where_another_stopped, rules=(parse_rule("SEND_BATCH_MESSAGE=lose"),))
+    idle = Played(
+        scenes.a_member_starts_where_another_stopped, rules=(parse_rule("SEND_BATCH_MESSAGE=lose"),)
+    )
     with pytest.raises(TargetMisbehaved, match="met no request"):
         idle(target, "rocketmq-5-orderly", "CMT-8", [2], tmp_path, lambda _: None)
 

@@ -28,7 +28,14 @@ KEPT = sorted(path.parent for path in PAGE.with_suffix("").glob("*/run.json"))
 
 
 def test_bugs_of_the_java_client_have_one() -> None:
-    assert {path.name for path in KEPT} >= {"B-54", "B-61", "B-77b", "B-77c", "B-77e", "lock-after-release"}
+    assert {path.name for path in KEPT} >= {
+        "B-54",
+        "B-61",
+        "B-77b",
+        "B-77c",
+        "B-77e",
+        "lock-after-release",
+    }
     assert {path.name for path in KEPT} <= {each.id for each in ENTRIES}
 
 
@@ -36,9 +43,13 @@ def test_bugs_of_the_java_client_have_one() -> None:
 def test_a_kept_witness_is_refuted_again_and_explained(folder: Path) -> None:
     entry = next(each for each in ENTRIES if each.id == folder.name)
     assert len(list(open_history(folder).rows())) <= 10
-    judged = CliRunner().invoke(root, ["check", str(folder), "--engine", "python", "--format", "json"])
+    judged = CliRunner().invoke(
+        root, ["check", str(folder), "--engine", "python", "--format", "json"]
+    )
     assert judged.exit_code == 1
-    refuted = [each["id"] for each in json.loads(judged.stdout)["clauses"] if each["verdict"] == "refuted"]
+    refuted = [
+        each["id"] for each in json.loads(judged.stdout)["clauses"] if each["verdict"] == "refuted"
+    ]
     assert refuted == [entry.judged_by]
     told = CliRunner().invoke(root, ["explain", str(folder)])
     assert f"REFUTED  {entry.judged_by}" in told.stdout
@@ -53,13 +64,19 @@ def test_a_kept_witness_is_excused_by_the_releases_profile_as_built(folder: Path
     entry = next(each for each in ENTRIES if each.id == folder.name)
     promised = load(as_documented(entry.red)).claim(entry.judged_by).status != "not_applicable"
     assert promised is (entry.id != "B-29")
-    expected = [ClauseVerdict.ALLOWED, ClauseVerdict.REFUTED] if promised else [ClauseVerdict.NOT_CLAIMED] * 2
+    expected = (
+        [ClauseVerdict.ALLOWED, ClauseVerdict.REFUTED]
+        if promised
+        else [ClauseVerdict.NOT_CLAIMED] * 2
+    )
     seen = {}
     for name in (as_built(entry.red), as_documented(entry.red)):
         history = open_history(folder)
         clause = by_id()[entry.judged_by]
         examination = examine(history.rows(), history.info, (clause,))
-        verdict = conclude(examination, history.info, load(name), require_exercised=False, clauses=(clause,))
+        verdict = conclude(
+            examination, history.info, load(name), require_exercised=False, clauses=(clause,)
+        )
         seen[name] = verdict.clauses[0].verdict
     if entry.id in NAMED_BY_NOBODY:
         expected = [ClauseVerdict.REFUTED] * 2
@@ -77,7 +94,10 @@ def judged(rows: tuple[Row, ...]) -> Judged:
 def test_a_witness_is_cut_out_of_its_run_and_begins_at_zero(tmp_path: Path) -> None:
     info, rows = parse_history(by_id()["LSE-2"].shortest_violation)
     later = [
-        row._replace(started_us=row.started_us + 5_000_000, ended_us=(row.ended_us or 0) + 5_000_000) for row in rows
+        row._replace(
+            started_us=row.started_us + 5_000_000, ended_us=(row.ended_us or 0) + 5_000_000
+        )
+        for row in rows
     ]
     write_history(tmp_path / "run", replace(info, profile="rocketmq-5-orderly-documented"), later)
     keep_witness(judged(tuple(later)), tmp_path / "run", tmp_path / "kept")
@@ -105,8 +125,13 @@ def test_a_witness_keeps_what_its_run_declared(tmp_path: Path) -> None:
     info = replace(info, profile="reference", records=declared(client=set(Kind)))
     write_history(tmp_path / "run", info, rows)
     clause = by_id()["CMT-13"]
-    found = conclude(examine(rows, info, (clause,)), info, load("reference"), clauses=(clause,)).clauses[0]
-    assert (found.verdict, Kind.COMMIT in {row.kind for row in found.witness}) == (ClauseVerdict.REFUTED, False)
+    found = conclude(
+        examine(rows, info, (clause,)), info, load("reference"), clauses=(clause,)
+    ).clauses[0]
+    assert (found.verdict, Kind.COMMIT in {row.kind for row in found.witness}) == (
+        ClauseVerdict.REFUTED,
+        False,
+    )
     assert Kind.SEND not in {row.kind for row in found.witness}
     keep_witness(found, tmp_path / "run", tmp_path / "kept")
     kept = open_history(tmp_path / "kept")

@@ -27,7 +27,9 @@ def conform(target: str, profile: str | None, out: Path) -> Verdict:
     run = find(target)
     assert isinstance(run, WireRun)
     chosen = profiles.load(profile or run.profile)
-    verdict, history = conform_wire(run, chosen, seed=3, examples=EXAMPLES, out=out, floor=FLOOR, rounds=0)
+    verdict, history = conform_wire(
+        run, chosen, seed=3, examples=EXAMPLES, out=out, floor=FLOOR, rounds=0
+    )
     assert living() == []
     assert history.why_cut == ()
     assert undeclared(list(history.rows()), history.info.records or {}) == set()
@@ -52,27 +54,40 @@ def test_our_cluster_on_sockets_keeps_every_clause_and_every_wire_rule(tmp_path:
     assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
     other = [judged for judged in verdict.clauses if judged.verdict is not ClauseVerdict.UPHELD]
     assert {judged.verdict for judged in other} <= {ClauseVerdict.NOT_CLAIMED}
-    assert all(judged.reason.startswith("its premise is not met") or judged.id in OUT_OF_REACH for judged in other)
+    assert all(
+        judged.reason.startswith("its premise is not met") or judged.id in OUT_OF_REACH
+        for judged in other
+    )
     assert len(verdict.of(ClauseVerdict.UPHELD)) >= 60
     assert open_history(tmp_path / "run").info.target == "reference+tcp"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("flush", ["sync", "async"])
-def test_our_cluster_with_a_store_keeps_every_clause_though_it_is_killed(flush: str, tmp_path: Path) -> None:
+def test_our_cluster_with_a_store_keeps_every_clause_though_it_is_killed(
+    flush: str, tmp_path: Path
+) -> None:
     """Twice, with SIGKILL, while clients are at work; what was acknowledged before is read back afterwards."""
     verdict = conform(f"reference+tcp:{flush}={tmp_path / 'store'}", None, tmp_path / "run")
     assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
-    crashes = [row for row in open_history(tmp_path / "run").rows() if row.kind is Kind.CRASH and row.broker]
+    crashes = [
+        row
+        for row in open_history(tmp_path / "run").rows()
+        if row.kind is Kind.CRASH and row.broker
+    ]
     assert len(crashes) == BROKER_KILLS
     judged = by_id(verdict)
-    at_stake = {clause: judged[clause].opportunities for clause in ("SND-1", "CMT-7", "CMT-9", "ORD-7", "ORD-9")}
+    at_stake = {
+        clause: judged[clause].opportunities
+        for clause in ("SND-1", "CMT-7", "CMT-9", "ORD-7", "ORD-9")
+    }
     assert min(at_stake.values()) >= FLOOR, at_stake
 
 
 def needs(version: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
-        not jars.present(version), reason=f"the jars of RocketMQ {version} are not here; run `make setup`"
+        not jars.present(version),
+        reason=f"the jars of RocketMQ {version} are not here; run `make setup`",
     )
 
 
@@ -81,7 +96,9 @@ def needs(version: str) -> pytest.MarkDecorator:
 def test_rocketmq_5_4_0_keeps_what_5_x_promises(tmp_path: Path) -> None:
     verdict = conform("rocketmq-local:5.4.0", None, tmp_path / "run")
     assert (verdict.verdict, why(verdict)) == (RunVerdict.UPHELD, [])
-    of_the_broker = [judged for judged in verdict.of(ClauseVerdict.UPHELD) if judged.party == "broker"]
+    of_the_broker = [
+        judged for judged in verdict.of(ClauseVerdict.UPHELD) if judged.party == "broker"
+    ]
     assert len(of_the_broker) >= 10
     assert all(judged.opportunities >= FLOOR for judged in of_the_broker)
     # What only our own client keeps says nothing about Apache's broker.
@@ -90,7 +107,9 @@ def test_rocketmq_5_4_0_keeps_what_5_x_promises(tmp_path: Path) -> None:
 
 @pytest.mark.apache
 @needs("4.9.7")
-def test_rocketmq_4_9_7_breaks_a_promise_of_5_x_and_answers_with_its_own_codes(tmp_path: Path) -> None:
+def test_rocketmq_4_9_7_breaks_a_promise_of_5_x_and_answers_with_its_own_codes(
+    tmp_path: Path,
+) -> None:
     verdict = conform("rocketmq-local:4.9.7", "rocketmq-5-orderly", tmp_path / "run")
     assert verdict.verdict is RunVerdict.REFUTED
     # Dead letters that wait for different levels overtake each other: DLQ-4, in most runs.

@@ -36,7 +36,11 @@ def test_a_consumer_that_is_killed_is_told_as_dead(tmp_path: Path) -> None:
     write_runinfo(tmp_path, RunInfo(run="r"))
     with ReferenceOnSockets(plan.config) as system:
         asyncio.run(PlanRunner(plan, system, tmp_path, "").run())
-    rows = [row for row in compact_journal(tmp_path).rows() if row.kind in (Kind.JOIN, Kind.CRASH, Kind.LEAVE)]
+    rows = [
+        row
+        for row in compact_journal(tmp_path).rows()
+        if row.kind in (Kind.JOIN, Kind.CRASH, Kind.LEAVE)
+    ]
     assert [(row.kind, row.client_id, row.group) for row in rows] == [
         (Kind.JOIN, "c1", "billing"),
         (Kind.CRASH, "c1", "billing"),
@@ -48,7 +52,10 @@ def test_a_consumer_that_is_killed_is_told_as_dead(tmp_path: Path) -> None:
 def history_of(plan: Plan, folder: Path) -> list[Row]:
     """The plan done on sockets, with a drain at its end while everybody is at work."""
     write_runinfo(folder, RunInfo(run="r", config=plan.config, plan=plan.to_json()))
-    with ReferenceOnSockets(plan.config) as system, Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
+    with (
+        ReferenceOnSockets(plan.config) as system,
+        Journal(folder, "wire", common={"level": Level.WIRE}) as journal,
+    ):
         session = Session(system.brokers["b0"], "b0", journal, plan.config, {}, "")
         make_topics(session, plan, system.namesrv)
         make_groups(session, plan)
@@ -58,7 +65,9 @@ def history_of(plan: Plan, folder: Path) -> list[Row]:
     return list(compact_journal(folder).rows())
 
 
-def short_plan(actions: tuple[Action, ...], until_ms: int, *listener: ListenerRule, **config: Any) -> Plan:
+def short_plan(
+    actions: tuple[Action, ...], until_ms: int, *listener: ListenerRule, **config: Any
+) -> Plan:
     return Plan(
         topology=Topology(topics=(TopicPlan("orders", 1),), groups=("billing", "moved")),
         config=replace(SHORT_LEASES, **config),
@@ -67,7 +76,11 @@ def short_plan(actions: tuple[Action, ...], until_ms: int, *listener: ListenerRu
             ClientPlan("c1", "consumer", "billing", ("orders",)),
             ClientPlan("e1", "prober"),
         ),
-        actions=(Action(0, "start", {"client": "p1"}), Action(0, "start", {"client": "c1"}), *actions),
+        actions=(
+            Action(0, "start", {"client": "p1"}),
+            Action(0, "start", {"client": "c1"}),
+            *actions,
+        ),
         listener=listener,
         until_ms=until_ms,
     )
@@ -81,17 +94,27 @@ def test_the_work_of_a_client_that_came_again_is_another_incarnation(tmp_path: P
     """Else it looks as if one incarnation had given its messages up twice (DLQ-2)."""
     again = (Action(1_500, "crash", {"client": "c1"}), Action(1_510, "restart", {"client": "c1"}))
     rows = history_of(short_plan((send(300), *again), 3_500), tmp_path)
-    added = [row.incarnation or "" for row in rows if row.kind is Kind.ADD and row.topic == "orders"]
+    added = [
+        row.incarnation or "" for row in rows if row.kind is Kind.ADD and row.topic == "orders"
+    ]
     assert [incarnation.partition("#")[0] for incarnation in added] == ["c1", "c1.2"]
 
 
 def test_a_copy_that_was_read_names_its_producers_message(tmp_path: Path) -> None:
     """The broker's copies name its own id of what they were made from: nobody had sent that (SND-2)."""
     plan = short_plan(
-        (send(300),), 3_500, ListenerRule(Outcome.SUSPEND), mode="concurrent", delay_levels=" ".join(["1s"] * 18)
+        (send(300),),
+        3_500,
+        ListenerRule(Outcome.SUSPEND),
+        mode="concurrent",
+        delay_levels=" ".join(["1s"] * 18),
     )
     rows = history_of(plan, tmp_path)
-    dead = [row for row in rows if row.kind is Kind.READ and row.topic == "%DLQ%billing" and row.message_id]
+    dead = [
+        row
+        for row in rows
+        if row.kind is Kind.READ and row.topic == "%DLQ%billing" and row.message_id
+    ]
     assert [(row.message_id, row.origin_id) for row in dead] == [("m1", "m1")]
 
 
@@ -111,25 +134,41 @@ def test_half_messages_resets_and_a_full_disk_are_done_on_sockets_too(tmp_path: 
         2_000,
     )
     rows = history_of(plan, tmp_path)
-    seen = [row.message_id for row in rows if row.kind is Kind.READ and row.topic == "orders" and row.message_id]
+    seen = [
+        row.message_id
+        for row in rows
+        if row.kind is Kind.READ and row.topic == "orders" and row.message_id
+    ]
     assert seen == ["m1"]
     asked = [row.value for row in rows if row.kind is Kind.FETCH_OFFSET and row.group == "moved"]
     assert asked == [0]
-    assert [row.outcome for row in rows if row.kind is Kind.SEND and row.message_id == "m3"] == [Outcome.REFUSED]
-    marks = [row for row in rows if row.kind is Kind.READ and row.message_id is None and row.topic == "orders"]
+    assert [row.outcome for row in rows if row.kind is Kind.SEND and row.message_id == "m3"] == [
+        Outcome.REFUSED
+    ]
+    marks = [
+        row
+        for row in rows
+        if row.kind is Kind.READ and row.message_id is None and row.topic == "orders"
+    ]
     assert [row.detail for row in marks] == ["settled"]
 
 
 def test_a_broadcast_consumer_that_comes_again_goes_on_at_its_own_offset(tmp_path: Path) -> None:
     again = (Action(2_000, "stop", {"client": "c1"}), Action(2_600, "restart", {"client": "c1"}))
     plan = short_plan(
-        (send(300), *again, send(3_000)), 4_500, mode="concurrent", message_model="broadcasting", persist_first_ms=500
+        (send(300), *again, send(3_000)),
+        4_500,
+        mode="concurrent",
+        message_model="broadcasting",
+        persist_first_ms=500,
     )
     rows = history_of(plan, tmp_path)
     assert [row.message_id for row in rows if row.kind is Kind.DELIVER] == ["m1", "m2"]
 
 
-def test_a_process_that_stood_still_is_written_down_as_a_pause_of_its_clients(tmp_path: Path) -> None:
+def test_a_process_that_stood_still_is_written_down_as_a_pause_of_its_clients(
+    tmp_path: Path,
+) -> None:
     """It began when the loop was last seen to run: before all that came too late."""
 
     async def stand_still() -> None:

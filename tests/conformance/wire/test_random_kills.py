@@ -39,7 +39,9 @@ def with_kills(plan: Plan, kills: int, seed: int) -> Plan:
         dies_ms = 1_000 + number * part_ms + dice.randrange(part_ms - DEAD_MS[1])
         more.append(Action(dies_ms, "broker_crash", {"broker": "b0"}))
         more.append(Action(dies_ms + dice.randint(*DEAD_MS), "broker_restart", {"broker": "b0"}))
-    return replace(plan, actions=tuple(sorted((*plan.actions, *more), key=lambda action: action.at_ms)))
+    return replace(
+        plan, actions=tuple(sorted((*plan.actions, *more), key=lambda action: action.at_ms))
+    )
 
 
 def recorded(folder: Path, store: Path, flush: str, seed: int, kills: int) -> None:
@@ -64,7 +66,9 @@ def recorded(folder: Path, store: Path, flush: str, seed: int, kills: int) -> No
     with ServedReference(CONFIG, flush, store) as system:
         write_runinfo(folder, info)
         with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-            session = Session(system.brokers["b0"], "b0", journal, CONFIG, PROFILE.wire, prefix, lease_known=True)
+            session = Session(
+                system.brokers["b0"], "b0", journal, CONFIG, PROFILE.wire, prefix, lease_known=True
+            )
             make_topics(session, plan, system.namesrv)
             asyncio.run(PlanRunner(plan, system, folder, prefix).run())
             note_queues(session, plan)
@@ -73,9 +77,21 @@ def recorded(folder: Path, store: Path, flush: str, seed: int, kills: int) -> No
 
 def checked(folder: Path) -> dict[str, Any]:
     """What `inorder check` says of it: clause → verdict and opportunities."""
-    command = [sys.executable, "-m", "inorder", "check", str(folder), "--profile", PROFILE.name, "--format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "inorder",
+        "check",
+        str(folder),
+        "--profile",
+        PROFILE.name,
+        "--format",
+        "json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode in (0, 2), done.stdout + done.stderr  # 2: some clause was hardly at stake
+    assert done.returncode in (0, 2), (
+        done.stdout + done.stderr
+    )  # 2: some clause was hardly at stake
     return {clause["id"]: clause for clause in json.loads(done.stdout)["clauses"]}
 
 
@@ -88,6 +104,11 @@ def test_killed_at_random_moments(seed: int, tmp_path: Path) -> None:
     rows = list(compact_journal(tmp_path / "run").rows())
     assert len([row for row in rows if row.kind is Kind.CRASH and row.broker == "b0"]) == 5
     clauses = checked(tmp_path / "run")
-    assert {name: one["explanation"] for name, one in clauses.items() if one["verdict"] == "refuted"} == {}
-    at_stake = {name: clauses[name]["opportunities"] for name in ("SND-1", "ORD-2", "ORD-4", "LSE-3", "CMT-1")}
+    assert {
+        name: one["explanation"] for name, one in clauses.items() if one["verdict"] == "refuted"
+    } == {}
+    at_stake = {
+        name: clauses[name]["opportunities"]
+        for name in ("SND-1", "ORD-2", "ORD-4", "LSE-3", "CMT-1")
+    }
     assert min(at_stake.values()) > 0, at_stake

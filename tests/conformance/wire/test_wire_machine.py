@@ -28,7 +28,9 @@ WIRE_5 = {
 LEASE_MS = 300
 
 
-def broken_rules(tmp_path: Path, mutant: str | None, examples: int, wire: dict[str, object] | None = None) -> set[str]:
+def broken_rules(
+    tmp_path: Path, mutant: str | None, examples: int, wire: dict[str, object] | None = None
+) -> set[str]:
     """The wire rules that a broker breaks within some examples."""
     config = Config(broker_lease_ms=LEASE_MS)
     options = {} if mutant is None else {"make_broker": load(mutant).broker}
@@ -56,7 +58,11 @@ SLOW = ("gone-member-listed",)
         ("unlock-ignores-owner", "WIR-2"),
         ("own-lock-refused-when-asked-again", "WIR-2"),
         *(
-            pytest.param(mutant.name, mutant.killed_by, marks=[pytest.mark.long] if mutant.name in SLOW else [])
+            pytest.param(
+                mutant.name,
+                mutant.killed_by,
+                marks=[pytest.mark.long] if mutant.name in SLOW else [],
+            )
             for mutant in all_mutants(MODEL)
         ),
     ],
@@ -89,7 +95,10 @@ def test_a_broken_rule_that_the_profile_excuses_is_allowed(tmp_path: Path) -> No
         session.check("WIR-9", False, "it answered 0")
         session.check("WIR-8", False, "it answered 0")
         seen = {each.id: each for each in session.judged("Apache RocketMQ 4.9.3", 1)}
-    assert (seen["WIR-9"].verdict, seen["WIR-8"].verdict) == (ClauseVerdict.ALLOWED, ClauseVerdict.REFUTED)
+    assert (seen["WIR-9"].verdict, seen["WIR-8"].verdict) == (
+        ClauseVerdict.ALLOWED,
+        ClauseVerdict.REFUTED,
+    )
     assert (seen["WIR-9"].reason, seen["WIR-8"].reason) == (excused["WIR-9"].reason, "")
 
 

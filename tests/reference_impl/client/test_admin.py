@@ -80,12 +80,24 @@ async def filed(admin: Admin, topic: str, key: str) -> list[Message]:
 async def look_up(namesrv: str) -> None:
     """By a user's key, by both ids; in a window, and up to a number."""
     async with Producer(namesrv) as producer, Admin(namesrv) as admin:
-        sent = [await producer.send("bills", f"{n}", keys=[f"bill-{n}", "all"], queue=n % 2) for n in range(4)]
+        sent = [
+            await producer.send("bills", f"{n}", keys=[f"bill-{n}", "all"], queue=n % 2)
+            for n in range(4)
+        ]
         assert [message.text for message in await filed(admin, "bills", "bill-3")] == ["3"]
         found = await admin.by_key("bills", "all")
         assert [message.text for message in found] == ["0", "1", "2", "3"]
-        assert [(message.queue.queue_id, message.offset) for message in found] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-        assert [message.text for message in await admin.by_key("bills", "all", at_most=3)] == ["1", "2", "3"]
+        assert [(message.queue.queue_id, message.offset) for message in found] == [
+            (0, 0),
+            (1, 0),
+            (0, 1),
+            (1, 1),
+        ]
+        assert [message.text for message in await admin.by_key("bills", "all", at_most=3)] == [
+            "1",
+            "2",
+            "3",
+        ]
         assert await admin.by_key("bills", "bill") == []
         later = datetime.fromtimestamp(found[-1].stored_ms / 1000, UTC) + timedelta(seconds=10)
         before = datetime.fromtimestamp(found[0].stored_ms / 1000, UTC) - timedelta(seconds=10)
@@ -119,7 +131,10 @@ async def reset_at_rest(namesrv: str, folder: Path) -> None:
     assert await next_texts() == ["0", "1", "2", "3", "4", "5"]
     with recorded(folder / "resets") as journal:
         async with Admin(namesrv, recorder=journal) as admin:
-            assert await admin.reset("audit", "orders", to={FIRST: 1, SECOND: 2}) == {FIRST: 1, SECOND: 2}
+            assert await admin.reset("audit", "orders", to={FIRST: 1, SECOND: 2}) == {
+                FIRST: 1,
+                SECOND: 2,
+            }
             assert await next_texts() == ["2", "4", "5"]
             assert set((await admin.reset("audit", "orders", to="first")).values()) == {0}
             assert await next_texts() == ["0", "1", "2", "3", "4", "5"]
@@ -152,9 +167,17 @@ async def reset_at_work(namesrv: str, folder: Path, *, tells: bool) -> None:
             Producer(namesrv) as producer,
             Admin(namesrv) as admin,
             OrderlyConsumer(
-                namesrv, group="billing", topics="work", listener=listen, start="first", recorder=journal, **QUICK
+                namesrv,
+                group="billing",
+                topics="work",
+                listener=listen,
+                start="first",
+                recorder=journal,
+                **QUICK,
             ),
-            ConcurrentConsumer(namesrv, group="fast", topics="work", listener=listen, start="first", **QUICK),
+            ConcurrentConsumer(
+                namesrv, group="fast", topics="work", listener=listen, start="first", **QUICK
+            ),
         ):
             for number in range(8):
                 await producer.send("work", f"{number}", key=f"k{number}")
@@ -163,7 +186,9 @@ async def reset_at_work(namesrv: str, folder: Path, *, tells: bool) -> None:
                 if tells:
                     with pytest.raises(UsageError, match="has members online"):
                         await admin.reset(group, "work", to={Queue("work", "b0", 0): 0})
-                async with asyncio.timeout(FILED_S):  # a member reports its first offsets after a moment
+                async with asyncio.timeout(
+                    FILED_S
+                ):  # a member reports its first offsets after a moment
                     while True:
                         try:
                             moved = await admin.reset(group, "work", to="first")
@@ -190,7 +215,9 @@ def test_messages_are_found_by_key_and_by_id(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_group_at_rest_is_reset(dialect: str, tmp_path: Path) -> None:
     async def go() -> None:
-        async with LocalCluster(BrokerConfig(dialect=dialect), topics=("orders",), queues=2) as cluster:
+        async with LocalCluster(
+            BrokerConfig(dialect=dialect), topics=("orders",), queues=2
+        ) as cluster:
             await reset_at_rest(cluster.namesrv, tmp_path)
 
     asyncio.run(go())
@@ -199,7 +226,9 @@ def test_a_group_at_rest_is_reset(dialect: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_group_at_work_is_reset(dialect: str, tmp_path: Path) -> None:
     async def go() -> None:
-        async with LocalCluster(BrokerConfig(dialect=dialect), topics=("work",), queues=4) as cluster:
+        async with LocalCluster(
+            BrokerConfig(dialect=dialect), topics=("work",), queues=4
+        ) as cluster:
             await reset_at_work(cluster.namesrv, tmp_path, tells=dialect == "4.9")
 
     asyncio.run(go())
@@ -222,7 +251,13 @@ def test_a_reset_ahead_skips_what_a_member_is_stuck_at(dialect: str) -> None:
             for number in range(3):
                 await producer.send("work", f"{number}")
             async with OrderlyConsumer(
-                cluster.namesrv, group="stuck", topics="work", listener=listen, start="first", suspend_ms=50, **QUICK
+                cluster.namesrv,
+                group="stuck",
+                topics="work",
+                listener=listen,
+                start="first",
+                suspend_ms=50,
+                **QUICK,
             ):
                 await wait_until(lambda: len(got) >= 2)
                 while True:  # a member reports its first offset after a moment
@@ -248,7 +283,9 @@ def test_the_same_calls_work_on_apaches_brokers(version: str, tmp_path: Path) ->
 
     with ApacheCluster(version, workdir=tmp_path / "cluster") as cluster:
         for topic, queues in (("bills", 2), ("orders", 2), ("work", 4)):
-            cluster.create_topic(topic, queues)  # a 4.9 broker may forget to tell that it makes topics on demand
+            cluster.create_topic(
+                topic, queues
+            )  # a 4.9 broker may forget to tell that it makes topics on demand
         asyncio.run(go(cluster))
 
 
@@ -280,7 +317,10 @@ def test_the_errors_say_whose_fault_it_was() -> None:
             with pytest.raises(Unanswered) as silent:
                 await admin.by_id("orders", "x")
             assert not silent.value.maybe_done
-        async with LocalCluster(BrokerConfig(), topics=("orders",)) as cluster, Admin(cluster.namesrv) as admin:
+        async with (
+            LocalCluster(BrokerConfig(), topics=("orders",)) as cluster,
+            Admin(cluster.namesrv) as admin,
+        ):
             with pytest.raises(Refused, match="find nowhere: code 17"):
                 await admin.by_key("nowhere", "k")
             with pytest.raises(Refused, match=r"26 .SUBSCRIPTION_GROUP_NOT_EXIST.*strangers"):

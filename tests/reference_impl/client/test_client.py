@@ -109,7 +109,9 @@ class Inbox:
     def __call__(self, message: Any) -> Any:
         self.got.append(message)
         answer = self._returns.pop(0) if self._returns else None
-        if isinstance(answer, Exception) and not (isinstance(answer, Suspend) and len(self.got) % 2):
+        if isinstance(answer, Exception) and not (
+            isinstance(answer, Suspend) and len(self.got) % 2
+        ):
             raise answer
         return answer
 
@@ -129,17 +131,36 @@ def test_a_message_arrives_with_all_that_was_said_about_it() -> None:
         inbox = Inbox()
         async with orders() as cluster, Producer(cluster.namesrv) as producer:
             sent = await producer.send(
-                "orders", "süß", key="customer-7", tags="paid", keys=["o-1", "o-2"], properties={"shop": "7"}
+                "orders",
+                "süß",
+                key="customer-7",
+                tags="paid",
+                keys=["o-1", "o-2"],
+                properties={"shop": "7"},
             )
             async with OrderlyConsumer(
-                cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK
+                cluster.namesrv,
+                group="billing",
+                topics="orders",
+                listener=inbox,
+                start="first",
+                **QUICK,
             ):
                 await inbox.has(1)
         (message,) = inbox.got
         assert isinstance(message, Message)
-        assert (message.topic, message.text, message.key, message.tags) == ("orders", "süß", "customer-7", "paid")
+        assert (message.topic, message.text, message.key, message.tags) == (
+            "orders",
+            "süß",
+            "customer-7",
+            "paid",
+        )
         assert (message.keys, message.properties["shop"]) == (("o-1", "o-2"), "7")
-        assert (message.queue, message.offset, message.id) == (sent.queue, sent.offset, sent.message_id)
+        assert (message.queue, message.offset, message.id) == (
+            sent.queue,
+            sent.offset,
+            sent.message_id,
+        )
         assert (message.offset_id, message.attempt) == (sent.offset_id, 1)
         assert sent.is_safe
         assert 0 <= message.stored_ms - message.born_ms < 60_000
@@ -150,11 +171,16 @@ def test_a_message_arrives_with_all_that_was_said_about_it() -> None:
 def test_a_key_has_one_queue_and_no_key_takes_turns() -> None:
     async def go() -> None:
         async with orders() as cluster, Producer(cluster.namesrv) as producer:
-            keyed = {(await producer.send("orders", b"x", key="k")).queue.queue_id for _ in range(5)}
+            keyed = {
+                (await producer.send("orders", b"x", key="k")).queue.queue_id for _ in range(5)
+            }
             turns = {(await producer.send("orders", b"x")).queue.queue_id for _ in range(4)}
-            fixed = {(await producer.send("orders", b"x", queue=3)).queue.queue_id for _ in range(3)}
+            fixed = {
+                (await producer.send("orders", b"x", queue=3)).queue.queue_id for _ in range(3)
+            }
             chosen = {
-                (await producer.send("orders", b"x", selector=by_random(Random(7)))).queue.queue_id for _ in range(3)
+                (await producer.send("orders", b"x", selector=by_random(Random(7)))).queue.queue_id
+                for _ in range(3)
             }
             same = await producer.send("orders", b"x", key="k", selector=by_hash)
         assert (len(keyed), turns, fixed, len(chosen)) == (1, {0, 1, 2, 3}, {3}, 1)
@@ -177,10 +203,17 @@ def test_a_batch_is_contiguous_in_one_queue_and_oneway_arrives_as_well() -> None
     async def go() -> None:
         inbox = Inbox()
         async with orders() as cluster, Producer(cluster.namesrv) as producer:
-            sent = await producer.send_batch("orders", ["a", b"b", Outgoing("c", tags="t", keys=["o"])], key="k")
+            sent = await producer.send_batch(
+                "orders", ["a", b"b", Outgoing("c", tags="t", keys=["o"])], key="k"
+            )
             told = await producer.send_oneway("orders", "d", key="k")
             async with OrderlyConsumer(
-                cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK
+                cluster.namesrv,
+                group="billing",
+                topics="orders",
+                listener=inbox,
+                start="first",
+                **QUICK,
             ):
                 await inbox.has(4)
         assert inbox.texts == ["a", "b", "c", "d"]
@@ -246,8 +279,14 @@ def test_what_a_caller_does_wrong_is_said_before_anything_is_sent() -> None:
                 ("no queue 9", {"queue": 9}),
                 ("half a surrogate", {"body": "\ud800"}),
                 ("half a surrogate", {"key": "\ud800"}),
-                ("selector raised ZeroDivisionError", {"selector": lambda key, queues: queues[1 // 0]}),
-                ("none of the topic's queues", {"selector": lambda key, queues: Queue("orders", "b9", 0)}),
+                (
+                    "selector raised ZeroDivisionError",
+                    {"selector": lambda key, queues: queues[1 // 0]},
+                ),
+                (
+                    "none of the topic's queues",
+                    {"selector": lambda key, queues: Queue("orders", "b9", 0)},
+                ),
             ]
             for words, arguments in wrong:
                 with pytest.raises(UsageError, match=words):
@@ -276,7 +315,10 @@ def test_each_way_to_fail_has_its_own_error() -> None:
                 await producer.send("orders", b"x")
             assert not never.value.maybe_stored
         nobody.close()
-        async with orders(queues=1) as cluster, Producer(cluster.namesrv, timeout_s=0.3, retries=0) as producer:
+        async with (
+            orders(queues=1) as cluster,
+            Producer(cluster.namesrv, timeout_s=0.3, retries=0) as producer,
+        ):
             await producer.send("orders", b"x")
             cluster.stores["b0"].is_full = True
             with pytest.raises(SendRefused, match="disk is full") as refused:
@@ -296,7 +338,10 @@ def test_each_way_to_fail_has_its_own_error() -> None:
 
 def test_a_slow_or_failing_broker_is_left_alone_for_a_while() -> None:
     async def go() -> None:
-        async with orders(names=("b0", "b1")) as cluster, Producer(cluster.namesrv, avoid_faults=True) as producer:
+        async with (
+            orders(names=("b0", "b1")) as cluster,
+            Producer(cluster.namesrv, avoid_faults=True) as producer,
+        ):
             before = {(await producer.send("orders", b"x")).queue.broker for _ in range(8)}
             await cluster.crash("b1")
             during = [(await producer.send("orders", b"x")).queue.broker for _ in range(8)]
@@ -351,11 +396,15 @@ def test_message_ids_tell_the_time_as_javas_do() -> None:
 
 @pytest.mark.parametrize("kind", [OrderlyConsumer, KeyOrderedConsumer, ConcurrentConsumer])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_what_a_listener_says_decides_whether_the_message_comes_again(kind: Any, is_async: bool, caplog: Any) -> None:
+def test_what_a_listener_says_decides_whether_the_message_comes_again(
+    kind: Any, is_async: bool, caplog: Any
+) -> None:
     """False, Suspend returned, Suspend raised, an exception: again, with a number; None and True are success."""
 
     async def go() -> None:
-        inbox = Inbox(False, Suspend(ms=20), Suspend(ms=20), ValueError("a bug of the listener's"), None, True)
+        inbox = Inbox(
+            False, Suspend(ms=20), Suspend(ms=20), ValueError("a bug of the listener's"), None, True
+        )
 
         async def listen(message: Message) -> Any:
             return inbox(message)
@@ -393,7 +442,13 @@ def test_a_listener_that_answers_nonsense_is_told_in_the_log(caplog: Any) -> Non
         async with orders(queues=1) as cluster, Producer(cluster.namesrv) as producer:
             await producer.send("orders", "a")
             async with OrderlyConsumer(
-                cluster.namesrv, group="g", topics="orders", listener=inbox, start="first", suspend_ms=20, **QUICK
+                cluster.namesrv,
+                group="g",
+                topics="orders",
+                listener=inbox,
+                start="first",
+                suspend_ms=20,
+                **QUICK,
             ):
                 await inbox.has(4)
 
@@ -440,7 +495,13 @@ def test_a_batch_listener_gets_messages_of_one_queue() -> None:
             for number in range(12):
                 await producer.send("orders", str(number), queue=number % 2)
             async with OrderlyConsumer(
-                cluster.namesrv, group="g", topics="orders", batch_listener=inbox, batch=4, start="first", **QUICK
+                cluster.namesrv,
+                group="g",
+                topics="orders",
+                batch_listener=inbox,
+                batch=4,
+                start="first",
+                **QUICK,
             ):
                 await wait_until(lambda: sum(map(len, inbox.got)) == 12)
         assert all(isinstance(batch, Batch) and len(batch) <= 4 for batch in inbox.got)
@@ -460,7 +521,12 @@ def test_a_listener_gets_the_tags_that_were_asked_for() -> None:
             for tags in ("red", "green", "blue", None):
                 await producer.send("orders", tags or "none", tags=tags)
             async with OrderlyConsumer(
-                cluster.namesrv, group="g", topics={"orders": "red || blue"}, listener=inbox, start="first", **QUICK
+                cluster.namesrv,
+                group="g",
+                topics={"orders": "red || blue"},
+                listener=inbox,
+                start="first",
+                **QUICK,
             ):
                 await inbox.has(2)
         assert inbox.texts == ["red", "blue"]
@@ -488,7 +554,9 @@ def test_a_moment_may_be_the_start() -> None:
                 return answer(now_ms, event)
 
             broker.handle = not_found  # type: ignore[method-assign]
-            moment = datetime.fromtimestamp(cluster.stores["b0"].queue("orders", 0).get(1).store_ms / 1000, tz=UTC)
+            moment = datetime.fromtimestamp(
+                cluster.stores["b0"].queue("orders", 0).get(1).store_ms / 1000, tz=UTC
+            )
             async with OrderlyConsumer(
                 cluster.namesrv, group="g", topics="orders", listener=inbox, start=moment, **QUICK
             ):
@@ -519,7 +587,10 @@ def test_two_members_share_the_queues_by_any_of_the_six_strategies() -> None:
         ("AVG", "AVG"),
         ("CIRCLE", allocation.by_circle),
         ("CONSISTENT_HASH", allocation.consistent_hash),
-        (allocation.by_config(fixed), allocation.by_config([Queue("orders", "east@b0", n) for n in (1, 2)])),
+        (
+            allocation.by_config(fixed),
+            allocation.by_config([Queue("orders", "east@b0", n) for n in (1, 2)]),
+        ),
         (allocation.by_machine_room(["east"]),) * 2,
         (allocation.nearby(allocation.averagely, lambda queue: "east", lambda member: "east"),) * 2,
     ]
@@ -528,13 +599,20 @@ def test_two_members_share_the_queues_by_any_of_the_six_strategies() -> None:
         async with orders(names=("east@b0",)) as cluster:
             for number, (one, two) in enumerate(ways):
                 group = f"g{number}"
-                shared: dict[str, Any] = {"group": group, "topics": "orders", "listener": Inbox(), **QUICK}
+                shared: dict[str, Any] = {
+                    "group": group,
+                    "topics": "orders",
+                    "listener": Inbox(),
+                    **QUICK,
+                }
                 async with (
                     OrderlyConsumer(cluster.namesrv, share_by=one, client_id="a", **shared) as a,
                     OrderlyConsumer(cluster.namesrv, share_by=two, client_id="b", **shared) as b,
                 ):
                     await wait_until(lambda a=a, b=b: len(a.queues) + len(b.queues) == 4)
-                    await wait_until(lambda a=a, b=b: {*a.queues, *b.queues} == set(a.queues) ^ set(b.queues))
+                    await wait_until(
+                        lambda a=a, b=b: {*a.queues, *b.queues} == set(a.queues) ^ set(b.queues)
+                    )
                     assert {queue.queue_id for queue in (*a.queues, *b.queues)} == {0, 1, 2, 3}
                     assert a.queues or one == "CONSISTENT_HASH"
 
@@ -603,7 +681,9 @@ def test_what_makes_no_consumer_is_said_at_once() -> None:
     ]
     for words, arguments in wrong:
         with pytest.raises(UsageError, match=words):
-            OrderlyConsumer(**{"name_servers": "127.0.0.1:1", "group": "g", "topics": "orders", **arguments})
+            OrderlyConsumer(
+                **{"name_servers": "127.0.0.1:1", "group": "g", "topics": "orders", **arguments}
+            )
 
 
 # ---------------------------------------------------------------- broadcast
@@ -623,7 +703,9 @@ def test_a_broadcast_consumer_goes_on_where_its_own_file_says(tmp_path: Path) ->
                 await first.has(1)
                 await other.has(1)
                 with pytest.raises(UsageError, match="in use"):
-                    await BroadcastConsumer(cluster.namesrv, offsets=mine, listener=first, **shared).start()
+                    await BroadcastConsumer(
+                        cluster.namesrv, offsets=mine, listener=first, **shared
+                    ).start()
             await producer.send("orders", "b")
             async with BroadcastConsumer(cluster.namesrv, offsets=mine, listener=second, **shared):
                 await second.has(1)
@@ -640,8 +722,14 @@ def test_a_broadcast_consumer_goes_on_where_its_own_file_says(tmp_path: Path) ->
         ("{", "is no file of offsets"),
         ("[]", "is no file of offsets"),
         ('{"format": "inorder/offsets/v2"}', "newer"),
-        ('{"format": "inorder/offsets/v1", "group": "h", "offsets": []}', "belongs to the group 'h'"),
-        ('{"format": "inorder/offsets/v1", "group": "g", "offsets": [{}]}', "is no file of offsets"),
+        (
+            '{"format": "inorder/offsets/v1", "group": "h", "offsets": []}',
+            "belongs to the group 'h'",
+        ),
+        (
+            '{"format": "inorder/offsets/v1", "group": "g", "offsets": [{}]}',
+            "is no file of offsets",
+        ),
     ],
 )
 def test_a_file_of_offsets_that_is_none_is_said(tmp_path: Path, text: str, words: str) -> None:
@@ -649,7 +737,9 @@ def test_a_file_of_offsets_that_is_none_is_said(tmp_path: Path, text: str, words
     path.write_text(text)
 
     async def go() -> None:
-        consumer = BroadcastConsumer("127.0.0.1:1", group="g", topics="orders", offsets=path, listener=Inbox())
+        consumer = BroadcastConsumer(
+            "127.0.0.1:1", group="g", topics="orders", offsets=path, listener=Inbox()
+        )
         with pytest.raises(UsageError, match=words):
             await consumer.start()
 
@@ -724,7 +814,12 @@ def test_what_clients_did_can_be_written_down_as_a_history(tmp_path: Path) -> No
                 async with Producer(cluster.namesrv, recorder=journal) as producer:
                     for number in range(3):
                         await producer.send("orders", str(number), key="k")
-                shared: dict[str, Any] = {"topics": "orders", "start": "first", "recorder": journal, **QUICK}
+                shared: dict[str, Any] = {
+                    "topics": "orders",
+                    "start": "first",
+                    "recorder": journal,
+                    **QUICK,
+                }
                 async with OrderlyConsumer(cluster.namesrv, group="g", listener=inbox, **shared):
                     await inbox.has(3)
 
@@ -752,21 +847,38 @@ def test_the_same_calls_drive_a_cluster_of_apaches(version: str, tmp_path: Path)
             big = "big " * 5_000
             shared: dict[str, Any] = {"topics": "orders", "start": "first", **QUICK}
             async with Producer(cluster.namesrv) as producer:
-                sent = await producer.send("orders", "a", key="k", tags="t", keys=["o-1"], properties={"shop": "7"})
+                sent = await producer.send(
+                    "orders", "a", key="k", tags="t", keys=["o-1"], properties={"shop": "7"}
+                )
                 await producer.send_batch("orders", ["b", "c"], key="k")
                 await producer.send("orders", big, key="k")
                 await producer.send_oneway("orders", "d", key="k")
-                if not version.startswith("4."):  # a 4.9 broker may forget to tell that it makes topics on demand
+                if not version.startswith(
+                    "4."
+                ):  # a 4.9 broker may forget to tell that it makes topics on demand
                     made = await producer.send("made-by-sending", b"x")
                     assert made.queue.topic == "made-by-sending"
-                orderly, concurrent, keyed, all_of_it = Inbox(Suspend(ms=20)), Inbox(), Inbox(False), Inbox()
+                orderly, concurrent, keyed, all_of_it = (
+                    Inbox(Suspend(ms=20)),
+                    Inbox(),
+                    Inbox(False),
+                    Inbox(),
+                )
                 pulled: list[str] = []
                 async with (
                     OrderlyConsumer(cluster.namesrv, group="orderly", listener=orderly, **shared),
-                    ConcurrentConsumer(cluster.namesrv, group="concurrent", listener=concurrent, **shared),
-                    KeyOrderedConsumer(cluster.namesrv, group="keyed", listener=keyed, suspend_ms=20, **shared),
+                    ConcurrentConsumer(
+                        cluster.namesrv, group="concurrent", listener=concurrent, **shared
+                    ),
+                    KeyOrderedConsumer(
+                        cluster.namesrv, group="keyed", listener=keyed, suspend_ms=20, **shared
+                    ),
                     BroadcastConsumer(
-                        cluster.namesrv, group="cast", listener=all_of_it, offsets=tmp_path / "o.json", **shared
+                        cluster.namesrv,
+                        group="cast",
+                        listener=all_of_it,
+                        offsets=tmp_path / "o.json",
+                        **shared,
                     ),
                     PullConsumer(cluster.namesrv, group="pull", **shared) as puller,
                 ):
@@ -774,7 +886,9 @@ def test_the_same_calls_drive_a_cluster_of_apaches(version: str, tmp_path: Path)
                         pulled += [message.text for message in batch]
                         if len(pulled) == 5:
                             break
-                    await asyncio.gather(orderly.has(6), concurrent.has(5), keyed.has(6), all_of_it.has(5))
+                    await asyncio.gather(
+                        orderly.has(6), concurrent.has(5), keyed.has(6), all_of_it.has(5)
+                    )
             five = ["a", "b", "c", big, "d"]
             assert orderly.texts == ["a", *five]
             assert keyed.texts == ["a", *five]
@@ -782,7 +896,11 @@ def test_the_same_calls_drive_a_cluster_of_apaches(version: str, tmp_path: Path)
             assert sorted(all_of_it.texts) == sorted(five)
             assert pulled == five
             first = orderly.got[0]
-            assert (first.id, first.offset_id, first.queue) == (sent.message_id, sent.offset_id, sent.queue)
+            assert (first.id, first.offset_id, first.queue) == (
+                sent.message_id,
+                sent.offset_id,
+                sent.queue,
+            )
             assert (first.tags, first.keys, first.properties["shop"]) == ("t", ("o-1",), "7")
 
         asyncio.run(go())

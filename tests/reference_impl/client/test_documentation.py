@@ -86,6 +86,8 @@ def test_the_examples_run_on_our_cluster(tmp_path: Path, monkeypatch: pytest.Mon
     not jars.present(VERSION) or find_java() is None,
     reason=f"needs Java and the jars of RocketMQ {VERSION}; `make setup` gets them",
 )
-def test_the_examples_run_on_a_cluster_of_apaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run_on_a_cluster_of_apaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ApacheCluster(VERSION, workdir=tmp_path / "cluster") as cluster:
         run_all(cluster.namesrv, tmp_path, monkeypatch)

@@ -95,7 +95,11 @@ def test_what_is_on_disk_outlives_a_process_that_is_killed(tmp_path: Path) -> No
         "with once.claim('a'): pass\n"
         "with once.claim('b'): os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(path)], check=False, cwd=Path(__file__).resolve().parents[3])
+    subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        check=False,
+        cwd=Path(__file__).resolve().parents[3],
+    )
     with OnceOnDisk(path) as once:
         assert claims(once, "a", "b") == [False, True]
 

@@ -43,17 +43,28 @@ async def _shrink() -> None:
             return used
 
         assert await send_round(old) == {0, 1, 2, 3}
-        await change(cluster, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 4, 2))
+        await change(
+            cluster, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 4, 2)
+        )
         # Who has not heard of it yet sends where it always did, and that is read as well.
         assert await send_round(old) == {0, 1, 2, 3}
         inbox = Inbox()
         async with (
             Producer(cluster.namesrv) as new,
-            OrderlyConsumer(cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK),
+            OrderlyConsumer(
+                cluster.namesrv,
+                group="billing",
+                topics="orders",
+                listener=inbox,
+                start="first",
+                **QUICK,
+            ),
         ):
             assert await send_round(new) == {0, 1}
             await wait_until(lambda: len(inbox.got) == len(sent))
-            await change(cluster, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 2, 2))
+            await change(
+                cluster, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 2, 2)
+            )
             await send_round(new)
             await wait_until(lambda: len(inbox.got) == len(sent))
         assert sorted(inbox.texts) == sorted(sent)
@@ -67,11 +78,22 @@ async def _close_for_writing() -> None:
     async with orders() as cluster:
         async with Producer(cluster.namesrv) as before:
             await before.send("orders", "last", key="k")
-        await change(cluster, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("orders", 4, 4, PERM_READ))
+        await change(
+            cluster,
+            RequestCode.UPDATE_AND_CREATE_TOPIC,
+            CreateTopicHeader("orders", 4, 4, PERM_READ),
+        )
         inbox = Inbox()
         async with (
             Producer(cluster.namesrv, create_topics=False) as after,
-            OrderlyConsumer(cluster.namesrv, group="billing", topics="orders", listener=inbox, start="first", **QUICK),
+            OrderlyConsumer(
+                cluster.namesrv,
+                group="billing",
+                topics="orders",
+                listener=inbox,
+                start="first",
+                **QUICK,
+            ),
         ):
             await inbox.has(1)
             with pytest.raises(NotReachable):

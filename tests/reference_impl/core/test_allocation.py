@@ -65,10 +65,19 @@ def test_by_config_asks_nobody() -> None:
 
 def test_by_machine_room() -> None:
     """Only the listed rooms; the remainder goes one each to the first members; other names are left out."""
-    all_queues = [*queues(5, "r1@b0"), *queues(2, "r2@b1"), *queues(2, "plain"), *queues(1, "a@b@c")]
+    all_queues = [
+        *queues(5, "r1@b0"),
+        *queues(2, "r2@b1"),
+        *queues(2, "plain"),
+        *queues(1, "a@b@c"),
+    ]
     allocate = by_machine_room({"r1", "plain", "a"})
     members = ["c0", "c1", "c2"]
-    assert [numbers(allocate(member, all_queues, members)) for member in members] == [[0, 3], [1, 4], [2]]
+    assert [numbers(allocate(member, all_queues, members)) for member in members] == [
+        [0, 3],
+        [1, 4],
+        [2],
+    ]
     assert allocate("stranger", all_queues, members) == []
 
 
@@ -77,7 +86,10 @@ def test_nearby() -> None:
     all_queues = [*queues(4, "r1-b"), *queues(2, "r2-b"), *queues(3, "r3-b")]
     allocate = nearby(averagely, lambda queue: queue.broker[:2], lambda member: member[:2])
     members = ["r1-c0", "r1-c1", "r2-c0"]
-    shares = {member: [(q.broker[:2], q.queue_id) for q in allocate(member, all_queues, members)] for member in members}
+    shares = {
+        member: [(q.broker[:2], q.queue_id) for q in allocate(member, all_queues, members)]
+        for member in members
+    }
     assert shares == {
         "r1-c0": [("r1", 0), ("r1", 1), ("r3", 0)],
         "r1-c1": [("r1", 2), ("r1", 3), ("r3", 1)],
@@ -109,7 +121,9 @@ def test_a_share_is_a_partition(name: str, count: int, members: list[str]) -> No
     """Each queue has exactly one owner, and a stranger none."""
     members = sorted(members)
     allocate = strategy(name)
-    given_out = sorted(queue for member in members for queue in allocate(member, queues(count), members))
+    given_out = sorted(
+        queue for member in members for queue in allocate(member, queues(count), members)
+    )
     assert given_out == queues(count)
     assert allocate("stranger", queues(count), members) == []
 

@@ -38,7 +38,11 @@ def test_a_failure_counts_as_ten_seconds_and_a_quick_send_makes_good() -> None:
     faults = Faults()
     assert faults.is_available(0, "b")
     faults.saw(1_000, "b", None)
-    assert [faults.is_available(now, "b") for now in (1_000, 10_999, 11_000)] == [False, False, True]
+    assert [faults.is_available(now, "b") for now in (1_000, 10_999, 11_000)] == [
+        False,
+        False,
+        True,
+    ]
     assert faults.is_available(1_000, "other")
     faults.saw(2_000, "b", 10)
     assert faults.is_available(2_000, "b")

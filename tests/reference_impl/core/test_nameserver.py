@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from reference_impl.core.io import Closed, Opened, Received, Send, SetTimer, Shutdown, Start, Stopped, TimerFired
+from reference_impl.core.io import (
+    Closed,
+    Opened,
+    Received,
+    Send,
+    SetTimer,
+    Shutdown,
+    Start,
+    Stopped,
+    TimerFired,
+)
 from reference_impl.core.nameserver import SCAN_TIMER, NameServer, NameServerConfig
 from reference_impl.protocol.bodies import BrokerRegistration, ClusterInfo, TopicConfig, TopicRoute
 from reference_impl.protocol.codes import RequestCode
@@ -22,9 +32,13 @@ class Asker:
         self.server = NameServer(config)
         self.now_ms = 0
 
-    def call(self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", **command: Any) -> Command:
+    def call(
+        self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", **command: Any
+    ) -> Command:
         conn = command.pop("conn", "c")
-        effects = self.server.handle(self.now_ms, Received(conn, Command(code, ext or {}, body, opaque=7, **command)))
+        effects = self.server.handle(
+            self.now_ms, Received(conn, Command(code, ext or {}, body, opaque=7, **command))
+        )
         (effect,) = effects
         assert isinstance(effect, Send)
         assert (effect.conn, effect.command.opaque) == (conn, 7)
@@ -35,7 +49,9 @@ class Asker:
     ) -> Command:
         header = RegisterBrokerHeader(broker, f"{broker}-{broker_id}:10911", "c0", broker_id)
         body = BrokerRegistration(topics or (TopicConfig("orders"),)).encode()
-        return self.call(RequestCode.REGISTER_BROKER, header.to_ext(), body, conn=conn or f"{broker}-{broker_id}")
+        return self.call(
+            RequestCode.REGISTER_BROKER, header.to_ext(), body, conn=conn or f"{broker}-{broker_id}"
+        )
 
     def route(self, topic: str = "orders") -> TopicRoute | None:
         answer = self.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
@@ -71,7 +87,10 @@ def test_replicas_share_a_name_and_the_master_decides(asker: Asker) -> None:
     asker.register("b0", TopicConfig("orders", 8, 8), broker_id=1)
     answer = asker.register("b0")
     assert "masterAddr" not in answer.ext
-    assert asker.register("b0", TopicConfig("orders", 8, 8), broker_id=1).ext["masterAddr"] == "b0-0:10911"
+    assert (
+        asker.register("b0", TopicConfig("orders", 8, 8), broker_id=1).ext["masterAddr"]
+        == "b0-0:10911"
+    )
     route = asker.route()
     assert route is not None
     assert [queue.read_queues for queue in route.queues] == [4]
@@ -82,10 +101,14 @@ def test_replicas_share_a_name_and_the_master_decides(asker: Asker) -> None:
     ("command", "quoted"),
     [({"version": 399}, False), ({"version": 401}, True), ({"standard": True}, True)],
 )
-def test_integer_keys_are_quoted_for_those_who_need_it(asker: Asker, command: dict[str, Any], quoted: bool) -> None:
+def test_integer_keys_are_quoted_for_those_who_need_it(
+    asker: Asker, command: dict[str, Any], quoted: bool
+) -> None:
     """From 4.9.4 (401) on, or when asked for."""
     asker.register()
-    ext = {"topic": "orders"} | ({"acceptStandardJsonOnly": "true"} if command.pop("standard", False) else {})
+    ext = {"topic": "orders"} | (
+        {"acceptStandardJsonOnly": "true"} if command.pop("standard", False) else {}
+    )
     body = asker.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext, **command).body
     assert (b'{"0":"b0-0:10911"}' in body) is quoted
     assert (b'{0:"b0-0:10911"}' in body) is not quoted
@@ -159,7 +182,10 @@ def test_key_and_value(asker: Asker) -> None:
 def test_a_fixed_queue_list_is_told_when_switched_on(switched_on: bool, told: str | None) -> None:
     asker = Asker(NameServerConfig(order_topics=switched_on))
     asker.register()
-    asker.call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "orders", "value": "b0:4"})
+    asker.call(
+        RequestCode.PUT_KV_CONFIG,
+        {"namespace": "ORDER_TOPIC_CONFIG", "key": "orders", "value": "b0:4"},
+    )
     route = asker.route()
     assert route is not None
     assert route.order_conf == told

@@ -80,7 +80,9 @@ class Bench:
             return Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
         return Command(0, body=self.route.encode() if command.code == ROUTE else b"", flag=1)
 
-    def send(self, key: str | None = None, token: object = 1, topic: str = "t", **more: Any) -> list[Any]:
+    def send(
+        self, key: str | None = None, token: object = 1, topic: str = "t", **more: Any
+    ) -> list[Any]:
         return self.give(SendMessage(token, topic, b"body", key, **more))
 
     def stored(self, code: int = 0, queue_id: int = 1, offset: int = 7) -> list[Any]:
@@ -101,14 +103,18 @@ class Bench:
 
     @property
     def addresses(self) -> list[str]:
-        return [e.address for e in self.effects if isinstance(e, Request) and e.command.code == SEND]
+        return [
+            e.address for e in self.effects if isinstance(e, Request) and e.command.code == SEND
+        ]
 
     @property
     def done(self) -> list[SendDone]:
         return [e for e in self.effects if isinstance(e, SendDone)]
 
     def begun(self) -> list[dict[str, Any]]:
-        return [dict(e.fields) for e in self.effects if isinstance(e, Begin) and e.kind is Kind.SEND]
+        return [
+            dict(e.fields) for e in self.effects if isinstance(e, Begin) and e.kind is Kind.SEND
+        ]
 
     def ended(self) -> list[tuple[Outcome, dict[str, Any]]]:
         return [(e.outcome, dict(e.fields)) for e in self.effects if isinstance(e, End)]
@@ -142,8 +148,18 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
     assert bench.begun() == [fields]
     assert bench.addresses == ["b1:1"]
     (header,) = bench.headers
-    assert (header.producer_group, header.topic, header.queue_id, header.born_timestamp) == ("pg", "t", 1, T0)
-    assert header.property_map == {"UNIQ_KEY": "m1", "__SHARDINGKEY": "k", "TAGS": "a", "KEY_SEQ": "3"}
+    assert (header.producer_group, header.topic, header.queue_id, header.born_timestamp) == (
+        "pg",
+        "t",
+        1,
+        T0,
+    )
+    assert header.property_map == {
+        "UNIQ_KEY": "m1",
+        "__SHARDINGKEY": "k",
+        "TAGS": "a",
+        "KEY_SEQ": "3",
+    }
     effects = bench.stored(queue_id=1, offset=9)
     assert bench.ended() == [(Outcome.OK, {"code": 0, "queue_id": 1, "queue_offset": 9})]
     assert effects[-1] == SendDone(1, Outcome.OK, 0, 1, 9, "m1", "b1", "0" * 32)
@@ -157,13 +173,24 @@ def test_a_delayed_message_asks_for_its_level(bench: Bench) -> None:
 
 def test_start_registers_and_says_so(bench: Bench) -> None:
     assert bench.effects[0] == Note(Kind.JOIN, Outcome.OK, {"client_id": "p1"})
-    beats = [e for e in bench.effects if isinstance(e, Request) and e.command.code == RequestCode.HEART_BEAT]
+    beats = [
+        e
+        for e in bench.effects
+        if isinstance(e, Request) and e.command.code == RequestCode.HEART_BEAT
+    ]
     assert [e.address for e in beats] == ["b0:1", "b1:1"]
     assert Heartbeat.decode(beats[0].command.body).producers == ("pg",)
-    assert sorted(e.token[0] for e in bench.effects if isinstance(e, SetTimer)) == ["heartbeat", "routes"]
+    assert sorted(e.token[0] for e in bench.effects if isinstance(e, SetTimer)) == [
+        "heartbeat",
+        "routes",
+    ]
     bench.give(TimerFired(("heartbeat",)))
     bench.give(TimerFired(("routes",)))
-    beats = [e for e in bench.effects if isinstance(e, Request) and e.command.code == RequestCode.HEART_BEAT]
+    beats = [
+        e
+        for e in bench.effects
+        if isinstance(e, Request) and e.command.code == RequestCode.HEART_BEAT
+    ]
     assert len(beats) == 4
 
 
@@ -175,12 +202,17 @@ def test_a_key_always_finds_a_queue_and_always_the_same(key: str, count: int) ->
     assert Producer(ProducerConfig("p", "g", ("ns",))).select(key, queues).queue_id == remainder
 
 
-@pytest.mark.parametrize(("count", "queue_id"), [(1, 0), (2, 0), (3, 2), (4, 0), (5, 3), (6, 2), (7, 2), (8, 0)])
+@pytest.mark.parametrize(
+    ("count", "queue_id"), [(1, 0), (2, 0), (3, 2), (4, 0), (5, 3), (6, 2), (7, 2), (8, 0)]
+)
 def test_the_smallest_hash(count: int, queue_id: int) -> None:
     """`polygenelubricants` hashes to -2147483648, whose absolute value Java can't hold."""
     assert java_hash("polygenelubricants") == -(2**31)
     queues = [Queue("t", "b", number) for number in range(count)]
-    assert Producer(ProducerConfig("p", "g", ("ns",))).select("polygenelubricants", queues).queue_id == queue_id
+    assert (
+        Producer(ProducerConfig("p", "g", ("ns",))).select("polygenelubricants", queues).queue_id
+        == queue_id
+    )
 
 
 def test_queues_are_sorted_whatever_the_route_says() -> None:
@@ -221,8 +253,14 @@ def test_without_a_key_a_failure_is_tried_elsewhere_twice(bench: Bench) -> None:
         ("b1", 2, "m"),
         ("b0", 3, "m"),
     ]
-    assert [outcome for outcome, _ in bench.ended()] == [Outcome.UNKNOWN, Outcome.REFUSED, Outcome.REFUSED]
-    assert bench.done == [SendDone(1, Outcome.REFUSED, None, None, None, "m", "b0", None, "unreachable", True)]
+    assert [outcome for outcome, _ in bench.ended()] == [
+        Outcome.UNKNOWN,
+        Outcome.REFUSED,
+        Outcome.REFUSED,
+    ]
+    assert bench.done == [
+        SendDone(1, Outcome.REFUSED, None, None, None, "m", "b0", None, "unreachable", True)
+    ]
 
 
 def test_a_busy_broker_is_left_for_another(bench: Bench) -> None:
@@ -318,7 +356,9 @@ def test_shutdown_waits_for_open_sends(bench: Bench) -> None:
     refused = bench.send("k", token=2)
     assert [e.outcome for e in refused if isinstance(e, SendDone)] == [Outcome.REFUSED]
     effects = bench.stored()
-    assert [e.command.code for e in effects if isinstance(e, Request)] == [RequestCode.UNREGISTER_CLIENT] * 2
+    assert [e.command.code for e in effects if isinstance(e, Request)] == [
+        RequestCode.UNREGISTER_CLIENT
+    ] * 2
     assert [e.token[0] for e in effects if isinstance(e, CancelTimer)] == ["routes", "heartbeat"]
     assert isinstance(effects[-1], Stopped)
     assert bench.send("k") == []
@@ -335,17 +375,30 @@ def test_a_batch_is_one_request_and_its_answer_names_the_first_place(bench: Benc
     """Its messages go to one queue, each with its id and properties; the others' places are not told."""
     more = tuple(SendMessage(n, "t", f"b{n}".encode(), tags="red") for n in (2, 3))
     effects = bench.send(more=more)
-    request = next(e for e in effects if isinstance(e, Request) and e.command.code == RequestCode.SEND_BATCH_MESSAGE)
+    request = next(
+        e
+        for e in effects
+        if isinstance(e, Request) and e.command.code == RequestCode.SEND_BATCH_MESSAGE
+    )
     begun = next(e for e in effects if isinstance(e, Begin) and e.kind is Kind.SEND)
     parts = decode_batch(request.command.body)
     assert SendHeader.from_ext_v2(request.command.ext).batch
     assert [part.body for part in parts] == [b"body", b"b2", b"b3"]
     assert [part.properties.get("TAGS") for part in parts] == [None, "red", "red"]
-    assert [row["message_id"] for row in begun.rows] == [part.properties["UNIQ_KEY"] for part in parts]
-    assert [(row["value"], row["queue_id"], row["attempt"]) for row in begun.rows] == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
+    assert [row["message_id"] for row in begun.rows] == [
+        part.properties["UNIQ_KEY"] for part in parts
+    ]
+    assert [(row["value"], row["queue_id"], row["attempt"]) for row in begun.rows] == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (2, 0, 1),
+    ]
     answer = Command(0, SendResponse("0" * 32, 0, 7).to_ext(), flag=1)
     end = next(e for e in bench.give(Answered(request.token, answer)) if isinstance(e, End))
-    assert (dict(end.fields), list(end.rows)) == ({"code": 0, "queue_id": 0}, [{"queue_offset": 7}, {}, {}])
+    assert (dict(end.fields), list(end.rows)) == (
+        {"code": 0, "queue_id": 0},
+        [{"queue_offset": 7}, {}, {}],
+    )
 
 
 # ---------------------------------------------------------------- what is switched on by name
@@ -360,7 +413,9 @@ def asked_for_routes(bench: Bench) -> list[tuple[str, str]]:
     ]
 
 
-def answer_routes(bench: Bench, answers: dict[tuple[str, str], Command | str]) -> list[tuple[str, str]]:
+def answer_routes(
+    bench: Bench, answers: dict[tuple[str, str], Command | str]
+) -> list[tuple[str, str]]:
     """Sends to topic `n` while each question is answered as told (a word: why there is no answer)."""
     inputs: list[Input] = [SendMessage(1, "n", b"body")]
     while inputs:
@@ -368,7 +423,11 @@ def answer_routes(bench: Bench, answers: dict[tuple[str, str], Command | str]) -
             bench.effects.append(effect)
             if isinstance(effect, Request) and effect.command.code == ROUTE:
                 answer = answers[effect.address, effect.command.ext["topic"]]
-                got = Failed(effect.token, answer) if isinstance(answer, str) else Answered(effect.token, answer)
+                got = (
+                    Failed(effect.token, answer)
+                    if isinstance(answer, str)
+                    else Answered(effect.token, answer)
+                )
                 inputs.append(got)
     return asked_for_routes(bench)
 
@@ -379,7 +438,10 @@ UNKNOWN = Command(ResponseCode.TOPIC_NOT_EXIST, flag=1)
 def test_the_name_server_that_answered_is_asked_first_the_next_time() -> None:
     bench = Bench()
     found = Command(0, body=route(("b0", 2)).encode(), flag=1)
-    assert answer_routes(bench, {("ns1", "n"): "timeout", ("ns2", "n"): found}) == [("ns1", "n"), ("ns2", "n")]
+    assert answer_routes(bench, {("ns1", "n"): "timeout", ("ns2", "n"): found}) == [
+        ("ns1", "n"),
+        ("ns2", "n"),
+    ]
     bench.effects.clear()
     bench.give(TimerFired(("routes",)))
     assert asked_for_routes(bench) == [("ns2", "n"), ("ns1", "n")]  # the bench knows no such topic
@@ -388,7 +450,10 @@ def test_the_name_server_that_answered_is_asked_first_the_next_time() -> None:
 def test_a_topic_that_one_name_server_does_not_know_is_asked_of_the_next() -> None:
     bench = Bench()
     found = Command(0, body=route(("b0", 2)).encode(), flag=1)
-    assert answer_routes(bench, {("ns1", "n"): UNKNOWN, ("ns2", "n"): found}) == [("ns1", "n"), ("ns2", "n")]
+    assert answer_routes(bench, {("ns1", "n"): UNKNOWN, ("ns2", "n"): found}) == [
+        ("ns1", "n"),
+        ("ns2", "n"),
+    ]
     assert bench.producer.queues["n"] == [Queue("n", "b0", 0), Queue("n", "b0", 1)]
 
 
@@ -399,7 +464,12 @@ def test_a_topic_that_nobody_knows_is_sent_to_the_brokers_that_make_topics() -> 
     answers: dict[tuple[str, str], Command | str] = {(ns, "n"): UNKNOWN for ns in ("ns1", "ns2")}
     answers["ns1", "TBW102"] = UNKNOWN
     answers["ns2", "TBW102"] = Command(0, body=template.encode(), flag=1)
-    assert answer_routes(bench, answers) == [("ns1", "n"), ("ns2", "n"), ("ns1", "TBW102"), ("ns2", "TBW102")]
+    assert answer_routes(bench, answers) == [
+        ("ns1", "n"),
+        ("ns2", "n"),
+        ("ns1", "TBW102"),
+        ("ns2", "TBW102"),
+    ]
     assert [(queue.broker, queue.queue_id) for queue in bench.producer.queues["n"]] == [
         *(("b0", number) for number in range(4)),
         *(("b1", number) for number in range(2)),
@@ -417,7 +487,11 @@ def test_a_oneway_send_ends_when_it_is_handed_over(bench: Bench) -> None:
     assert isinstance(begin, Begin)
     assert isinstance(oneway, Oneway)
     assert oneway.command.is_oneway
-    assert (end.outcome, done.outcome, done.queue_id) == (Outcome.SENT, Outcome.SENT, begin.fields["queue_id"])
+    assert (end.outcome, done.outcome, done.queue_id) == (
+        Outcome.SENT,
+        Outcome.SENT,
+        begin.fields["queue_id"],
+    )
     assert bench.open == []
 
 
@@ -432,7 +506,9 @@ def test_a_selector_decides_once_and_may_say_that_there_is_none(bench: Bench) ->
         raise UsageError("none of them will do")
 
     bench.send("k", selector=none, token=2)
-    assert [(done.outcome, done.reason) for done in bench.done[1:]] == [(Outcome.REFUSED, "none of them will do")]
+    assert [(done.outcome, done.reason) for done in bench.done[1:]] == [
+        (Outcome.REFUSED, "none of them will do")
+    ]
 
 
 def test_a_large_body_is_compressed_and_says_so() -> None:
@@ -440,7 +516,10 @@ def test_a_large_body_is_compressed_and_says_so() -> None:
     bench.give(Start())
     bench.send()
     (command,) = [request.command for request in bench.open]
-    assert (SendHeader.from_ext_v2(command.ext).sys_flag, zlib.decompress(command.body)) == (1, b"body")
+    assert (SendHeader.from_ext_v2(command.ext).sys_flag, zlib.decompress(command.body)) == (
+        1,
+        b"body",
+    )
     assert bench.begun()[0]["body_hash"] == zlib.crc32(b"body")
 
 
@@ -471,4 +550,6 @@ def test_a_failure_before_the_last_word_leaves_a_doubt(bench: Bench) -> None:
     bench.failed("closed")
     bench.refused(1)
     bench.refused(13)
-    assert [(done.outcome, done.code, done.doubt) for done in bench.done[1:]] == [(Outcome.REFUSED, 13, True)]
+    assert [(done.outcome, done.code, done.doubt) for done in bench.done[1:]] == [
+        (Outcome.REFUSED, 13, True)
+    ]

@@ -13,7 +13,9 @@ from specs.verdicts.examine import examine
 def full_for_a_while() -> Plan:
     """Two producers send with and without keys, while the disks of both brokers are full for half a second each."""
     sends = [
-        Action(100 + 50 * n, "send", {"client": f"p{1 + n % 2}", "topic": "orders", "count": 3, **key})
+        Action(
+            100 + 50 * n, "send", {"client": f"p{1 + n % 2}", "topic": "orders", "count": 3, **key}
+        )
         for n in range(40)
         for key in ({"key": f"k{n % 3}"}, {})
     ]

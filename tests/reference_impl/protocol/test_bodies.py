@@ -17,7 +17,9 @@ from specs.vocabulary import Queue
 text = st.text(st.characters(codec="utf-8"), max_size=15)
 number = st.integers(0, 2**31 - 1)
 queues = st.builds(Queue, text, text, number)
-ROUTE = b.TopicRoute((b.QueueData("b0", 4, 4),), (b.BrokerData("c0", "b0", {0: "127.0.0.1:1", 1: "x:2"}),))
+ROUTE = b.TopicRoute(
+    (b.QueueData("b0", 4, 4),), (b.BrokerData("c0", "b0", {0: "127.0.0.1:1", 1: "x:2"}),)
+)
 
 
 @given(st.builds(b.LockBatch, text, text, st.lists(queues, max_size=4).map(tuple), st.booleans()))
@@ -39,10 +41,19 @@ subscriptions = st.builds(
     st.lists(number, max_size=3).map(tuple),
     number,
 )
-consumers = st.builds(b.ConsumerData, text, subscriptions=st.lists(subscriptions, max_size=3).map(tuple))
+consumers = st.builds(
+    b.ConsumerData, text, subscriptions=st.lists(subscriptions, max_size=3).map(tuple)
+)
 
 
-@given(st.builds(b.Heartbeat, text, st.lists(text, max_size=3).map(tuple), st.lists(consumers, max_size=2).map(tuple)))
+@given(
+    st.builds(
+        b.Heartbeat,
+        text,
+        st.lists(text, max_size=3).map(tuple),
+        st.lists(consumers, max_size=2).map(tuple),
+    )
+)
 def test_heartbeats_survive_the_round_trip(heartbeat: b.Heartbeat) -> None:
     assert b.Heartbeat.decode(heartbeat.encode()) == heartbeat
 
@@ -155,7 +166,13 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("word", "code"),
-    [("", 0), ("a", 97), ("TagA", 2598919), ("polygenelubricants", -(2**31)), ("\U0001f600", 1772899)],
+    [
+        ("", 0),
+        ("a", 97),
+        ("TagA", 2598919),
+        ("polygenelubricants", -(2**31)),
+        ("\U0001f600", 1772899),
+    ],
 )
 def test_java_hash_is_javas(word: str, code: int) -> None:
     assert b.java_hash(word) == code

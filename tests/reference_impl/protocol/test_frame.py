@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
-from reference_impl.protocol.frame import LANGUAGES, MAX_FRAME_BYTES, FrameDecoder, decode_frame, encode_frame
+from reference_impl.protocol.frame import (
+    LANGUAGES,
+    MAX_FRAME_BYTES,
+    FrameDecoder,
+    decode_frame,
+    encode_frame,
+)
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -69,7 +75,10 @@ def test_a_json_header_is_what_the_library_writes(command: Command, name: str, v
         "version": command.version,
     } | ({} if command.remark is None else {"remark": command.remark})
     frame = encode_frame(command)
-    assert frame[8 : 8 + int.from_bytes(frame[5:8])] == json.dumps(header, separators=(",", ":")).encode()
+    assert (
+        frame[8 : 8 + int.from_bytes(frame[5:8])]
+        == json.dumps(header, separators=(",", ":")).encode()
+    )
 
 
 @given(st.binary(max_size=300))

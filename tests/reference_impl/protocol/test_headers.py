@@ -15,7 +15,9 @@ from reference_impl.protocol import headers as h
 from reference_impl.protocol.errors import ProtocolError
 
 HEADERS = [
-    item for _, item in inspect.getmembers(h, inspect.isclass) if issubclass(item, h.Header) and item is not h.Header
+    item
+    for _, item in inspect.getmembers(h, inspect.isclass)
+    if issubclass(item, h.Header) and item is not h.Header
 ]
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "Int32": st.integers(-(2**31), 2**31 - 1),
@@ -47,20 +49,28 @@ def test_headers_survive_the_round_trip(header: h.Header) -> None:
 
 @given(st.sampled_from(HEADERS), st.data())
 def test_hostile_fields_are_a_protocol_error(kind: type[h.Header], data: st.DataObject) -> None:
-    names = [name for item in fields(kind) for name in (item.metadata.get("wire", h._camel(item.name)),)]
-    values = st.text(max_size=5) | st.sampled_from(["1_0", "٣", " 1", "", "-", "9" * 30, "1e3", "0x1", "+5"])
+    names = [
+        name for item in fields(kind) for name in (item.metadata.get("wire", h._camel(item.name)),)
+    ]
+    values = st.text(max_size=5) | st.sampled_from(
+        ["1_0", "٣", " 1", "", "-", "9" * 30, "1e3", "0x1", "+5"]
+    )
     ext = data.draw(st.dictionaries(st.sampled_from(names), values))
     with contextlib.suppress(ProtocolError):
         kind.from_ext(ext)
 
 
-@pytest.mark.parametrize("word", ["1_0", "٣", " 1", "", "-", "2147483648", "-2147483649", "9" * 5000, "1.0"])
+@pytest.mark.parametrize(
+    "word", ["1_0", "٣", " 1", "", "-", "2147483648", "-2147483649", "9" * 5000, "1.0"]
+)
 def test_numbers_are_read_as_java_reads_them(word: str) -> None:
     with pytest.raises(ProtocolError, match="queueId"):
         h.parse_int(word, "queueId", 32)
 
 
-@pytest.mark.parametrize(("word", "number"), [("-2147483648", -(2**31)), ("+5", 5), ("007", 7), ("-0", 0)])
+@pytest.mark.parametrize(
+    ("word", "number"), [("-2147483648", -(2**31)), ("+5", 5), ("007", 7), ("-0", 0)]
+)
 def test_numbers_that_java_takes(word: str, number: int) -> None:
     assert h.parse_int(word, "queueId", 32) == number
 
@@ -86,7 +96,10 @@ def test_the_letters_of_the_short_send_header() -> None:
 
 
 def test_irregular_names() -> None:
-    assert h.UnregisterClientHeader("c", consumer_group="G").to_ext() == {"clientID": "c", "consumerGroup": "G"}
+    assert h.UnregisterClientHeader("c", consumer_group="G").to_ext() == {
+        "clientID": "c",
+        "consumerGroup": "G",
+    }
     assert h.OffsetResponse(7).to_ext() == {"offset": "7"}
     assert "bodyCrc32" in h.RegisterBrokerHeader("b", "a", "c", 0, body_crc32=1).to_ext()
     with pytest.raises(ProtocolError, match="consumerGroup is missing"):

@@ -46,7 +46,12 @@ AN_ORDER = StoredMessage(
     queue_offset=17,
     physical_offset=4242,
     body=b"pay 5",
-    properties={"UNIQ_KEY": "7F01", "__SHARDINGKEY": "k1", "TAGS": "paid", "ORIGIN_MESSAGE_ID": "7F00"},
+    properties={
+        "UNIQ_KEY": "7F01",
+        "__SHARDINGKEY": "k1",
+        "TAGS": "paid",
+        "ORIGIN_MESSAGE_ID": "7F00",
+    },
     born_ms=1_700_000_000_000,
     born_host="127.0.0.1:40000",
     store_ms=1_700_000_000_001,
@@ -171,7 +176,13 @@ def test_an_offset_message_id_written_out() -> None:
         m.parse_offset_message_id("00")
 
 
-@given(st.lists(st.builds(m.BatchPart, st.binary(max_size=50), st.dictionaries(text, text, max_size=3), int32)))
+@given(
+    st.lists(
+        st.builds(
+            m.BatchPart, st.binary(max_size=50), st.dictionaries(text, text, max_size=3), int32
+        )
+    )
+)
 def test_batches_survive_the_round_trip(parts: list[m.BatchPart]) -> None:
     assert m.decode_batch(m.encode_batch(parts)) == parts
 

@@ -62,7 +62,9 @@ VERSIONS = [
 def test_apache_understands_us_and_we_understand_apache(version: str, tmp_path: Path) -> None:
     with ApacheCluster(version, workdir=tmp_path) as cluster, SyncClient() as client:
         cluster.create_topic("orders", queues=4)
-        assert wait_until(lambda: client.call(cluster.namesrv, ROUTE).code == Code.SUCCESS, deadline_s=30)
+        assert wait_until(
+            lambda: client.call(cluster.namesrv, ROUTE).code == Code.SUCCESS, deadline_s=30
+        )
         routes_are_read(client, cluster)
         stored_messages_are_the_same_bytes(client, cluster.broker, version)
         leases_and_members(client, cluster.broker)
@@ -77,27 +79,41 @@ def routes_are_read(client: SyncClient, cluster: ApacheCluster) -> None:
     """Unquoted keys for an old client, standard JSON for one that asks for it, binary headers."""
     loose = client.call(cluster.namesrv, ROUTE)
     assert b"{0:" in loose.body
-    standard = replace(ROUTE, ext=h.GetRouteHeader("orders", accept_standard_json_only=True).to_ext())
+    standard = replace(
+        ROUTE, ext=h.GetRouteHeader("orders", accept_standard_json_only=True).to_ext()
+    )
     route = TopicRoute.decode(client.call(cluster.namesrv, standard).body)
     assert route == TopicRoute.decode(loose.body)
-    assert route == TopicRoute.decode(client.call(cluster.namesrv, replace(ROUTE, binary=True)).body)
+    assert route == TopicRoute.decode(
+        client.call(cluster.namesrv, replace(ROUTE, binary=True)).body
+    )
     assert route.brokers[0].master == cluster.broker
     assert [(item.read_queues, item.perm) for item in route.queues] == [(4, h.PERM_READ_WRITE)]
-    info = ClusterInfo.decode(client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body)
+    info = ClusterInfo.decode(
+        client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body
+    )
     assert info.clusters == {"c0": ("b0",)}
 
 
 def stored_messages_are_the_same_bytes(client: SyncClient, broker: str, version: str) -> None:
     """What an Apache broker stored, our encoder writes again byte for byte."""
     for number, body in enumerate(BODIES):
-        properties = pack_properties({"UNIQ_KEY": f"ID{number}", "__SHARDINGKEY": "k", "TAGS": "t", "WAIT": "true"})
-        header = h.SendHeader("P", "orders", 0, 1_700_000_000_000, properties=properties, flag=number)
+        properties = pack_properties(
+            {"UNIQ_KEY": f"ID{number}", "__SHARDINGKEY": "k", "TAGS": "t", "WAIT": "true"}
+        )
+        header = h.SendHeader(
+            "P", "orders", 0, 1_700_000_000_000, properties=properties, flag=number
+        )
         command = Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), body, binary=bool(number % 2))
         sent = client.call(broker, command)
         assert sent.code == Code.SUCCESS, sent.remark
         assert h.SendResponse.from_ext(sent.ext).queue_offset == number
-    packed = h.SendHeader("P", "orders", 0, 5, sys_flag=SYS_COMPRESSED, properties=pack_properties({"UNIQ_KEY": "Z"}))
-    sent = client.call(broker, Command(Ask.SEND_MESSAGE, packed.to_ext(), zlib.compress(b"z" * 1000)))
+    packed = h.SendHeader(
+        "P", "orders", 0, 5, sys_flag=SYS_COMPRESSED, properties=pack_properties({"UNIQ_KEY": "Z"})
+    )
+    sent = client.call(
+        broker, Command(Ask.SEND_MESSAGE, packed.to_ext(), zlib.compress(b"z" * 1000))
+    )
     response = h.SendResponse.from_ext(sent.ext)
     pull = h.PullHeader(GROUP, "orders", 0, 0, 32, h.PULL_SUBSCRIPTION, subscription="*")
     for binary in (False, True):
@@ -107,7 +123,9 @@ def stored_messages_are_the_same_bytes(client: SyncClient, broker: str, version:
         raw = decode_all(found.body, inflate=False)
         assert [message.queue_offset for message in raw] == list(range(len(BODIES) + 1))
         ends = version != "4.9.7"
-        assert b"".join(map(encode, raw) if ends else map(encode_without_last_end, raw)) == found.body
+        assert (
+            b"".join(map(encode, raw) if ends else map(encode_without_last_end, raw)) == found.body
+        )
         messages = decode_all(found.body)
     assert [message.body for message in messages] == [*BODIES, b"z" * 1000]
     assert messages[0].sharding_key == "k"
@@ -126,8 +144,12 @@ def encode_without_last_end(message: StoredMessage) -> bytes:
 
 
 def leases_and_members(client: SyncClient, broker: str) -> None:
-    def lock(client_id: str, queues: tuple[Queue, ...], code: Ask = Ask.LOCK_BATCH_MQ) -> frozenset[Queue]:
-        answer = client.call(broker, Command(code, body=LockBatch(GROUP, client_id, queues).encode()))
+    def lock(
+        client_id: str, queues: tuple[Queue, ...], code: Ask = Ask.LOCK_BATCH_MQ
+    ) -> frozenset[Queue]:
+        answer = client.call(
+            broker, Command(code, body=LockBatch(GROUP, client_id, queues).encode())
+        )
         assert answer.code == Code.SUCCESS
         return decode_lock_answer(answer.body) if code == Ask.LOCK_BATCH_MQ else frozenset()
 
@@ -142,15 +164,22 @@ def leases_and_members(client: SyncClient, broker: str) -> None:
         for name, member in (("A", client), ("B", other)):
             beat = Command(Ask.HEART_BEAT, body=Heartbeat(name, ("P",), (consumer,)).encode())
             assert member.call(broker, beat).code == Code.SUCCESS
-        assert {push.code for push in client.listen(broker, 10)} == {Ask.NOTIFY_CONSUMER_IDS_CHANGED}
+        assert {push.code for push in client.listen(broker, 10)} == {
+            Ask.NOTIFY_CONSUMER_IDS_CHANGED
+        }
         ids = Command(Ask.GET_CONSUMER_LIST_BY_GROUP, h.ConsumerGroupHeader(GROUP).to_ext())
         assert sorted(decode_consumer_ids(client.call(broker, ids).body)) == ["A", "B"]
 
 
 def offsets(client: SyncClient, broker: str) -> None:
     update = h.UpdateConsumerOffsetHeader(GROUP, "orders", 1, 7)
-    assert client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, update.to_ext())).code == Code.SUCCESS
-    query = Command(Ask.QUERY_CONSUMER_OFFSET, h.QueryConsumerOffsetHeader(GROUP, "orders", 1).to_ext())
+    assert (
+        client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, update.to_ext())).code
+        == Code.SUCCESS
+    )
+    query = Command(
+        Ask.QUERY_CONSUMER_OFFSET, h.QueryConsumerOffsetHeader(GROUP, "orders", 1).to_ext()
+    )
     assert h.OffsetResponse.from_ext(client.call(broker, query).ext).offset == 7
     for code, header in (
         (Ask.GET_MAX_OFFSET, h.GetMaxOffsetHeader("orders", 0)),
@@ -165,7 +194,10 @@ def topics_of_cluster_and_broker(client: SyncClient, broker: str) -> None:
     """They are there, take messages, and can be named as templates; nobody may create or delete them."""
     for topic, queues in (("c0", 16), ("b0", 1)):
         sent = [
-            client.call(broker, Command(Ask.SEND_MESSAGE_V2, h.SendHeader("P", topic, queue, 1).to_ext_v2(), b"x"))
+            client.call(
+                broker,
+                Command(Ask.SEND_MESSAGE_V2, h.SendHeader("P", topic, queue, 1).to_ext_v2(), b"x"),
+            )
             for queue in (queues - 1, queues)
         ]
         assert [answer.code == Code.SUCCESS for answer in sent] == [True, False]
@@ -173,16 +205,25 @@ def topics_of_cluster_and_broker(client: SyncClient, broker: str) -> None:
             Command(Ask.UPDATE_AND_CREATE_TOPIC, h.CreateTopicHeader(topic, 3, 3).to_ext()),
             Command(Ask.DELETE_TOPIC_IN_BROKER, h.TopicHeader(topic).to_ext()),
         ):
-            assert client.call(broker, command).remark == f"The topic[{topic}] is conflict with system topic."
+            assert (
+                client.call(broker, command).remark
+                == f"The topic[{topic}] is conflict with system topic."
+            )
     fresh = h.SendHeader("P", "fresh", 15, 1, default_topic="c0", default_topic_queue_nums=40)
-    assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, fresh.to_ext_v2(), b"x")).code == Code.SUCCESS
+    assert (
+        client.call(broker, Command(Ask.SEND_MESSAGE_V2, fresh.to_ext_v2(), b"x")).code
+        == Code.SUCCESS
+    )
 
 
 def a_full_pull(client: SyncClient, broker: str) -> None:
     """32 messages, however many are asked for."""
     for _ in range(40):
         header = h.SendHeader("P", "fresh", 0, 1)
-        assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code == Code.SUCCESS
+        assert (
+            client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code
+            == Code.SUCCESS
+        )
 
     def found(most: int) -> int:
         pull = h.PullHeader(GROUP, "fresh", 0, 0, most, h.PULL_SUBSCRIPTION, subscription="*")
@@ -197,7 +238,10 @@ def what_a_delayed_message_says(client: SyncClient, broker: str) -> None:
     for level in (1, 99, 0, -1):
         properties = pack_properties({"UNIQ_KEY": f"L{level}", "DELAY": str(level)})
         header = h.SendHeader("P", "fresh", 1, 1, properties=properties)
-        assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code == Code.SUCCESS
+        assert (
+            client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"x")).code
+            == Code.SUCCESS
+        )
     pull = h.PullHeader(GROUP, "fresh", 1, 0, 32, h.PULL_SUBSCRIPTION, subscription="*")
 
     def told() -> dict[str | None, int | None]:
@@ -211,15 +255,27 @@ async def requests_on_asyncio(cluster: ApacheCluster) -> None:
     """Many requests at a time on one connection, a parked pull among them; a clean close."""
     client = RemotingClient()
     pull = h.PullHeader(
-        GROUP, "orders", 2, 0, 32, h.PULL_SUBSCRIPTION | h.PULL_SUSPEND, suspend_timeout_millis=15_000, subscription="*"
+        GROUP,
+        "orders",
+        2,
+        0,
+        32,
+        h.PULL_SUBSCRIPTION | h.PULL_SUSPEND,
+        suspend_timeout_millis=15_000,
+        subscription="*",
     )
     parked = client.submit(cluster.broker, Command(Ask.PULL_MESSAGE, pull.to_ext()), 20_000)
     header = h.SendHeader("P", "orders", 3, 1)
     sends = [
-        client.submit(cluster.broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"%d" % n), 10_000)
+        client.submit(
+            cluster.broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"%d" % n), 10_000
+        )
         for n in range(50)
     ]
     assert {(await send).code for send in sends} == {Code.SUCCESS}
-    await client.request(cluster.broker, Command(Ask.SEND_MESSAGE_V2, replace(header, queue_id=2).to_ext_v2(), b"wake"))
+    await client.request(
+        cluster.broker,
+        Command(Ask.SEND_MESSAGE_V2, replace(header, queue_id=2).to_ext_v2(), b"wake"),
+    )
     assert [message.body for message in decode_all((await parked).body)] == [b"wake"]
     await client.close()

@@ -42,7 +42,9 @@ KEYS = [f"k{number}" for number in range(8)]
 EACH = 10
 
 
-def consumer(namesrv: str, name: str, listener: Listener, group: str = "billing", limit: int = -1) -> ClientNode:
+def consumer(
+    namesrv: str, name: str, listener: Listener, group: str = "billing", limit: int = -1
+) -> ClientNode:
     """With intervals so short that a hand-over takes a second or two."""
     config = ConsumerConfig(
         name,
@@ -72,7 +74,10 @@ async def send_all(namesrv: str) -> None:
     node = ClientNode(Producer(ProducerConfig("producer", "P", (namesrv,), ("orders",))))
     node.start()
     for seq in range(EACH):
-        sent = [node.send(SendMessage((key, seq), "orders", f"{key}:{seq}".encode(), key, seq)) for key in KEYS]
+        sent = [
+            node.send(SendMessage((key, seq), "orders", f"{key}:{seq}".encode(), key, seq))
+            for key in KEYS
+        ]
         assert {done.outcome for done in await asyncio.gather(*sent)} == {Outcome.OK}
     assert await node.shutdown()
 
@@ -138,7 +143,11 @@ async def a_survivor_takes_over(namesrv: str) -> None:
     heir = consumer(namesrv, "B", ledger.listener("B"), group="survivors")
     heir.start()
     await send_all(namesrv)
-    await wait_until(lambda: len(ledger.lanes["B"]) == 4 and ledger.got[KEYS[0]].count(f"{KEYS[0]}:{EACH - 1}") > 1)
+    await wait_until(
+        lambda: (
+            len(ledger.lanes["B"]) == 4 and ledger.got[KEYS[0]].count(f"{KEYS[0]}:{EACH - 1}") > 1
+        )
+    )
     assert await heir.shutdown()
 
 

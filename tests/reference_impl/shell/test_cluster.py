@@ -49,7 +49,9 @@ def client() -> Iterator[SyncClient]:
 
 
 def send(body: bytes, queue_id: int = 0, key: str = "k1") -> Command:
-    properties = pack_properties({"UNIQ_KEY": f"ID-{body.decode()}", "__SHARDINGKEY": key, "WAIT": "true"})
+    properties = pack_properties(
+        {"UNIQ_KEY": f"ID-{body.decode()}", "__SHARDINGKEY": key, "WAIT": "true"}
+    )
     header = h.SendHeader("P", "orders", queue_id, 1, properties=properties)
     return Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), body)
 
@@ -57,12 +59,21 @@ def send(body: bytes, queue_id: int = 0, key: str = "k1") -> Command:
 def pull(offset: int, queue_id: int = 0, suspend_ms: int = 0) -> Command:
     flags = h.PULL_SUBSCRIPTION | (h.PULL_SUSPEND if suspend_ms else 0)
     header = h.PullHeader(
-        GROUP, "orders", queue_id, offset, 32, flags, suspend_timeout_millis=suspend_ms, subscription="*"
+        GROUP,
+        "orders",
+        queue_id,
+        offset,
+        32,
+        flags,
+        suspend_timeout_millis=suspend_ms,
+        subscription="*",
     )
     return Command(Ask.PULL_MESSAGE, header.to_ext())
 
 
-def lock(client_id: str, queues: tuple[Queue, ...] = QUEUES, code: Ask = Ask.LOCK_BATCH_MQ) -> Command:
+def lock(
+    client_id: str, queues: tuple[Queue, ...] = QUEUES, code: Ask = Ask.LOCK_BATCH_MQ
+) -> Command:
     return Command(code, body=LockBatch(GROUP, client_id, queues).encode())
 
 
@@ -74,9 +85,13 @@ def heartbeat(client_id: str) -> Command:
 def test_routes_name_the_broker(cluster: ThreadedCluster, client: SyncClient) -> None:
     ask = Command(Ask.GET_ROUTEINFO_BY_TOPIC, h.GetRouteHeader("orders").to_ext())
     route = TopicRoute.decode(client.call(cluster.namesrv, ask).body)
-    assert [(item.broker, item.read_queues, item.write_queues) for item in route.queues] == [("b0", 4, 4)]
+    assert [(item.broker, item.read_queues, item.write_queues) for item in route.queues] == [
+        ("b0", 4, 4)
+    ]
     assert route.brokers[0].master == cluster.brokers["b0"]
-    info = ClusterInfo.decode(client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body)
+    info = ClusterInfo.decode(
+        client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body
+    )
     assert info.clusters == {"c0": ("b0",)}
     old = client.call(cluster.namesrv, replace(ask, version=317))
     assert TopicRoute.decode(old.body) == route
@@ -110,7 +125,9 @@ def test_a_parked_pull_is_woken_by_a_send(cluster: ThreadedCluster, client: Sync
     parked = client.begin(broker, pull(1, suspend_ms=30_000))
     with SyncClient() as producer:
         producer.call(broker, send(b"m1"))
-    assert [message.body for message in decode_all(client.finish(broker, parked, 10).body)] == [b"m1"]
+    assert [message.body for message in decode_all(client.finish(broker, parked, 10).body)] == [
+        b"m1"
+    ]
 
 
 def test_leases_between_two_clients(cluster: ThreadedCluster, client: SyncClient) -> None:
@@ -126,12 +143,19 @@ def test_leases_between_two_clients(cluster: ThreadedCluster, client: SyncClient
 def test_offsets(cluster: ThreadedCluster, client: SyncClient) -> None:
     broker = cluster.brokers["b0"]
     client.call(broker, heartbeat("A"))
-    query = Command(Ask.QUERY_CONSUMER_OFFSET, h.QueryConsumerOffsetHeader(GROUP, "orders", 0).to_ext())
+    query = Command(
+        Ask.QUERY_CONSUMER_OFFSET, h.QueryConsumerOffsetHeader(GROUP, "orders", 0).to_ext()
+    )
     assert client.call(broker, query).code == Code.QUERY_NOT_FOUND
     update = h.UpdateConsumerOffsetHeader(GROUP, "orders", 0, 7)
-    assert client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, update.to_ext())).code == Code.SUCCESS
+    assert (
+        client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, update.to_ext())).code
+        == Code.SUCCESS
+    )
     assert h.OffsetResponse.from_ext(client.call(broker, query).ext).offset == 7
-    client.oneway(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, replace(update, commit_offset=3).to_ext()))
+    client.oneway(
+        broker, Command(Ask.UPDATE_CONSUMER_OFFSET, replace(update, commit_offset=3).to_ext())
+    )
     assert h.OffsetResponse.from_ext(client.call(broker, query).ext).offset == 3
     ends = Command(Ask.GET_MAX_OFFSET, h.GetMaxOffsetHeader("orders", 0).to_ext())
     assert h.OffsetResponse.from_ext(client.call(broker, ends).ext).offset == 0
@@ -144,14 +168,18 @@ def test_members_are_told_of_each_other(cluster: ThreadedCluster, client: SyncCl
     with SyncClient() as other:
         other.call(broker, heartbeat("B"))
         told = client.listen(broker, 10)
-        assert [(push.code, push.ext["consumerGroup"]) for push in told] == [(Ask.NOTIFY_CONSUMER_IDS_CHANGED, GROUP)]
+        assert [(push.code, push.ext["consumerGroup"]) for push in told] == [
+            (Ask.NOTIFY_CONSUMER_IDS_CHANGED, GROUP)
+        ]
         ids = Command(Ask.GET_CONSUMER_LIST_BY_GROUP, h.ConsumerGroupHeader(GROUP).to_ext())
         assert sorted(decode_consumer_ids(client.call(broker, ids).body)) == ["A", "B"]
     assert len(client.listen(broker, 10)) == 1
     assert decode_consumer_ids(client.call(broker, ids).body) == ["A"]
 
 
-def test_a_crash_keeps_messages_and_forgets_leases(cluster: ThreadedCluster, client: SyncClient) -> None:
+def test_a_crash_keeps_messages_and_forgets_leases(
+    cluster: ThreadedCluster, client: SyncClient
+) -> None:
     broker = cluster.brokers["b0"]
     client.call(broker, send(b"m0"))
     client.call(broker, lock("A"))
@@ -170,7 +198,10 @@ def test_a_crash_keeps_messages_and_forgets_leases(cluster: ThreadedCluster, cli
     [
         (Command(77_777), Code.REQUEST_CODE_NOT_SUPPORTED),
         (Command(Ask.PULL_MESSAGE), Code.SYSTEM_ERROR),
-        (Command(Ask.SEND_MESSAGE_V2, {"a": "P", "b": "orders", "e": "x", "g": "1"}), Code.SYSTEM_ERROR),
+        (
+            Command(Ask.SEND_MESSAGE_V2, {"a": "P", "b": "orders", "e": "x", "g": "1"}),
+            Code.SYSTEM_ERROR,
+        ),
         (Command(Ask.LOCK_BATCH_MQ, body=b"{{{{"), Code.SYSTEM_ERROR),
         (Command(Ask.HEART_BEAT, body=b'{"clientID":5}'), Code.SYSTEM_ERROR),
         (Command(Ask.SEND_MESSAGE_V2, h.SendHeader("P", "a\x01b", 0, 1).to_ext_v2()), None),

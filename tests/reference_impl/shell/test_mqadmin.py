@@ -34,12 +34,17 @@ VERSIONS = [
 @pytest.fixture
 def cluster() -> Iterator[ThreadedCluster]:
     """Three messages in the first queue of `orders`, of which a group has consumed two."""
-    with ThreadedCluster(BrokerConfig(), topics=("orders",), queues=2) as running, SyncClient() as client:
+    with (
+        ThreadedCluster(BrokerConfig(), topics=("orders",), queues=2) as running,
+        SyncClient() as client,
+    ):
         broker = running.brokers["b0"]
         for _ in range(3):
             send = SendHeader("P", "orders", 0, 1).to_ext_v2()
             assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, send, b"m")).code == 0
-        member = ConsumerData("billing", subscriptions=(Subscription.of("orders"),))  # makes the group's retry topic
+        member = ConsumerData(
+            "billing", subscriptions=(Subscription.of("orders"),)
+        )  # makes the group's retry topic
         heartbeat = Heartbeat("alice", (), (member,)).encode()
         assert client.call(broker, Command(Ask.HEART_BEAT, body=heartbeat)).code == 0
         commit = UpdateConsumerOffsetHeader("billing", "orders", 0, 2).to_ext()
@@ -53,16 +58,23 @@ def mqadmin(version: str, home: Path, namesrv: str, *words: str) -> list[list[st
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_how_far_a_topic_and_a_group_are(version: str, cluster: ThreadedCluster, tmp_path: Path) -> None:
+def test_how_far_a_topic_and_a_group_are(
+    version: str, cluster: ThreadedCluster, tmp_path: Path
+) -> None:
     status = mqadmin(version, tmp_path, cluster.namesrv, "topicStatus", "-t", "orders")
-    assert [line[:4] for line in status if line[:1] == ["b0"]] == [["b0", "0", "0", "3"], ["b0", "1", "0", "0"]]
+    assert [line[:4] for line in status if line[:1] == ["b0"]] == [
+        ["b0", "0", "0", "3"],
+        ["b0", "1", "0", "0"],
+    ]
     progress = mqadmin(version, tmp_path, cluster.namesrv, "consumerProgress", "-g", "billing")
     assert ["orders", "b0", "0", "3", "2", "1"] in [line[:6] for line in progress]
     assert any(line[-3:] == ["Diff", "Total:", "1"] for line in progress)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_shrinks_and_goes_and_so_does_a_group(version: str, cluster: ThreadedCluster, tmp_path: Path) -> None:
+def test_a_topic_shrinks_and_goes_and_so_does_a_group(
+    version: str, cluster: ThreadedCluster, tmp_path: Path
+) -> None:
     def ask(*words: str) -> None:
         mqadmin(version, tmp_path, cluster.namesrv, *words, "-c", "c0")
 

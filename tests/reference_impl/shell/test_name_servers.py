@@ -61,11 +61,15 @@ async def ask(address: str, code: RequestCode, ext: Any = NO_EXT) -> Command:
 
 
 async def route(address: str, topic: str = "orders") -> TopicRoute | None:
-    answer = await ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext())
+    answer = await ask(
+        address, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteHeader(topic, True).to_ext()
+    )
     return TopicRoute.decode(answer.body) if answer.code == ResponseCode.SUCCESS else None
 
 
-async def route_becomes(address: str, is_right: Callable[[TopicRoute | None], bool], topic: str = "orders") -> None:
+async def route_becomes(
+    address: str, is_right: Callable[[TopicRoute | None], bool], topic: str = "orders"
+) -> None:
     async with asyncio.timeout(30):
         while not is_right(await route(address, topic)):
             await asyncio.sleep(0.01)
@@ -78,7 +82,10 @@ async def change(cluster: LocalCluster, read: int, write: int, perm: int = PERM_
     wanted = [(read, write, perm)]
     await route_becomes(
         cluster.namesrv,
-        lambda now: now is not None and [(q.read_queues, q.write_queues, q.perm) for q in now.queues] == wanted,
+        lambda now: (
+            now is not None
+            and [(q.read_queues, q.write_queues, q.perm) for q in now.queues] == wanted
+        ),
     )
 
 
@@ -131,7 +138,9 @@ def test_a_name_server_that_knows_nothing_yet_is_not_the_last_word() -> None:
             async with Producer(cluster.addresses) as producer:
                 await producer.send("orders", "x")
                 await producer.send("made-by-sending", "x")
-            async with PullConsumer(cluster.addresses, group="g", topics="orders", start="first", **QUICK) as consumer:
+            async with PullConsumer(
+                cluster.addresses, group="g", topics="orders", start="first", **QUICK
+            ) as consumer:
                 batch = await consumer.next(30)
                 assert batch is not None
                 assert batch[0].text == "x"
@@ -141,7 +150,10 @@ def test_a_name_server_that_knows_nothing_yet_is_not_the_last_word() -> None:
 
 def test_without_any_name_server_known_routes_stay_true() -> None:
     async def go() -> None:
-        async with LocalCluster(OFTEN, topics=("orders",)) as cluster, Producer(cluster.addresses) as producer:
+        async with (
+            LocalCluster(OFTEN, topics=("orders",)) as cluster,
+            Producer(cluster.addresses) as producer,
+        ):
             await producer.send("orders", "x")
             await cluster.crash_name_server(0)
             await producer.send("orders", "y")
@@ -170,7 +182,9 @@ def test_a_broker_that_is_silent_for_too_long_is_forgotten_and_comes_back() -> N
 def test_a_broker_that_speaks_up_in_time_stays() -> None:
     async def go() -> None:
         quick = NameServerConfig(broker_expiry_ms=2_000, scan_ms=50)
-        async with LocalCluster(BrokerConfig(register_ms=100), topics=("orders",), name_server_config=quick) as cluster:
+        async with LocalCluster(
+            BrokerConfig(register_ms=100), topics=("orders",), name_server_config=quick
+        ) as cluster:
             clock = asyncio.get_running_loop()
             end = clock.time() + 3
             while clock.time() < end:
@@ -185,10 +199,14 @@ def test_a_broker_that_crashes_or_leaves_is_gone_at_once() -> None:
         async with LocalCluster(OFTEN, names=("b0", "b1"), topics=("orders",)) as cluster:
             assert len((await route(cluster.namesrv) or TopicRoute((), ())).brokers) == 2
             await cluster.crash("b1")
-            await route_becomes(cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1)
+            await route_becomes(
+                cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1
+            )
             await cluster.restart("b1")
             await cluster.bodies.pop("b1").stop()
-            await route_becomes(cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1)
+            await route_becomes(
+                cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1
+            )
 
     asyncio.run(go())
 
@@ -215,7 +233,10 @@ def test_a_topic_shrinks_first_for_writers_and_then_for_readers() -> None:
             await change(cluster, read=4, write=2)
             await producer.send("orders", "by a client that has not heard", queue=1)
             async with Producer(cluster.namesrv) as fresh:
-                places = {(await fresh.send("orders", "x", key=str(number))).queue.queue_id for number in range(20)}
+                places = {
+                    (await fresh.send("orders", "x", key=str(number))).queue.queue_id
+                    for number in range(20)
+                }
             assert places == {0, 1}
             await wait_until(lambda: len(got) == 21)
             assert len(consumer.queues) == 4
@@ -267,7 +288,12 @@ def test_an_order_topic_keeps_its_queues_and_refuses_while_a_broker_of_it_is_dow
 
     async def go() -> None:
         ordered = NameServerConfig(order_topics=True)
-        config = {"names": ("b0", "b1"), "topics": ("orders",), "queues": 2, "name_server_config": ordered}
+        config = {
+            "names": ("b0", "b1"),
+            "topics": ("orders",),
+            "queues": 2,
+            "name_server_config": ordered,
+        }
         async with LocalCluster(OFTEN, **config) as cluster:  # type: ignore[arg-type]
             fixed = KvConfigHeader(ORDER_NAMESPACE, "orders", "b0:2;b1:2")
             assert (await ask(cluster.namesrv, RequestCode.PUT_KV_CONFIG, fixed.to_ext())).code == 0
@@ -276,7 +302,9 @@ def test_an_order_topic_keeps_its_queues_and_refuses_while_a_broker_of_it_is_dow
                 before = {key: (await producer.send("orders", "x", key=key)).queue for key in keys}
                 assert {queue.broker for queue in before.values()} == {"b0", "b1"}
             await cluster.crash("b1")
-            await route_becomes(cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1)
+            await route_becomes(
+                cluster.namesrv, lambda now: now is not None and len(now.brokers) == 1
+            )
             async with Producer(cluster.namesrv) as producer:
                 for key, queue in before.items():
                     if queue.broker == "b0":

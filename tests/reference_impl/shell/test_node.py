@@ -53,10 +53,18 @@ class Notebook:
     def __init__(self) -> None:
         self.lines: list[tuple[Any, ...]] = []
 
-    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def begin(
+        self, op: Hashable, kind: Kind, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.lines.append(("begin", op, kind, dict(fields)))
 
-    def end(self, op: Hashable, outcome: Outcome, fields: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    def end(
+        self,
+        op: Hashable,
+        outcome: Outcome,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
         self.lines.append(("end", op, outcome))
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:
@@ -112,7 +120,9 @@ async def succeeds_later(messages: Sequence[StoredMessage], context: ListenerCon
 
 
 class Callable:
-    async def __call__(self, messages: Sequence[StoredMessage], context: ListenerContext) -> Outcome:
+    async def __call__(
+        self, messages: Sequence[StoredMessage], context: ListenerContext
+    ) -> Outcome:
         return Outcome.COMMIT
 
 
@@ -128,7 +138,9 @@ class Callable:
         (Callable(), io.ListenerReturned(1, Outcome.COMMIT)),
     ],
 )
-def test_what_a_listener_says_reaches_the_core(listener: Listener, returned: io.ListenerReturned) -> None:
+def test_what_a_listener_says_reaches_the_core(
+    listener: Listener, returned: io.ListenerReturned
+) -> None:
     assert run_listener(listener) == returned
 
 

@@ -45,14 +45,26 @@ def test_inquiry_and_reset(broker: str, client: SyncClient) -> None:
     for number in range(3):
         properties = pack_properties({"UNIQ_KEY": f"m{number}", "KEYS": f"order-{number} all"})
         header = h.SendHeader("P", "orders", 0, 1, properties=properties)
-        assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"%d" % number)).code == 0
+        assert (
+            client.call(
+                broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), b"%d" % number)
+            ).code
+            == 0
+        )
 
     by_key = h.QueryMessageHeader("orders", "order-1", 10, 0, 2**62)
     found = client.call(broker, Command(Ask.QUERY_MESSAGE, by_key.to_ext()))
     assert [message.body for message in decode_all(found.body)] == [b"1"]
     by_id = h.ViewMessageHeader(decode_all(found.body)[0].physical_offset)
-    assert decode_all(client.call(broker, Command(Ask.VIEW_MESSAGE_BY_ID, by_id.to_ext())).body)[0].body == b"1"
-    spans = client.call(broker, Command(Ask.GET_TOPIC_STATS_INFO, h.TopicStatsHeader("orders").to_ext()))
+    assert (
+        decode_all(client.call(broker, Command(Ask.VIEW_MESSAGE_BY_ID, by_id.to_ext())).body)[
+            0
+        ].body
+        == b"1"
+    )
+    spans = client.call(
+        broker, Command(Ask.GET_TOPIC_STATS_INFO, h.TopicStatsHeader("orders").to_ext())
+    )
     assert decode_topic_stats(spans.body)[FIRST].end == 3
 
     def commit(value: int) -> int:
@@ -60,11 +72,16 @@ def test_inquiry_and_reset(broker: str, client: SyncClient) -> None:
         return client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, header.to_ext())).code
 
     def lag() -> int:
-        answer = client.call(broker, Command(Ask.GET_CONSUME_STATS, h.ConsumeStatsHeader("billing", "orders").to_ext()))
+        answer = client.call(
+            broker,
+            Command(Ask.GET_CONSUME_STATS, h.ConsumeStatsHeader("billing", "orders").to_ext()),
+        )
         return ConsumeStats.decode(answer.body).lags[FIRST].lag
 
     def pull(offset: int) -> Command:
-        header = h.PullHeader("billing", "orders", 0, offset, 32, h.PULL_SUBSCRIPTION, subscription="*")
+        header = h.PullHeader(
+            "billing", "orders", 0, offset, 32, h.PULL_SUBSCRIPTION, subscription="*"
+        )
         return client.call(broker, Command(Ask.PULL_MESSAGE, header.to_ext()))
 
     assert (commit(2), lag()) == (0, 1)

@@ -17,7 +17,14 @@ from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from reference_impl.protocol.errors import ProtocolError
 from reference_impl.protocol.frame import encode_frame
 from reference_impl.shell.client import RemotingClient, SyncClient
-from reference_impl.shell.errors import CLOSED, TIMEOUT, UNREACHABLE, BodyFailed, RequestFailed, split_address
+from reference_impl.shell.errors import (
+    CLOSED,
+    TIMEOUT,
+    UNREACHABLE,
+    BodyFailed,
+    RequestFailed,
+    split_address,
+)
 from reference_impl.shell.server import ServerBody
 from specs.errors import UsageError
 
@@ -99,7 +106,9 @@ def test_answers_find_their_requests() -> None:
         address = await body.start()
         late = client.submit(address, Command(code=LATER), 5000)
         big = client.submit(address, Command(code=BIG), 5000)
-        echoes = [client.submit(address, Command(code=ECHO, ext={"n": str(n)}), 5000) for n in range(50)]
+        echoes = [
+            client.submit(address, Command(code=ECHO, ext={"n": str(n)}), 5000) for n in range(50)
+        ]
         assert [(await echo).ext["n"] for echo in echoes] == [str(n) for n in range(50)]
         assert len((await big).body) == 8 * 1024 * 1024
         assert (await late).ext == {"late": "true"}
@@ -181,7 +190,10 @@ def test_a_request_that_waits_for_a_connection_in_vain_did_not_happen() -> None:
 def test_pushes_reach_the_callback() -> None:
     async def run() -> None:
         pushes: list[tuple[str, Command]] = []
-        body, client = ServerBody(Toy()), RemotingClient(lambda address, command: pushes.append((address, command)))
+        body, client = (
+            ServerBody(Toy()),
+            RemotingClient(lambda address, command: pushes.append((address, command))),
+        )
         address = await body.start()
         await client.request(address, Command(code=PUSH))
         await client.close()

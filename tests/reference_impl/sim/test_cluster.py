@@ -42,7 +42,10 @@ def act(at_ms: int, do: str, **args: object) -> Action:
 
 
 def plan_of(
-    *actions: Action, rules: tuple[ListenerRule, ...] = (), until_ms: int = 0, brokers: tuple[str, ...] = ("b0",)
+    *actions: Action,
+    rules: tuple[ListenerRule, ...] = (),
+    until_ms: int = 0,
+    brokers: tuple[str, ...] = ("b0",),
 ) -> Plan:
     begin = (act(0, "start", client="alice"), act(0, "start", client="p"))
     return Plan(
@@ -64,7 +67,9 @@ BUSY = plan_of(
     act(100, "send", client="p", topic="orders", key="k1", count=5),
     act(100, "send", client="p", topic="orders", count=5),
     act(200, "start", client="bob"),
-    act(300, "probe_lock", client="eve", group="billing", topic="orders", broker="b0", queues=[0, 1]),
+    act(
+        300, "probe_lock", client="eve", group="billing", topic="orders", broker="b0", queues=[0, 1]
+    ),
     act(1_500, "lose", a="alice", b="b0", percent=30),
     act(2_000, "send", client="p", topic="orders", key="k2", count=9),
     act(2_500, "crash", client="alice"),
@@ -133,7 +138,11 @@ def test_every_message_is_delivered_and_the_dead_letter_is_drained() -> None:
     info, rows = simulate(BUSY)
     sent = {row.message_id for row in of(rows, Kind.SEND) if row.outcome is Outcome.OK}
     finished = {row.message_id for row in of(rows, Kind.DELIVER) if row.outcome is Outcome.SUCCESS}
-    dead = [row for row in of(rows, Kind.READ) if row.topic == "%DLQ%billing" and row.queue_offset is not None]
+    dead = [
+        row
+        for row in of(rows, Kind.READ)
+        if row.topic == "%DLQ%billing" and row.queue_offset is not None
+    ]
     assert sent - finished == {"m12"}
     assert [(row.source_id, row.group) for row in dead] == [("m12", "billing")]
     assert info.config == BUSY.config
@@ -175,8 +184,14 @@ def test_a_broker_keeps_its_log_over_a_crash_and_forgets_its_leases() -> None:
         act(900, "probe_unlock", **lock),
     )
     rows = simulate(plan)[1]
-    read = [row.message_id for row in of(rows, Kind.READ) if row.topic == "orders" and row.message_id]
-    asked = [(row.kind, row.outcome) for row in rows if row.client_id == "eve" and row.kind is not Kind.JOIN]
+    read = [
+        row.message_id for row in of(rows, Kind.READ) if row.topic == "orders" and row.message_id
+    ]
+    asked = [
+        (row.kind, row.outcome)
+        for row in rows
+        if row.client_id == "eve" and row.kind is not Kind.JOIN
+    ]
     crash = next(row for row in of(rows, Kind.CRASH))
     assert read == ["m1", "m2", "m3"]
     assert asked == [(Kind.LOCK, Outcome.OK), (Kind.LOCK, Outcome.OK), (Kind.UNLOCK, Outcome.OK)]
@@ -200,7 +215,9 @@ def test_a_paused_consumer_ends_its_call_when_it_goes_on() -> None:
 
 
 def test_faults_without_effect_say_so() -> None:
-    plan = plan_of(act(100, "drop_next", a="bob", b="b0", code=41), act(200, "cut", a="alice", b="b0"))
+    plan = plan_of(
+        act(100, "drop_next", a="bob", b="b0", code=41), act(200, "cut", a="alice", b="b0")
+    )
     faults = [(row.detail, row.outcome) for row in of(simulate(plan)[1], Kind.FAULT)]
     assert faults == [("drop_next b0 bob 41", Outcome.REFUSED), ("cut alice b0", Outcome.OK)]
 
@@ -247,7 +264,10 @@ def test_messages_are_numbered_whether_or_not_their_producer_runs() -> None:
         act(300, "send", client="p", topic="orders", key="k", count=2),
     )
     sends = of(simulate(plan)[1], Kind.SEND)
-    assert [(row.message_id, row.key_seq, row.client_id) for row in sends] == [("m3", 3, "p.2"), ("m4", 4, "p.2")]
+    assert [(row.message_id, row.key_seq, row.client_id) for row in sends] == [
+        ("m3", 3, "p.2"),
+        ("m4", 4, "p.2"),
+    ]
 
 
 def test_a_mutant_names_itself_as_the_party_it_replaces() -> None:
@@ -278,7 +298,9 @@ LANE = Lane("billing", "orders", "b0", 0)
         (500, "alice", 1, Outcome.COMMIT),
     ],
 )
-def test_the_last_rule_that_matches_decides(now_ms: int, client: str, times: int, expected: Outcome) -> None:
+def test_the_last_rule_that_matches_decides(
+    now_ms: int, client: str, times: int, expected: Outcome
+) -> None:
     listener = Listener(
         (
             ListenerRule(outcome=Outcome.SUSPEND, number=1, delivery_max=2),
@@ -292,7 +314,9 @@ def test_the_last_rule_that_matches_decides(now_ms: int, client: str, times: int
 
 
 def test_the_first_message_of_a_batch_that_has_a_rule_decides() -> None:
-    listener = Listener((ListenerRule(outcome=Outcome.NULL, key="k"), ListenerRule(outcome=Outcome.THREW, number=3)))
+    listener = Listener(
+        (ListenerRule(outcome=Outcome.NULL, key="k"), ListenerRule(outcome=Outcome.THREW, number=3))
+    )
     batch = [message(1), message(2, "k"), message(3)]
     assert listener.decide(0, "alice", LANE, batch, [1, 1, 1]).outcome is Outcome.NULL
 
@@ -316,18 +340,25 @@ def test_a_delayed_message_of_a_plan_is_delivered_at_its_level_whatever_dies() -
     }
     calls = {row.message_id: row for row in of(rows, Kind.DELIVER)}
     assert list(calls) == ["m4", "m1", "m2", "m3"]
-    waited_ms = {name: (row.started_us - sent[name].started_us) // 1000 for name, row in calls.items()}
+    waited_ms = {
+        name: (row.started_us - sent[name].started_us) // 1000 for name, row in calls.items()
+    }
     assert (waited_ms["m1"] // 100, waited_ms["m2"] // 1000) == (10, 5)
 
 
 def test_a_dead_letter_of_a_4_9_broker_waits_for_its_level() -> None:
     """One retry allowed: level 3 + 1, thirty seconds; the copy is recorded with the level that was asked for."""
     plan = plan_of(
-        act(100, "send", client="p", topic="orders", count=1), rules=(ListenerRule(outcome=Outcome.SUSPEND, number=1),)
+        act(100, "send", client="p", topic="orders", count=1),
+        rules=(ListenerRule(outcome=Outcome.SUSPEND, number=1),),
     )
     rows = simulate(with_config(plan, {"dialect": "4.9"}))[1]
     (given_up,) = of(rows, Kind.DEAD_LETTER)
-    copies = [(row.topic, row.queue_id, row.delay_level) for row in of(rows, Kind.APPEND) if row.origin_id == "m1"]
+    copies = [
+        (row.topic, row.queue_id, row.delay_level)
+        for row in of(rows, Kind.APPEND)
+        if row.origin_id == "m1"
+    ]
     assert copies == [("SCHEDULE_TOPIC_XXXX", 3, 4), ("%DLQ%billing", 0, 4)]
     (read,) = [row for row in of(rows, Kind.READ) if row.origin_id == "m1"]
     assert 30_000 <= ((read.wall_us or 0) - (given_up.wall_us or 0)) // 1000 <= 30_010
@@ -337,7 +368,16 @@ def test_half_messages_of_a_plan_are_seen_after_their_commit_only() -> None:
     """Committed at once, rolled back, left open and answered when the broker asks, left open for ever."""
 
     def half(key: str, ends: str, checked: str) -> Action:
-        return act(500, "send_half", client="p", topic="orders", key=key, count=1, ends=ends, checked=checked)
+        return act(
+            500,
+            "send_half",
+            client="p",
+            topic="orders",
+            key=key,
+            count=1,
+            ends=ends,
+            checked=checked,
+        )
 
     plan = plan_of(
         half("k1", "commit", "commit"),
@@ -349,10 +389,16 @@ def test_half_messages_of_a_plan_are_seen_after_their_commit_only() -> None:
         act(900, "restart", client="p"),
         act(20_000, "send", client="p", topic="orders", key="k1", count=1),
     )
-    often = {"transaction_timeout_ms": 300, "transaction_check_interval_ms": 1_500, "transaction_check_max": 3}
+    often = {
+        "transaction_timeout_ms": 300,
+        "transaction_check_interval_ms": 1_500,
+        "transaction_check_max": 3,
+    }
     rows = simulate(with_config(plan, often))[1]
     halves = {row.message_id: row for row in of(rows, Kind.SEND) if row.detail == "half"}
-    assert {(row.outcome, row.queue_offset, row.key_seq) for row in halves.values()} == {(Outcome.OK, None, None)}
+    assert {(row.outcome, row.queue_offset, row.key_seq) for row in halves.values()} == {
+        (Outcome.OK, None, None)
+    }
     assert [row.message_id for row in of(rows, Kind.DELIVER)] == ["m1", "m3", "m6"]
     asked = [(row.message_id, row.attempt, row.client_id) for row in of(rows, Kind.CHECK)]
     assert sorted(asked) == [

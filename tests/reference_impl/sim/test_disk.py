@@ -29,12 +29,20 @@ def send(at_ms: int) -> Action:
 
 
 def test_a_full_disk_refuses_sends_until_there_is_room() -> None:
-    full, room = Action(200, "disk_full", {"broker": "b0"}), Action(400, "disk_room", {"broker": "b0"})
+    full, room = (
+        Action(200, "disk_full", {"broker": "b0"}),
+        Action(400, "disk_room", {"broker": "b0"}),
+    )
     rows = simulate(plan_of(send(100), full, send(300), room, send(500)))[1]
     sends = [(row.outcome, row.code) for row in rows if row.kind is Kind.SEND]
     assert sends == [(Outcome.OK, 0), (Outcome.REFUSED, 14), (Outcome.OK, 0)]
     fault = next(row for row in rows if row.kind is Kind.FAULT)
-    assert (fault.detail, fault.outcome, fault.started_us, fault.ended_us) == ("disk_full b0", "ok", 200_000, 400_000)
+    assert (fault.detail, fault.outcome, fault.started_us, fault.ended_us) == (
+        "disk_full b0",
+        "ok",
+        200_000,
+        400_000,
+    )
 
 
 def test_a_full_disk_that_refused_nothing_had_no_effect_and_the_end_makes_room() -> None:
@@ -64,7 +72,10 @@ def test_what_a_broker_says_that_it_removed_is_not_called_lost() -> None:
     """The queue is read from its new beginning, and that reading counts."""
     rows, plan = drained(announced=True)
     reads = [row for row in rows if row.kind is Kind.READ and row.topic == "orders"]
-    assert [(row.queue_offset, row.outcome) for row in reads] == [(None, Outcome.OK), (2, Outcome.OK)]
+    assert [(row.queue_offset, row.outcome) for row in reads] == [
+        (None, Outcome.OK),
+        (2, Outcome.OK),
+    ]
     assert examine(rows, runinfo_of(plan, None)).refuted() == ()
 
 
@@ -75,7 +86,9 @@ def test_what_is_removed_without_a_word_is_lost() -> None:
 
 def test_a_plan_says_how_long_brokers_keep_messages() -> None:
     """What is older goes while the run lasts, and nothing is called lost."""
-    plan = replace(plan_of(*[send(at_ms) for at_ms in range(100, 900, 100)]), config=Config(keep_ms=400))
+    plan = replace(
+        plan_of(*[send(at_ms) for at_ms in range(100, 900, 100)]), config=Config(keep_ms=400)
+    )
     rows = simulate(plan)[1]
     trims = [row.value for row in rows if row.kind is Kind.TRIM]
     # The last message stays, whatever its age.

@@ -23,7 +23,9 @@ def plan_of(flush: str, *actions: Action) -> Plan:
     plan = Plan(
         topology=Topology(("b0",), (TopicPlan("orders", 1),), ("billing",)),
         clients=(ClientPlan("p", "producer", topics=("orders",)),),
-        actions=tuple(sorted((act(0, "start", client="p"), *actions), key=lambda action: action.at_ms)),
+        actions=tuple(
+            sorted((act(0, "start", client="p"), *actions), key=lambda action: action.at_ms)
+        ),
         until_ms=3_000,
         settle_ms=10_000,
     )
@@ -31,25 +33,38 @@ def plan_of(flush: str, *actions: Action) -> Plan:
 
 
 def sends(*times: int) -> tuple[Action, ...]:
-    return tuple(act(at_ms, "send", client="p", topic="orders", key="k", count=1) for at_ms in times)
+    return tuple(
+        act(at_ms, "send", client="p", topic="orders", key="k", count=1) for at_ms in times
+    )
 
 
 def crashes(*times: int) -> tuple[Action, ...]:
     return tuple(
         action
         for at_ms in times
-        for action in (act(at_ms, "broker_crash", broker="b0"), act(at_ms + 50, "broker_restart", broker="b0"))
+        for action in (
+            act(at_ms, "broker_crash", broker="b0"),
+            act(at_ms + 50, "broker_restart", broker="b0"),
+        )
     )
 
 
 def found(rows: list[Row]) -> list[str | None]:
     """The messages that are there in the end."""
-    return [row.message_id for row in of(rows, Kind.READ) if row.topic == "orders" and row.queue_offset is not None]
+    return [
+        row.message_id
+        for row in of(rows, Kind.READ)
+        if row.topic == "orders" and row.queue_offset is not None
+    ]
 
 
 def acknowledged(rows: list[Row]) -> dict[str | None, int]:
     """Message → when the answer came, in ms."""
-    return {row.message_id: (row.ended_us or 0) // 1000 for row in of(rows, Kind.SEND) if row.outcome is Outcome.OK}
+    return {
+        row.message_id: (row.ended_us or 0) // 1000
+        for row in of(rows, Kind.SEND)
+        if row.outcome is Outcome.OK
+    }
 
 
 EVERY_20_MS = sends(*range(100, 2_900, 20))
@@ -102,7 +117,10 @@ def test_a_full_disk_stays_full_over_a_crash_and_loses_nothing() -> None:
     ends = [(row.outcome, row.code) for row in of(rows, Kind.SEND)]
     assert ends == [(Outcome.OK, 0), (Outcome.REFUSED, 14), (Outcome.REFUSED, 14), (Outcome.OK, 0)]
     assert found(rows) == ["m1", "m4"]
-    assert next(row for row in of(rows, Kind.FAULT) if "disk_full" in (row.detail or "")).outcome is Outcome.OK
+    assert (
+        next(row for row in of(rows, Kind.FAULT) if "disk_full" in (row.detail or "")).outcome
+        is Outcome.OK
+    )
     assert examine(rows, info).refuted() == ()
 
 

@@ -11,7 +11,8 @@ from specs.vocabulary import Kind, Outcome
 
 
 @pytest.mark.parametrize(
-    ("mode", "model"), [("concurrent", "clustering"), ("key_ordered", "clustering"), ("concurrent", "broadcasting")]
+    ("mode", "model"),
+    [("concurrent", "clustering"), ("key_ordered", "clustering"), ("concurrent", "broadcasting")],
 )
 def test_a_group_of_any_mode_is_given_every_message(mode: str, model: str) -> None:
     """With a restart in the middle: the offsets of a broadcast client outlive its process as well."""
@@ -45,7 +46,9 @@ def test_a_group_of_any_mode_is_given_every_message(mode: str, model: str) -> No
     )
     _, rows = simulate(plan)
     given = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
-    again = {row.message_id for row in rows if row.kind is Kind.DELIVER and row.reconsume_times == 1}
+    again = {
+        row.message_id for row in rows if row.kind is Kind.DELIVER and row.reconsume_times == 1
+    }
     if model == "broadcasting":
         assert sorted({row.process for row in given}) == ["c1", "c2"]
         assert {row.kind for row in rows} & {Kind.LOCK, Kind.COMMIT, Kind.FETCH_OFFSET} == set()
@@ -56,6 +59,6 @@ def test_a_group_of_any_mode_is_given_every_message(mode: str, model: str) -> No
         assert {row.message_id for row in given} == {f"m{n}" for n in range(1, 61)}
         assert again == {"m3", "m33"}
         assert {row.kind for row in rows} & {Kind.LOCK, Kind.UNLOCK} == set()
-        assert {row.topic for row in rows if row.reconsume_times == 1 and row.kind is Kind.DELIVER} == {
-            "%RETRY%billing" if mode == "concurrent" else "orders"
-        }
+        assert {
+            row.topic for row in rows if row.reconsume_times == 1 and row.kind is Kind.DELIVER
+        } == {"%RETRY%billing" if mode == "concurrent" else "orders"}

@@ -51,7 +51,9 @@ class World:
     def __init__(self, seed: int = 1) -> None:
         self.time = Timeline()
         self.ended: list[Fault] = []
-        self.network = Network(self.time, Random(seed), lambda kind, link, number: kind, self.ended.append)
+        self.network = Network(
+            self.time, Random(seed), lambda kind, link, number: kind, self.ended.append
+        )
         recorder = MemoryRecorder("test", self.time.now_us)
         self.client = Node("alice", "10.0.2.1:5", self.time, self.network, recorder, {})
         self.server = Node("b0", SERVER, self.time, self.network, recorder, {})
@@ -170,7 +172,12 @@ def test_a_paused_process_handles_what_waited_in_its_order_when_it_goes_on() -> 
 
 def test_a_timer_that_is_set_again_or_cancelled_fires_once_or_not() -> None:
     world = World()
-    world.core.todo = [io.SetTimer("a", 10), io.SetTimer("b", 10), io.SetTimer("a", 30), io.CancelTimer("b")]
+    world.core.todo = [
+        io.SetTimer("a", 10),
+        io.SetTimer("b", 10),
+        io.SetTimer("a", 30),
+        io.CancelTimer("b"),
+    ]
     world.client.post("go")
     world.run(100)
     assert [(at, event) for at, event in world.core.seen[2:]] == [(30, io.TimerFired("a"))]
@@ -262,7 +269,9 @@ def test_one_answer_is_dropped_by_the_code_of_its_request() -> None:
     assert len(world.echo.of(io.Received)) == 1
 
 
-@pytest.mark.parametrize(("kind", "number"), [("lose", 50), ("duplicate", 50), ("delay", 300), ("reorder", 100)])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("lose", 50), ("duplicate", 50), ("delay", 300), ("reorder", 100)]
+)
 def test_a_fault_is_effective_only_when_a_frame_met_it(kind: str, number: int) -> None:
     idle, busy = World(), World()
     for world in (idle, busy):

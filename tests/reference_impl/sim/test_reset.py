@@ -21,9 +21,18 @@ RESET_MS = 20_000
 
 def plan_of(dialect: str, offset: int, mode: str = "orderly") -> Plan:
     """Two members at work, too slow for what comes; an operator resets the group. 4.9 goes by the time: to the end."""
-    reset = {"client": "ops", "group": "billing", "topic": "orders", "broker": "b0", "queue": 0, "offset": offset}
+    reset = {
+        "client": "ops",
+        "group": "billing",
+        "topic": "orders",
+        "broker": "b0",
+        "queue": 0,
+        "offset": offset,
+    }
     sends = [
-        Action(at_ms, "send", {"client": "p1", "topic": "orders", "count": 2, "key": f"k{at_ms % 7}"})
+        Action(
+            at_ms, "send", {"client": "p1", "topic": "orders", "count": 2, "key": f"k{at_ms % 7}"}
+        )
         for at_ms in range(1_000, 40_000, 500)
     ]
     actions = [Action(0, "start", {"client": name}) for name in ("p1", "c1", "c2", "ops")]
@@ -52,7 +61,9 @@ def without_marks(rows: Iterable[Row]) -> list[Row]:
     return [row._replace(detail=None) if row.kind is Kind.COMMIT else row for row in rows]
 
 
-@pytest.mark.parametrize(("dialect", "offset"), [("4.9", 3), ("4.9", -1), ("5.x", 3), ("5.x", 10), ("5.x", -1)])
+@pytest.mark.parametrize(
+    ("dialect", "offset"), [("4.9", 3), ("4.9", -1), ("5.x", 3), ("5.x", 10), ("5.x", -1)]
+)
 def test_no_clause_is_refuted_by_a_reset(dialect: str, offset: int) -> None:
     info, rows = simulate(plan_of(dialect, offset))
     told = [row for row in rows if row.kind is Kind.RESET and row.level is Level.CLIENT]
@@ -74,7 +85,9 @@ def test_the_members_rows_alone_excuse_it_where_no_operator_was_seen() -> None:
     assert refuted(info, without_marks(mine)) == set()
 
 
-def test_a_commit_in_flight_is_not_held_against_a_broker_that_leaves_resets_to_its_clients() -> None:
+def test_a_commit_in_flight_is_not_held_against_a_broker_that_leaves_resets_to_its_clients() -> (
+    None
+):
     """CMT-11 is a promise from 5.2 on."""
     info, rows = simulate(plan_of("4.9", -1))
     verdict = conclude(examine(rows, info), info, profiles.load("reference"), floor=1)

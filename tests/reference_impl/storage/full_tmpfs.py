@@ -30,7 +30,9 @@ BODY = b"x" * 4_000
 
 
 def mount(folder: Path, *options: str) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "none", str(folder)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", ",".join(options), "none", str(folder)], check=True
+    )
 
 
 def until_it_is_full(client: SyncClient, broker: str, name: str) -> tuple[list[bytes], list[bytes]]:

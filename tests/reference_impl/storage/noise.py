@@ -24,8 +24,36 @@ from reference_impl.storage.simulated_disk import SimulatedDisk
 from tests.reference_impl.storage.runs import SYNC, Run, log_of
 
 TINY = StoreOptions(segment_bytes=512, queue_file_bytes=60)
-NUMBERS = (0, 1, -1, 7, 8, 127, 255, 511, 512, 2**15, 2**31 - 1, -(2**31), BLANK_MAGIC, -626843481, -626843477)
-WORDS = (b"{", b"}", b"[" * 2_000, b'":', b"1e999", b"NaN", b"null", b"9" * 5_000, b"{0:1}", b"\xff\xfe", b'"\\ud800"')
+NUMBERS = (
+    0,
+    1,
+    -1,
+    7,
+    8,
+    127,
+    255,
+    511,
+    512,
+    2**15,
+    2**31 - 1,
+    -(2**31),
+    BLANK_MAGIC,
+    -626843481,
+    -626843477,
+)
+WORDS = (
+    b"{",
+    b"}",
+    b"[" * 2_000,
+    b'":',
+    b"1e999",
+    b"NaN",
+    b"null",
+    b"9" * 5_000,
+    b"{0:1}",
+    b"\xff\xfe",
+    b'"\\ud800"',
+)
 
 
 def good_store(seed: int) -> SimulatedDisk:
@@ -93,7 +121,9 @@ def spoil(data: bytes, choices: Random) -> bytes:
 def open_anything(disk: SimulatedDisk, *, cut_damage: bool) -> DiskStore | None:
     """None when it was refused; any other error is a bug."""
     with suppress(StoreDamaged):
-        return DiskStore.open(disk, StoreOptions(segment_bytes=512, queue_file_bytes=60, cut_damage=cut_damage))
+        return DiskStore.open(
+            disk, StoreOptions(segment_bytes=512, queue_file_bytes=60, cut_damage=cut_damage)
+        )
     return None
 
 
@@ -108,19 +138,33 @@ def use(disk: SimulatedDisk, store: DiskStore) -> None:
 
 
 CORPUS: dict[str, dict[str, bytes]] = {
-    "a record of two gigabytes": {segment_path(0): struct.pack(">ii", 2**31 - 1, -626843481) + bytes(504)},
-    "a record of less than nothing": {segment_path(0): struct.pack(">ii", -5, -626843481) + bytes(504)},
+    "a record of two gigabytes": {
+        segment_path(0): struct.pack(">ii", 2**31 - 1, -626843481) + bytes(504)
+    },
+    "a record of less than nothing": {
+        segment_path(0): struct.pack(">ii", -5, -626843481) + bytes(504)
+    },
     "a blank of nothing": {segment_path(0): struct.pack(">ii", 0, BLANK_MAGIC) + bytes(504)},
-    "a whole segment of blank": {segment_path(0): struct.pack(">ii", 512, BLANK_MAGIC) + bytes(504)},
-    "a blank that is too long": {segment_path(0): struct.pack(">ii", 513, BLANK_MAGIC) + bytes(504)},
+    "a whole segment of blank": {
+        segment_path(0): struct.pack(">ii", 512, BLANK_MAGIC) + bytes(504)
+    },
+    "a blank that is too long": {
+        segment_path(0): struct.pack(">ii", 513, BLANK_MAGIC) + bytes(504)
+    },
     "an empty segment": {segment_path(0): b""},
     "a segment of one byte": {segment_path(0): b"\x01"},
     "a segment far away": {segment_path(2**62): bytes(512)},
     "a segment beyond all numbers": {segment_path(10**20 - 1): bytes(512)},
     "segments that overlap": {segment_path(0): bytes(512), segment_path(100): bytes(512)},
-    "names that are none": {"commitlog/x": b"1", "commitlog/0000000000000000000a": b"1", "consumequeue/t/x/y": b"1"},
+    "names that are none": {
+        "commitlog/x": b"1",
+        "commitlog/0000000000000000000a": b"1",
+        "consumequeue/t/x/y": b"1",
+    },
     "a queue without a log": {queue_path("t", 0, 0): struct.pack(">qiq", 0, 100, 0) * 3},
-    "a queue with negative places": {queue_path("t", 0, 0): struct.pack(">qiq", -(2**63), -1, -1) * 3},
+    "a queue with negative places": {
+        queue_path("t", 0, 0): struct.pack(">qiq", -(2**63), -1, -1) * 3
+    },
     "a queue that starts far away": {queue_path("t", 0, 10**19): struct.pack(">qiq", 0, 1, 0)},
     "a queue number without end": {"consumequeue/t/99999999999999999999/" + "0" * 20: bytes(20)},
     "an empty table": {META: b""},
@@ -129,11 +173,17 @@ CORPUS: dict[str, dict[str, bytes]] = {
     "a number for a table": {DELAYS: b'{"offsetTable":7}'},
     "topics that are none": {TOPICS: b'{"topicConfigTable":{"t":{"topicName":3}}}'},
     "groups that are none": {GROUPS: b'{"subscriptionGroupTable":{"g":[]}}'},
-    "offsets that are none": {OFFSETS: b'{"offsetTable":{"t@g":{"0":1.5,"x":1,"1":1e400,"2":99999999999999999999}}}'},
+    "offsets that are none": {
+        OFFSETS: b'{"offsetTable":{"t@g":{"0":1.5,"x":1,"1":1e400,"2":99999999999999999999}}}'
+    },
     "a table that is very deep": {OFFSETS: b'{"a":' * 50_000},
     "a number that is very long": {OFFSETS: b'{"offsetTable":{"t@g":{0:' + b"9" * 5_000 + b"}}}"},
-    "sizes that can't be": {META: b'{"format":"inorder/store/v1","segmentBytes":-1,"queueFileBytes":1}'},
-    "sizes that eat the disk": {META: b'{"format":"inorder/store/v1","segmentBytes":9e99,"queueFileBytes":20}'},
+    "sizes that can't be": {
+        META: b'{"format":"inorder/store/v1","segmentBytes":-1,"queueFileBytes":1}'
+    },
+    "sizes that eat the disk": {
+        META: b'{"format":"inorder/store/v1","segmentBytes":9e99,"queueFileBytes":20}'
+    },
     "a later version": {META: b'{"format":"inorder/store/v2"}'},
     "a checkpoint of noise": {CHECKPOINT: b"\xff" * 5_000, ABORT: b""},
 }

@@ -8,7 +8,18 @@ from typing import Any
 
 from reference_impl.core.broker import Broker, BrokerConfig
 from reference_impl.core.broker.log import BrokerStore
-from reference_impl.core.io import Effect, Flush, Flushed, Input, Opened, Received, Send, SetTimer, Start, TimerFired
+from reference_impl.core.io import (
+    Effect,
+    Flush,
+    Flushed,
+    Input,
+    Opened,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+)
 from reference_impl.protocol.bodies import SubscriptionGroup
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
@@ -35,7 +46,9 @@ NOW_MS = 1_700_000_000_000
 TOPIC = "orders"
 GROUP = "billing"
 SYNC = StoreOptions(FlushMode.SYNC, segment_bytes=1024, queue_file_bytes=200, index_block=2)
-ASYNC = StoreOptions(FlushMode.ASYNC, flush_ms=500, segment_bytes=1024, queue_file_bytes=200, index_block=2)
+ASYNC = StoreOptions(
+    FlushMode.ASYNC, flush_ms=500, segment_bytes=1024, queue_file_bytes=200, index_block=2
+)
 
 
 @dataclass
@@ -65,7 +78,9 @@ class Run:
 
     def start(self) -> DiskStore:
         self.store = DiskStore.open(self.disk, self.options)
-        self.broker = Broker(BrokerConfig(delay_levels="1s 2s", persist_ms=1_000, persist_first_ms=1_000), self.store)
+        self.broker = Broker(
+            BrokerConfig(delay_levels="1s 2s", persist_ms=1_000, persist_first_ms=1_000), self.store
+        )
         self._bodies: dict[int, tuple[int, list[bytes]]] = {}
         self._told: dict[int, Callable[[Command], None]] = {}  # what an answer of success means
         self._opaque = 0
@@ -83,7 +98,9 @@ class Run:
 
     def make_group(self, name: str) -> None:
         self._told[self._opaque + 1] = lambda answer: self.made.append(name)
-        self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, SubscriptionGroup(name).encode())
+        self.ask(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, SubscriptionGroup(name).encode()
+        )
 
     def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> int:
         self._opaque += 1
@@ -91,8 +108,12 @@ class Run:
         return self._opaque
 
     def send(self, queue_id: int, body: bytes, *, level: int = 0) -> None:
-        properties = {"UNIQ_KEY": body.decode()[:20], "TAGS": "t"} | ({"DELAY": str(level)} if level else {})
-        header = SendHeader("P", TOPIC, queue_id, self.now_ms, properties=pack_properties(properties))
+        properties = {"UNIQ_KEY": body.decode()[:20], "TAGS": "t"} | (
+            {"DELAY": str(level)} if level else {}
+        )
+        header = SendHeader(
+            "P", TOPIC, queue_id, self.now_ms, properties=pack_properties(properties)
+        )
         self._bodies[self._opaque + 1] = (queue_id, [] if level else [body])
         if level:
             self._told[self._opaque + 1] = lambda answer: self.delayed.append(body)
@@ -100,7 +121,9 @@ class Run:
 
     def send_half(self, queue_id: int, body: bytes) -> None:
         properties = {"UNIQ_KEY": body.decode()[:20], "TRAN_MSG": "true", "PGROUP": "P"}
-        header = SendHeader("P", TOPIC, queue_id, self.now_ms, sys_flag=4, properties=pack_properties(properties))
+        header = SendHeader(
+            "P", TOPIC, queue_id, self.now_ms, sys_flag=4, properties=pack_properties(properties)
+        )
         self._told[self._opaque + 1] = lambda answer: self.halves.update({body: answer})
         self.ask(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
 
@@ -128,7 +151,10 @@ class Run:
         self.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), body)
 
     def commit(self, offset: int) -> None:
-        self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader(GROUP, TOPIC, 0, offset).to_ext())
+        self.ask(
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            UpdateConsumerOffsetHeader(GROUP, TOPIC, 0, offset).to_ext(),
+        )
         self.committed.append(offset)
 
     def flush(self) -> None:
@@ -175,7 +201,9 @@ class Run:
         self.codes.append(answer.code)
         if answer.code == 0:
             first = SendResponse.from_ext(answer.ext).queue_offset
-            self.acknowledged += [(queue_id, first + place, body) for place, body in enumerate(bodies)]
+            self.acknowledged += [
+                (queue_id, first + place, body) for place, body in enumerate(bodies)
+            ]
         elif answer.code != 10:
             self.refused += [(queue_id, body) for body in bodies]
 
@@ -193,4 +221,6 @@ def log_of(store: BrokerStore) -> list[tuple[str, int, int, bytes]]:
     """All messages in the order of the log, as (topic, queue id, offset, body)."""
     found = [message for queue in store.queues().values() for message in queue.messages]
     found.sort(key=lambda message: message.physical_offset)
-    return [(message.topic, message.queue_id, message.queue_offset, message.body) for message in found]
+    return [
+        (message.topic, message.queue_id, message.queue_offset, message.body) for message in found
+    ]

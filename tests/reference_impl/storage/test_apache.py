@@ -45,16 +45,24 @@ VERSIONS = [
 
 
 def send(client: SyncClient, broker: str, body: bytes, number: int) -> None:
-    properties = pack_properties({"UNIQ_KEY": f"ID-{number}", "TAGS": f"t{number % 2}", "KEYS": f"k{number}"})
+    properties = pack_properties(
+        {"UNIQ_KEY": f"ID-{number}", "TAGS": f"t{number % 2}", "KEYS": f"k{number}"}
+    )
     header = h.SendHeader("P", "orders", number % 2, 1_700_000_000_000, properties=properties)
-    assert client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), body), 20).code == Code.SUCCESS
+    assert (
+        client.call(broker, Command(Ask.SEND_MESSAGE_V2, header.to_ext_v2(), body), 20).code
+        == Code.SUCCESS
+    )
 
 
 def pull(client: SyncClient, broker: str, queue_id: int, tags: str = "*") -> list[StoredMessage]:
     """What the broker shows of the queue; the properties that it adds to what it shows are left out."""
     header = h.PullHeader(GROUP, "orders", queue_id, 0, 32, h.PULL_SUBSCRIPTION, subscription=tags)
     answer = client.call(broker, Command(Ask.PULL_MESSAGE, header.to_ext()), 20)
-    return [replace(message, properties=without_sum(message.properties)) for message in decode_all(answer.body)]
+    return [
+        replace(message, properties=without_sum(message.properties))
+        for message in decode_all(answer.body)
+    ]
 
 
 def shown_by(store: DiskStore, queue_id: int) -> list[StoredMessage]:
@@ -64,9 +72,14 @@ def shown_by(store: DiskStore, queue_id: int) -> list[StoredMessage]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_killed_broker_of_apache_left_a_store_that_we_read(version: str, tmp_path: Path) -> None:
     """The same messages that it showed, byte for byte, its topics, and the offsets that it had written."""
-    with ApacheCluster(version, workdir=tmp_path, keep_store=True) as cluster, SyncClient() as client:
+    with (
+        ApacheCluster(version, workdir=tmp_path, keep_store=True) as cluster,
+        SyncClient() as client,
+    ):
         cluster.create_topic("orders", queues=2)
-        assert wait_until(lambda: client.call(cluster.namesrv, ROUTE).code == Code.SUCCESS, deadline_s=30)
+        assert wait_until(
+            lambda: client.call(cluster.namesrv, ROUTE).code == Code.SUCCESS, deadline_s=30
+        )
         for number in range(20):
             send(client, cluster.broker, BODIES[number % len(BODIES)] or b"-", number)
         assert wait_until(lambda: len(pull(client, cluster.broker, 1)) == 10, deadline_s=20)
@@ -85,7 +98,8 @@ def test_a_killed_broker_of_apache_left_a_store_that_we_read(version: str, tmp_p
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "is_clean", [pytest.param(True, id="closed", marks=pytest.mark.long), pytest.param(False, id="killed")]
+    "is_clean",
+    [pytest.param(True, id="closed", marks=pytest.mark.long), pytest.param(False, id="killed")],
 )
 def test_a_store_of_ours_is_read_by_apache(version: str, is_clean: bool, tmp_path: Path) -> None:
     """Messages, tags, topics, consumed offsets; it goes on at the next offset, and then we read that.
@@ -107,7 +121,10 @@ def test_a_store_of_ours_is_read_by_apache(version: str, is_clean: bool, tmp_pat
         store.close()
     else:
         store.abandon()
-    with ApacheCluster(version, workdir=tmp_path, keep_store=True) as cluster, SyncClient() as client:
+    with (
+        ApacheCluster(version, workdir=tmp_path, keep_store=True) as cluster,
+        SyncClient() as client,
+    ):
         assert wait_until(lambda: len(pull(client, cluster.broker, 1)) == 10, deadline_s=30)
         assert [pull(client, cluster.broker, queue_id) for queue_id in (0, 1)] == ours
         tagged = [message.body for message in pull(client, cluster.broker, 0, "t1")]
@@ -125,7 +142,9 @@ def test_a_store_of_ours_is_read_by_apache(version: str, is_clean: bool, tmp_pat
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", [version for version in VERSIONS if version.values[0] == "5.4.0"])
+@pytest.mark.parametrize(
+    "version", [version for version in VERSIONS if version.values[0] == "5.4.0"]
+)
 def test_the_check_sum_of_a_record_is_apaches(version: str, tmp_path: Path) -> None:
     """With its own check switched on RocketMQ takes ours at its recovery, and we take those that it wrote."""
     store = DiskStore.open(RealDisk(tmp_path / "store"), AS_APACHE)

@@ -78,7 +78,9 @@ def keeps(last_write: int, seed: int, step: int) -> Iterator[Keep]:
     yield KeepLast()
     for split in range(1 + seed % step, last_write, step):
         yield KeepPart(split)
-    yield from (KeepPart(split, is_tail=True) for split in range(1 + seed % step, last_write, 7 * step))
+    yield from (
+        KeepPart(split, is_tail=True) for split in range(1 + seed % step, last_write, 7 * step)
+    )
     yield from (KeepDrawn(Random(f"{seed} {number}")) for number in range(4))
 
 
@@ -89,7 +91,9 @@ def check_recovery(run: Run, keep: Keep, whole: list[tuple[str, int, int, bytes]
     found = log_of(store)
     assert found == whole[: len(found)]
     if run.options is SYNC:
-        stored = {(queue_id, offset, body) for topic, queue_id, offset, body in found if topic == TOPIC}
+        stored = {
+            (queue_id, offset, body) for topic, queue_id, offset, body in found if topic == TOPIC
+        }
         assert set(run.acknowledged) <= stored
         assert set(run.made) <= store.topics.keys() | store.groups.keys()
     bodies = [body for topic, _, _, body in found if topic == TOPIC]
@@ -112,7 +116,9 @@ def check_halves(run: Run, store: DiskStore, found: list[tuple[str, int, int, by
     noted = {halves[int(body)] for topic, _, _, body in found if topic == OP_TOPIC}
     is_open = {halves[offset] for offset in store.open_halves}
     for body in halves.values():
-        assert released.count(body) <= (0 if body.endswith(b"dropped") or body.endswith(b"open") else 1)
+        assert released.count(body) <= (
+            0 if body.endswith(b"dropped") or body.endswith(b"open") else 1
+        )
         assert (body in is_open) == (body not in released and body not in noted)
     if run.options is SYNC:
         assert set(run.halves) <= set(halves.values())
@@ -134,7 +140,9 @@ def check_next_life(run: Run, keep: Keep) -> None:
     for body in list(life.halves):
         life.end_half(body, HALVES[body[1:].decode()])
     life.pass_ms(3_000)
-    there = [body for key, items in contents(life.store).items() if key[0] == TOPIC for _, body in items]
+    there = [
+        body for key, items in contents(life.store).items() if key[0] == TOPIC for _, body in items
+    ]
     assert sorted(there) == sorted(set(there))
     wanted = [body for body in life.halves if HALVES[body[1:].decode()] == COMMIT]
     wanted += [waiting.body for waiting in life.store.queue(SCHEDULE_TOPIC, 0).messages]
@@ -197,8 +205,15 @@ def crash_while_recovering(step: int) -> int:
                 DiskStore.open(disk, SYNC)
             store = DiskStore.open(disk.after_power_loss(KeepDrawn(Random(again))), SYNC)
             assert log_of(store) == log_of(expected)
-            assert (store.open_halves, store.delayed_done) == (expected.open_halves, expected.delayed_done)
-            assert (store.topics, store.groups, store.offsets) == (expected.topics, expected.groups, expected.offsets)
+            assert (store.open_halves, store.delayed_done) == (
+                expected.open_halves,
+                expected.delayed_done,
+            )
+            assert (store.topics, store.groups, store.offsets) == (
+                expected.topics,
+                expected.groups,
+                expected.offsets,
+            )
             tried += 1
     return tried
 
@@ -220,14 +235,20 @@ def test_async_flush_loses_at_most_what_came_since_the_last_flush() -> None:
         run.send(0, f"m{number:02}".encode())
         run.pass_ms(100)
         if number == 13:
-            safe = [(0, offset, body) for _, offset, body in run.acknowledged[:10]]  # acknowledged 500 ms ago or more
+            safe = [
+                (0, offset, body) for _, offset, body in run.acknowledged[:10]
+            ]  # acknowledged 500 ms ago or more
             found = DiskStore.open(run.disk.after_power_loss(KeepNothing()), ASYNC)
             assert len(safe) <= len(log_of(found)) < len(run.acknowledged)
 
 
-SENDS = st.tuples(st.just("send"), st.integers(0, 1), st.integers(0, 300), st.sampled_from([0, 0, 0, 1, 2]))
+SENDS = st.tuples(
+    st.just("send"), st.integers(0, 1), st.integers(0, 300), st.sampled_from([0, 0, 0, 1, 2])
+)
 BATCHES = st.tuples(st.just("batch"), st.integers(0, 1), st.integers(1, 4))
-OTHER = st.sampled_from([("flush",), ("pass", 300), ("pass", 1_100), ("commit", 1), ("commit", 3), ("reopen",)])
+OTHER = st.sampled_from(
+    [("flush",), ("pass", 300), ("pass", 1_100), ("commit", 1), ("commit", 3), ("reopen",)]
+)
 
 
 def drawn_work(steps: list[tuple[object, ...]]) -> Work:
@@ -238,7 +259,9 @@ def drawn_work(steps: list[tuple[object, ...]]) -> Work:
                 case ("send", int(queue_id), int(size), int(level)):
                     run.send(queue_id, f"m{number}".encode() + b"x" * size, level=level)
                 case ("batch", int(queue_id), int(count)):
-                    run.send_batch(queue_id, [f"m{number}/{part}".encode() for part in range(count)])
+                    run.send_batch(
+                        queue_id, [f"m{number}/{part}".encode() for part in range(count)]
+                    )
                 case ("flush",):
                     run.flush()
                 case ("pass", int(duration_ms)):

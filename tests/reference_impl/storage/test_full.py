@@ -36,12 +36,22 @@ def test_the_disk_is_full_after_any_number_of_bytes(options: StoreOptions, room:
     run.flush()
     assert run.codes[-1] == 0
     expected = sorted(run.acknowledged)
-    here = [(key[1], *item) for key, items in contents(run.store).items() if key[0] == TOPIC for item in items]
+    here = [
+        (key[1], *item)
+        for key, items in contents(run.store).items()
+        if key[0] == TOPIC
+        for item in items
+    ]
     assert sorted(here) == expected
     assert log_of(DiskStore.open(run.disk.copy(), options)) == log_of(run.store)
     if options is SYNC:
         safe = DiskStore.open(run.disk.after_power_loss(KeepNothing()), options)
-        found = [(key[1], *item) for key, items in contents(safe).items() if key[0] == TOPIC for item in items]
+        found = [
+            (key[1], *item)
+            for key, items in contents(safe).items()
+            if key[0] == TOPIC
+            for item in items
+        ]
         assert sorted(found) == expected
 
 

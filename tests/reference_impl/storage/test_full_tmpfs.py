@@ -20,11 +20,20 @@ def may_mount() -> bool:
     return subprocess.run(mount, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not may_mount(), reason="needs the right to mount a tmpfs in a namespace of its own")
+@pytest.mark.skipif(
+    not may_mount(), reason="needs the right to mount a tmpfs in a namespace of its own"
+)
 @pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
 def test_a_kill_on_a_full_file_system(flush: str, tmp_path: Path) -> None:
     """It refuses what has no room; a start without any room is one sentence; with room all is there, and it goes on."""
-    command = [*ALONE, sys.executable, "-m", "tests.reference_impl.storage.full_tmpfs", str(tmp_path), flush]
+    command = [
+        *ALONE,
+        sys.executable,
+        "-m",
+        "tests.reference_impl.storage.full_tmpfs",
+        str(tmp_path),
+        flush,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)

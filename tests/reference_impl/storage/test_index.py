@@ -18,12 +18,16 @@ HOSTS = ("127.0.0.1:1", "[::1]:1")
 
 
 def options(block: int, file_entries: int) -> StoreOptions:
-    return StoreOptions(segment_bytes=2048, queue_file_bytes=file_entries * ENTRY_BYTES, index_block=block)
+    return StoreOptions(
+        segment_bytes=2048, queue_file_bytes=file_entries * ENTRY_BYTES, index_block=block
+    )
 
 
 def draft(choices: Random, number: int, host: str) -> Draft:
     tags = {"TAGS": choices.choice("ab")} if choices.random() < 0.8 else {}
-    return Draft(TOPIC, choices.randrange(2), b"%d" % number * choices.randint(1, 40), tags, born_host=host)
+    return Draft(
+        TOPIC, choices.randrange(2), b"%d" % number * choices.randint(1, 40), tags, born_host=host
+    )
 
 
 def answers(store: BrokerStore, choices: Random, now_ms: int) -> list[object]:
@@ -38,7 +42,10 @@ def answers(store: BrokerStore, choices: Random, now_ms: int) -> list[object]:
         said += [low, high, read.status, read.next_offset, read.count]
         said += [(message.queue_offset, message.body) for message in decode_all(read.body)]
         said += [message.body for message in queue.messages]
-        said += [None if (found := queue.get(place)) is None else found.body for place in range(low - 1, high + 1)]
+        said += [
+            None if (found := queue.get(place)) is None else found.body
+            for place in range(low - 1, high + 1)
+        ]
         said += list(queue.tag_codes)
         for time in (0, now_ms - 7, now_ms, now_ms + 9, choices.randrange(2_000)):
             said += [store.search(TOPIC, queue_id, time, upper=upper) for upper in (False, True)]
@@ -59,7 +66,9 @@ def test_a_store_on_a_disk_answers_as_one_in_memory(seed: int) -> None:
         same = choices.getstate()
         for each in (plain, store):
             choices.setstate(same)
-            each.append(draft(choices, number, choices.choice(HOSTS)), now_ms, choices.choice(HOSTS))
+            each.append(
+                draft(choices, number, choices.choice(HOSTS)), now_ms, choices.choice(HOSTS)
+            )
         if choices.random() < 0.3:
             store.settle()
         if choices.random() < 0.05:
@@ -68,7 +77,9 @@ def test_a_store_on_a_disk_answers_as_one_in_memory(seed: int) -> None:
             upto = choices.randint(queue.min_offset, queue.max_offset)
             for each in (plain, store):
                 each.trim(TOPIC, queue_id, upto)
-        elif choices.random() < 0.05 and not any(queue.min_offset for queue in plain.queues().values()):
+        elif choices.random() < 0.05 and not any(
+            queue.min_offset for queue in plain.queues().values()
+        ):
             if choices.random() < 0.5:
                 store.close()
             else:
@@ -110,7 +121,9 @@ def test_what_is_written_leaves_the_memory_but_for_the_newest(is_clean: bool) ->
         store.abandon()
     again = DiskStore.open(disk, options(4, 7))
     assert index(again).in_memory == 44
-    assert [message.body for message in again.queue(TOPIC, 0).messages] == [b"m%d" % number for number in range(51)]
+    assert [message.body for message in again.queue(TOPIC, 0).messages] == [
+        b"m%d" % number for number in range(51)
+    ]
 
 
 def test_a_start_builds_the_index_in_little_memory() -> None:
@@ -141,13 +154,19 @@ def test_files_that_are_found_wrong_at_a_start_are_made_again_whole(at: int) -> 
     data = bytearray(disk.content(path))
     data[5] ^= 1
     disk.put(path, bytes(data))
-    before = {name: disk.content(name) for name in disk.paths() if name.startswith("consumequeue/") and name != path}
+    before = {
+        name: disk.content(name)
+        for name in disk.paths()
+        if name.startswith("consumequeue/") and name != path
+    }
     again = DiskStore.open(disk, options(4, 7))
     assert again.said == [f"the consume queue {TOPIC}/0 was rebuilt from the log"]
     assert again.search(TOPIC, 0, 1_123) == 123
     again.settle()
     assert {name: disk.content(name) for name in before} == before
-    assert [message.body for message in again.queue(TOPIC, 0).messages] == [b"m%d" % number for number in range(500)]
+    assert [message.body for message in again.queue(TOPIC, 0).messages] == [
+        b"m%d" % number for number in range(500)
+    ]
 
 
 def test_a_queue_whose_first_messages_are_gone_begins_amid_a_block() -> None:

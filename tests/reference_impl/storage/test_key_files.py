@@ -27,7 +27,9 @@ def put(store: BrokerStore, number: int, *, now_ms: int = 1_000) -> None:
     store.append(Draft("orders", number % 3, b"%d" % number, named), now_ms, HOST)
 
 
-def found(store: BrokerStore, key: str, *, topic: str = "orders", window: tuple[int, int] = FOR_EVER) -> list[str]:
+def found(
+    store: BrokerStore, key: str, *, topic: str = "orders", window: tuple[int, int] = FOR_EVER
+) -> list[str]:
     """Bodies of the messages that have the key, the newest first."""
     messages = (store.at(place) for place in dict.fromkeys(store.keys.find(topic, key, *window)))
     return [each.body.decode() for each in messages if each is not None and key in keys_of(each)]
@@ -38,7 +40,9 @@ def all_there(store: BrokerStore, count: int) -> None:
         assert found(store, f"m{number}") == [str(number)]
         assert found(store, f"k{number}") == [str(number)]
     for last in range(min(10, count)):
-        assert found(store, f"tenth{last}") == [str(number) for number in range(last, count, 10)][::-1]
+        assert (
+            found(store, f"tenth{last}") == [str(number) for number in range(last, count, 10)][::-1]
+        )
     assert found(store, "m0", topic="others") == []
     assert found(store, "nobody") == []
 
@@ -103,18 +107,26 @@ def test_a_start_finds_them_again(how: str, disk: SimulatedDisk, filled: DiskSto
     again.abandon()
 
 
-def test_blocks_of_what_was_synced_are_not_made_again(disk: SimulatedDisk, filled: DiskStore) -> None:
+def test_blocks_of_what_was_synced_are_not_made_again(
+    disk: SimulatedDisk, filled: DiskStore
+) -> None:
     filled.close()
-    before = {name: bytes(disk.open(f"{KEY_INDEX}/{name}").read(0, 1 << 20)) for name in blocks_on(disk)}
+    before = {
+        name: bytes(disk.open(f"{KEY_INDEX}/{name}").read(0, 1 << 20)) for name in blocks_on(disk)
+    }
     again = DiskStore.open(disk, SMALL)
     assert isinstance(again.keys, KeyFiles)
     assert len(again.keys.blocks) == 33
-    assert {name: bytes(disk.open(f"{KEY_INDEX}/{name}").read(0, 1 << 20)) for name in blocks_on(disk)} == before
+    assert {
+        name: bytes(disk.open(f"{KEY_INDEX}/{name}").read(0, 1 << 20)) for name in blocks_on(disk)
+    } == before
     again.abandon()
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_damage_of_the_index_costs_nothing_but_time(seed: int, disk: SimulatedDisk, filled: DiskStore) -> None:
+def test_damage_of_the_index_costs_nothing_but_time(
+    seed: int, disk: SimulatedDisk, filled: DiskStore
+) -> None:
     """Any bytes of any file, the end of one, or a whole one."""
     filled.close()
     choices = Random(seed)
@@ -148,7 +160,9 @@ def test_a_store_without_an_index_gets_one(disk: SimulatedDisk, filled: DiskStor
     again.abandon()
 
 
-def test_a_log_that_was_cut_shorter_than_the_index_is_filed_anew(disk: SimulatedDisk, filled: DiskStore) -> None:
+def test_a_log_that_was_cut_shorter_than_the_index_is_filed_anew(
+    disk: SimulatedDisk, filled: DiskStore
+) -> None:
     filled.close()
     names = disk.names("commitlog")
     for name in names[-2:]:
@@ -165,7 +179,9 @@ def test_a_log_that_was_cut_shorter_than_the_index_is_filed_anew(disk: Simulated
 
 @pytest.mark.parametrize("taken_back", [1, 3, 20])
 @pytest.mark.parametrize("more", [0, 9])
-def test_what_was_taken_back_is_not_found(taken_back: int, more: int, disk: SimulatedDisk, filled: DiskStore) -> None:
+def test_what_was_taken_back_is_not_found(
+    taken_back: int, more: int, disk: SimulatedDisk, filled: DiskStore
+) -> None:
     """Also where blocks were filled meanwhile, and its place is another message's now; after a start too."""
     end = filled.end
     for number in range(200, 200 + taken_back):
@@ -183,7 +199,9 @@ def test_what_was_taken_back_is_not_found(taken_back: int, more: int, disk: Simu
         store.close()
 
 
-def test_a_disk_without_room_for_the_index_costs_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_for_the_index_costs_no_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Blocks wait for room; more than so many are given up, oldest first, and a start files them."""
     disk = SimulatedDisk()
     store = DiskStore.open(disk, SMALL)
@@ -214,7 +232,9 @@ def test_a_disk_without_room_for_the_index_costs_no_message(monkeypatch: pytest.
     again.abandon()
 
 
-def test_files_of_messages_that_are_gone_are_removed(disk: SimulatedDisk, filled: DiskStore) -> None:
+def test_files_of_messages_that_are_gone_are_removed(
+    disk: SimulatedDisk, filled: DiskStore
+) -> None:
     many = StoreOptions(segment_bytes=4096, key_block=3)
     store = DiskStore.open(SimulatedDisk(), many)
     for number in range(3 * BLOCKS):
@@ -242,6 +262,9 @@ def test_blocks_of_another_time_are_not_looked_at() -> None:
     read: list[int] = []
     for at, block in enumerate(index.blocks):
         inner = block.read
-        block.read = lambda place, length, at=at, inner=inner: (read.append(at), inner(place, length))[1]  # type: ignore[misc]
+        block.read = lambda place, length, at=at, inner=inner: (
+            read.append(at),
+            inner(place, length),
+        )[1]  # type: ignore[misc]
     assert found(store, "tenth3", window=(22_000, 24_000)) == ["23"]
     assert set(read) <= set(range(10, 13))

@@ -12,7 +12,15 @@ from reference_impl.storage.consume_queue import QueueFiles
 from reference_impl.storage.layout import segment_path
 from reference_impl.storage.recovery import Derived
 from reference_impl.storage.simulated_disk import SimulatedDisk
-from tests.reference_impl.storage.noise import CORPUS, good_store, noise, open_anything, spoil, spoiled, use
+from tests.reference_impl.storage.noise import (
+    CORPUS,
+    good_store,
+    noise,
+    open_anything,
+    spoil,
+    spoiled,
+    use,
+)
 
 MEMORY_KB = 200_000
 """By so much the process may grow over all inputs together."""
@@ -44,7 +52,12 @@ def logs(count: int, seed: int) -> int:
         data = noise(choices) if number % 10 == 0 else spoil(segments[number % 2], choices)
         disk = SimulatedDisk()
         disk.put(segment_path(0), data)
-        log, files, derived, faults = CommitLog(disk, 512), QueueFiles(disk, 200), Derived(), list[Fault]()
+        log, files, derived, faults = (
+            CommitLog(disk, 512),
+            QueueFiles(disk, 200),
+            Derived(),
+            list[Fault](),
+        )
         for message, size in log.scan(faults, lambda place: False):
             if derived.add(log, files, message, size, ()) is not None:
                 break

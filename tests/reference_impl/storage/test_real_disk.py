@@ -25,7 +25,18 @@ from reference_impl.shell.errors import RequestFailed
 from reference_impl.storage import DiskFull, DiskStore, RealDisk, StoreInUse, real_disk
 from tests.reference_impl.storage.runs import log_of
 
-SERVE = [sys.executable, "-m", "inorder", "serve", "--namesrv-port", "0", "--broker-port", "0", "--format", "json"]
+SERVE = [
+    sys.executable,
+    "-m",
+    "inorder",
+    "serve",
+    "--namesrv-port",
+    "0",
+    "--broker-port",
+    "0",
+    "--format",
+    "json",
+]
 SERVE += ["--disk-limits", "100 100 100"]  # how full this machine's disk is decides nothing
 TOPIC = ["--topic", "orders", "--queues", "2"]
 
@@ -34,7 +45,10 @@ TOPIC = ["--topic", "orders", "--queues", "2"]
 def serving(store: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and its broker's address."""
     process = subprocess.Popen(
-        [*SERVE, *TOPIC, "--store", str(store), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*SERVE, *TOPIC, "--store", str(store), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -59,7 +73,9 @@ def send(client: SyncClient, broker: str, body: bytes) -> Command:
 def pull_all(client: SyncClient, broker: str, queue_id: int = 0) -> list[bytes]:
     found: list[bytes] = []
     while True:
-        header = h.PullHeader("billing", "orders", queue_id, len(found), 32, h.PULL_SUBSCRIPTION, subscription="*")
+        header = h.PullHeader(
+            "billing", "orders", queue_id, len(found), 32, h.PULL_SUBSCRIPTION, subscription="*"
+        )
         answer = client.call(broker, Command(Ask.PULL_MESSAGE, header.to_ext()))
         if answer.code != 0:
             return found
@@ -67,7 +83,12 @@ def pull_all(client: SyncClient, broker: str, queue_id: int = 0) -> list[bytes]:
 
 
 def commit(client: SyncClient, broker: str, offset: int) -> None:
-    client.call(broker, Command(Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroup("billing").encode()))
+    client.call(
+        broker,
+        Command(
+            Ask.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroup("billing").encode()
+        ),
+    )
     header = h.UpdateConsumerOffsetHeader("billing", "orders", 0, offset)
     assert client.call(broker, Command(Ask.UPDATE_CONSUMER_OFFSET, header.to_ext())).code == 0
 
@@ -82,7 +103,10 @@ def committed(client: SyncClient, broker: str) -> int:
 def test_what_was_acknowledged_outlives_a_kill(flush: str, tmp_path: Path) -> None:
     """And a clean end: then the offsets of the last moment are there as well."""
     bodies = [f"m{number}".encode() for number in range(50)]
-    with serving(tmp_path, "--flush", flush, "--persist-ms", "50") as (process, broker), SyncClient() as client:
+    with (
+        serving(tmp_path, "--flush", flush, "--persist-ms", "50") as (process, broker),
+        SyncClient() as client,
+    ):
         assert [send(client, broker, body).code for body in bodies[:40]] == [0] * 40
         commit(client, broker, 7)
         assert wait_until(lambda: b"7" in saved_offsets(tmp_path), 20)
@@ -115,7 +139,9 @@ def test_a_second_broker_is_turned_away_in_one_sentence(tmp_path: Path) -> None:
 
 @contextmanager
 def serving_fails(store: Path) -> Iterator[tuple[int, str]]:
-    done = subprocess.run([*SERVE, "--store", str(store)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*SERVE, "--store", str(store)], capture_output=True, text=True, timeout=60, check=False
+    )
     yield done.returncode, done.stderr
 
 
@@ -176,7 +202,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 print(small, put(8, 200), store.queue("orders", 0).max_offset)
 store.close()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
     before, after, count = map(int, done.stdout.split())
     assert (before, after, count) == (2, 8, 11)
     store = DiskStore.open(RealDisk(tmp_path))
@@ -200,7 +228,10 @@ def kill_under_load(store: Path, seed: int) -> tuple[int, int]:
     kill_after = choices.randrange(1, 400)
     flush = choices.choice(["sync", "async"])
     acknowledged: list[tuple[int, bytes]] = []
-    with serving(store, "--flush", flush, "--persist-ms", "50") as (process, broker), SyncClient() as client:
+    with (
+        serving(store, "--flush", flush, "--persist-ms", "50") as (process, broker),
+        SyncClient() as client,
+    ):
         before = [pull_all(client, broker, queue_id) for queue_id in (0, 1)]
         waiting: list[tuple[int, int, bytes]] = []
         number = 0
@@ -228,7 +259,10 @@ def kill_under_load(store: Path, seed: int) -> tuple[int, int]:
 
 
 def finish(
-    client: SyncClient, broker: str, waiting: list[tuple[int, int, bytes]], acknowledged: list[tuple[int, bytes]]
+    client: SyncClient,
+    broker: str,
+    waiting: list[tuple[int, int, bytes]],
+    acknowledged: list[tuple[int, bytes]],
 ) -> None:
     queue_id, opaque, body = waiting.pop(0)
     answer = client.finish(broker, opaque, 20)
@@ -249,10 +283,14 @@ def test_many_kills_at_random_moments_under_load(tmp_path: Path) -> None:
         kill_under_load(tmp_path, seed)
 
 
-def test_a_new_folder_is_made_safe_when_a_name_in_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_folder_is_made_safe_when_a_name_in_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not before, for a sync takes long and there may be many folders; and then with all folders above that are new."""
     synced: list[str] = []
-    monkeypatch.setattr(real_disk, "_sync_folder", lambda path: synced.append(path.relative_to(tmp_path).as_posix()))
+    monkeypatch.setattr(
+        real_disk, "_sync_folder", lambda path: synced.append(path.relative_to(tmp_path).as_posix())
+    )
     disk = RealDisk(tmp_path / "a" / "store")
     assert synced == ["a", "."]
     synced.clear()
@@ -265,4 +303,6 @@ def test_a_new_folder_is_made_safe_when_a_name_in_it_is(tmp_path: Path, monkeypa
     synced.clear()
     disk.sync_folder("queues/orders/0")
     disk.sync_folder("queues/orders/0")
-    assert synced == [f"a/store/{name}" for name in ("queues/orders/0", "queues/orders", "queues/orders/0")]
+    assert synced == [
+        f"a/store/{name}" for name in ("queues/orders/0", "queues/orders", "queues/orders/0")
+    ]

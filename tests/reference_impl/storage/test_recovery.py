@@ -23,7 +23,9 @@ def draft(body: bytes = b"m", queue_id: int = 0, topic: str = TOPIC) -> Draft:
     return Draft(topic, queue_id, body, {"UNIQ_KEY": "k", "TAGS": "t"})
 
 
-def stored(disk: SimulatedDisk, *bodies: bytes, options: StoreOptions = ASYNC, close: bool = True) -> DiskStore:
+def stored(
+    disk: SimulatedDisk, *bodies: bytes, options: StoreOptions = ASYNC, close: bool = True
+) -> DiskStore:
     """A store with these messages in one queue, ended in good order if `close`."""
     store = DiskStore.open(disk, options)
     for body in bodies:
@@ -125,7 +127,9 @@ def test_a_fault_in_what_was_synced_is_refused_and_nothing_is_changed(at: int) -
     stored(disk, b"a", b"b" * 30)
     flip(disk, SEGMENT, at)
     before = {path: disk.content(path) for path in disk.paths()}
-    with pytest.raises(StoreDamaged, match=r"segment 0{20} at 0 \(offset 0 of the log\) has .*--cut-damage"):
+    with pytest.raises(
+        StoreDamaged, match=r"segment 0{20} at 0 \(offset 0 of the log\) has .*--cut-damage"
+    ):
         DiskStore.open(disk)
     assert {path: disk.content(path) for path in disk.paths()} == before
 
@@ -219,7 +223,9 @@ def test_a_table_that_cannot_be_read_is_taken_from_the_one_before() -> None:
     run.disk.put(OFFSETS, b"{")
     again = DiskStore.open(run.disk)
     assert list(again.offsets.values()) == [{0: 1}]
-    assert again.said[0] == f"{OFFSETS} can't be read; {OFFSETS}.bak was taken instead, which is older"
+    assert (
+        again.said[0] == f"{OFFSETS} can't be read; {OFFSETS}.bak was taken instead, which is older"
+    )
 
 
 def test_a_table_without_a_second_copy_is_one_clear_sentence() -> None:

@@ -12,7 +12,13 @@ import pytest
 from reference_impl.core.broker.log import Draft, StoreFull, Trimmed
 from reference_impl.storage import DiskStore, RealDisk
 from reference_impl.storage.layout import segment_path
-from reference_impl.storage.simulated_disk import Keep, KeepDrawn, KeepNothing, PowerLost, SimulatedDisk
+from reference_impl.storage.simulated_disk import (
+    Keep,
+    KeepDrawn,
+    KeepNothing,
+    PowerLost,
+    SimulatedDisk,
+)
 from tests.reference_impl.storage.runs import ASYNC, SYNC, TOPIC, contents
 
 EACH_MS = 1_000
@@ -95,7 +101,9 @@ def test_files_of_a_queue_that_name_nothing_any_more_go_too() -> None:
     assert [int(path[-20:]) // 20 for path in kept] == list(range(lowest - lowest % 5, COUNT, 5))
 
 
-@pytest.mark.parametrize("keep", [Keep(), KeepNothing(), *(KeepDrawn(Random(number)) for number in range(6))])
+@pytest.mark.parametrize(
+    "keep", [Keep(), KeepNothing(), *(KeepDrawn(Random(number)) for number in range(6))]
+)
 def test_the_power_fails_in_the_middle_of_a_cleaning(keep: Keep) -> None:
     """At every operation of it: the queues are what they were, without some of the oldest messages."""
     whole = contents(filled(SimulatedDisk(), others=2))

@@ -109,8 +109,12 @@ EXAMPLES = (
 )
 
 
-@pytest.mark.parametrize(("clause", "violations", "why", "text"), EXAMPLES, ids=[f"{e[0]}: {e[2]}" for e in EXAMPLES])
-def test_the_example_is_judged_as_it_says(clause: str, violations: int, why: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("clause", "violations", "why", "text"), EXAMPLES, ids=[f"{e[0]}: {e[2]}" for e in EXAMPLES]
+)
+def test_the_example_is_judged_as_it_says(
+    clause: str, violations: int, why: str, text: str
+) -> None:
     """As often as the example says, and each violation's evidence alone is refuted again."""
     info, rows = parse_history(text)
     found = find_violations(get(clause), rows, info)

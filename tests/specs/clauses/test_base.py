@@ -72,7 +72,9 @@ def test_keys() -> None:
         Key.RUN: ("r",),
     }
     assert {key: key_of(key)(row) for key in Key} == expected
-    bare = row._replace(group=None, queue_id=None, message_id=None, origin_id=None, sharding_key=None)
+    bare = row._replace(
+        group=None, queue_id=None, message_id=None, origin_id=None, sharding_key=None
+    )
     assert {key: key_of(key)(bare) for key in Key} == {**dict.fromkeys(Key), Key.RUN: ("r",)}
 
 
@@ -124,15 +126,24 @@ def test_results_of_a_call() -> None:
     auto = {outcome for outcome in Outcome if acknowledges(call(outcome, None))}
     assert auto == {outcome for outcome in Outcome if acknowledges(call(outcome, "auto"))}
     assert auto == {Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK}
-    assert {outcome for outcome in Outcome if acknowledges(call(outcome, "manual"))} == {Outcome.COMMIT}
+    assert {outcome for outcome in Outcome if acknowledges(call(outcome, "manual"))} == {
+        Outcome.COMMIT
+    }
     again = {Outcome.SUSPEND, Outcome.NULL, Outcome.THREW}
     assert {outcome for outcome in Outcome if asks_again(call(outcome, "auto"))} == again
-    assert {outcome for outcome in Outcome if asks_again(call(outcome, "manual"))} == again | {Outcome.ROLLBACK}
+    assert {outcome for outcome in Outcome if asks_again(call(outcome, "manual"))} == again | {
+        Outcome.ROLLBACK
+    }
 
 
 def test_words_for_people() -> None:
     """Milliseconds, and seconds from ten on."""
-    assert [ms(1_500), ms(999_000), ms(9_999_999), ms(10_000_000)] == ["1.5 ms", "999 ms", "10000 ms", "10.000 s"]
+    assert [ms(1_500), ms(999_000), ms(9_999_999), ms(10_000_000)] == [
+        "1.5 ms",
+        "999 ms",
+        "10000 ms",
+        "10.000 s",
+    ]
     (row,) = rows_of("1250ms  alice  locks  g/t/b/0  ok")
     assert at(row) == "1.250 s"
     assert who(row) == "alice"

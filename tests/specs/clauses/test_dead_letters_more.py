@@ -157,7 +157,9 @@ EXCUSED = {
 
 
 @pytest.mark.parametrize(("clause_id", "text", "lines"), REFUTED.values(), ids=list(REFUTED))
-def test_it_is_refuted_by_these_lines(clause_id: str, text: str, lines: list[tuple[int, ...]]) -> None:
+def test_it_is_refuted_by_these_lines(
+    clause_id: str, text: str, lines: list[tuple[int, ...]]
+) -> None:
     assert found(clause_id, text) == lines
 
 

@@ -34,7 +34,9 @@ THIS_SLICE: dict[str, tuple[int, ...]] = {
 
 def test_the_catalogue_holds_the_clauses_of_this_slice_in_order() -> None:
     """No clause is lost, none is found twice."""
-    expected = [f"{family}-{number}" for family, numbers in THIS_SLICE.items() for number in numbers]
+    expected = [
+        f"{family}-{number}" for family, numbers in THIS_SLICE.items() for number in numbers
+    ]
     assert [clause.id for clause in all_clauses()] == expected
 
 

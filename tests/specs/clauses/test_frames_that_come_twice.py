@@ -31,7 +31,9 @@ def test_a_dead_letter_at_two_places_is_one_too_many_where_every_frame_comes_onc
     assert violations(FOUND_TWICE) == 1
 
 
-@pytest.mark.parametrize(("link", "found"), [("duplicate alice b0 30", 0), ("delay alice b0 30", 1), ("duplicates", 1)])
+@pytest.mark.parametrize(
+    ("link", "found"), [("duplicate alice b0 30", 0), ("delay alice b0 30", 1), ("duplicates", 1)]
+)
 def test_a_frame_that_may_have_come_twice_excuses_it(link: str, found: int) -> None:
     info, rows = parse_history(f"0ms..1ms  harness  suffers  -  detail=fault ok\n{FOUND_TWICE}")
     rows = [row._replace(detail=link) if row.kind is Kind.FAULT else row for row in rows]
@@ -39,5 +41,7 @@ def test_a_frame_that_may_have_come_twice_excuses_it(link: str, found: int) -> N
 
 
 @pytest.mark.parametrize(("queue", "offset", "found"), [(3, 17, 1), (3, 18, 0), (2, 17, 0)])
-def test_a_message_that_the_log_holds_twice_is_given_up_twice(queue: int, offset: int, found: int) -> None:
+def test_a_message_that_the_log_holds_twice_is_given_up_twice(
+    queue: int, offset: int, found: int
+) -> None:
     assert violations(TWO_PLACES.format(queue=queue, offset=offset)) == found

@@ -19,7 +19,11 @@ AT_WORK = """
         """
 
 BROKEN: dict[str, tuple[str, str, int]] = {
-    "the survivor never adds a dead owner's lane": ("LSE-5", DEAD_OWNER + AT_WORK.replace("{at}", "85101"), 4),
+    "the survivor never adds a dead owner's lane": (
+        "LSE-5",
+        DEAD_OWNER + AT_WORK.replace("{at}", "85101"),
+        4,
+    ),
     "the time runs from the last disturbance": (
         "LSE-5",
         DEAD_OWNER

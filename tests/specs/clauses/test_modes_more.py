@@ -280,7 +280,9 @@ def test_it_is_refuted_and_its_evidence_alone_is_too(name: str) -> None:
     assert tally.explanation
     assert find_violations(get(clause_id), tally.witness, info)
     for gone in tally.witness:
-        assert not find_violations(get(clause_id), [row for row in tally.witness if row is not gone], info)
+        assert not find_violations(
+            get(clause_id), [row for row in tally.witness if row is not gone], info
+        )
 
 
 @pytest.mark.parametrize("name", sorted(EXCUSED))
@@ -295,5 +297,7 @@ def test_it_is_not_refuted(name: str) -> None:
 def test_a_clock_ahead_may_make_a_copy_seem_too_soon(bound_us: int, violations: int) -> None:
     """The bound between the clocks of two hosts is on the copy's side."""
     info, rows = parse_history(get("RTY-10").shortest_violation)
-    tally = examine(rows, replace(info, clock_bounds_us={"a": bound_us}), (get("RTY-10"),)).tallies["RTY-10"]
+    tally = examine(rows, replace(info, clock_bounds_us={"a": bound_us}), (get("RTY-10"),)).tallies[
+        "RTY-10"
+    ]
     assert tally.violations == violations

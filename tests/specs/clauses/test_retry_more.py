@@ -588,7 +588,9 @@ EXCUSED = {
 
 
 @pytest.mark.parametrize(("clause_id", "text", "lines"), REFUTED.values(), ids=list(REFUTED))
-def test_it_is_refuted_by_these_lines(clause_id: str, text: str, lines: list[tuple[int, ...]]) -> None:
+def test_it_is_refuted_by_these_lines(
+    clause_id: str, text: str, lines: list[tuple[int, ...]]
+) -> None:
     assert found(clause_id, text) == lines
 
 
@@ -600,6 +602,8 @@ def test_it_is_excused(clause_id: str, text: str) -> None:
 def test_a_given_up_batch_that_nobody_recorded_is_no_opportunity_lost() -> None:
     """The excuse of ORD-3 leaves it at stake, and DLQ-1 to say whether the message arrived."""
     info, rows = parse_history(
-        EXCUSED["ORD-3: nobody recorded dead letters, and the retries were used up"][1].replace("LANE", LANE)
+        EXCUSED["ORD-3: nobody recorded dead letters, and the retries were used up"][1].replace(
+            "LANE", LANE
+        )
     )
     assert examine(rows, info).tallies["ORD-3"].opportunities == 2

@@ -106,7 +106,9 @@ def test_example(violations: int, text: str) -> None:
 
 
 def test_it_is_explained_with_the_count() -> None:
-    info, rows = parse_history("config transaction_check_max=2\n3s shop is-asked orders/b0/3 id=m17 attempt=3 ok")
+    info, rows = parse_history(
+        "config transaction_check_max=2\n3s shop is-asked orders/b0/3 id=m17 attempt=3 ok"
+    )
     (clause,) = (get("SND-6"),)
     assert examine(rows, info, (clause,)).tallies["SND-6"].violations
     (found,) = find_violations(clause, rows, info)

@@ -66,7 +66,10 @@ EXAMPLES = (
         "SND-3",
         0,
         "with more attempts than a witness can show nothing is said",
-        "".join(f"{n}ms..{n}ms shop sends orders/b0/3 id=m1 attempt={n} code=14 refused\n" for n in range(1, 11))
+        "".join(
+            f"{n}ms..{n}ms shop sends orders/b0/3 id=m1 attempt={n} code=14 refused\n"
+            for n in range(1, 11)
+        )
         + "99ms drain reads orders/b0/3 offset=0 id=m1 ok",
     ),
     # ---------------------------------------------------------------- SND-4
@@ -286,7 +289,9 @@ EXAMPLES = (
 )
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.clause}: {example.why}")
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda example: f"{example.clause}: {example.why}"
+)
 def test_the_example_is_judged_as_it_says(example: Example) -> None:
     """As often as the example says, and each violation's evidence alone is refuted again."""
     info, rows = parse_history(example.text)

@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("path", sorted(DOCUMENTS))
 def test_a_generated_document_is_fresh(path: str) -> None:
     """`python -m specs.docs` has nothing to do."""
-    assert (ROOT / path).read_text(encoding="utf-8") == DOCUMENTS[path](), "run `python -m specs.docs`"
+    assert (ROOT / path).read_text(encoding="utf-8") == DOCUMENTS[path](), (
+        "run `python -m specs.docs`"
+    )
 
 
 def test_writing_everything_says_what_was_stale(tmp_path: Path) -> None:
@@ -47,7 +49,10 @@ def test_every_word_of_the_vocabulary_is_documented() -> None:
 def anchors(page: Path) -> set[str]:
     """The anchors that a forge makes of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {"".join(c if c.isalnum() or c in "-_" else "-" if c == " " else "" for c in h.lower()) for h in headings}
+    return {
+        "".join(c if c.isalnum() or c in "-_" else "-" if c == " " else "" for c in h.lower())
+        for h in headings
+    }
 
 
 def test_every_source_of_a_clause_and_of_a_profile_exists() -> None:
@@ -55,7 +60,9 @@ def test_every_source_of_a_clause_and_of_a_profile_exists() -> None:
     known = anchors(ROOT / "docs" / "sources.md")
     sources = {source for clause in all_clauses() for source in clause.sources}
     sources |= {claim.source for name in names() for claim in load(name).claims.values()}
-    assert {source for source in sources if source.removeprefix("docs/sources.md#") not in known} == set()
+    assert {
+        source for source in sources if source.removeprefix("docs/sources.md#") not in known
+    } == set()
 
 
 @pytest.mark.parametrize("page", ["clauses.md", "history.md", "sources.md"])

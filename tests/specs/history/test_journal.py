@@ -55,7 +55,9 @@ def test_a_recorder_killed_a_hundred_times(tmp_path: Path) -> None:
         write_runinfo(folder, RunInfo(run=f"killed-{kill}"))
         wanted = chance.randrange(1, 400)
         with subprocess.Popen(
-            [sys.executable, "-S", "-c", CHILD, str(folder)], stdout=subprocess.PIPE, env=environment
+            [sys.executable, "-S", "-c", CHILD, str(folder)],
+            stdout=subprocess.PIPE,
+            env=environment,
         ) as child:
             assert child.stdout is not None
             watchdog = threading.Timer(DEADLINE_S, child.kill)
@@ -76,7 +78,9 @@ def test_a_recorder_killed_a_hundred_times(tmp_path: Path) -> None:
         rows = list(history.rows())
         assert ids <= {row.message_id for row in rows}
         assert len(rows) <= len(ids) + 1, "at most one send had begun and was not told yet"
-        assert all(row.kind is Kind.SEND and row.outcome in (Outcome.OK, Outcome.UNKNOWN) for row in rows)
+        assert all(
+            row.kind is Kind.SEND and row.outcome in (Outcome.OK, Outcome.UNKNOWN) for row in rows
+        )
         compacted = compact_journal(folder)
         assert compacted.cut
         assert list(compacted.rows()) == rows
@@ -146,7 +150,9 @@ def test_journals_of_one_host_merge_by_time(tmp_path: Path) -> None:
         b.end(1, Outcome.REFUSED)
     paths = sorted((tmp_path / "journal").iterdir())
     rows = assemble("r", [read_journal(path) for path in paths])
-    assert [(row.process, row.queue_id, row.outcome, row.seq_begin, row.seq_end) for row in rows] == [
+    assert [
+        (row.process, row.queue_id, row.outcome, row.seq_begin, row.seq_end) for row in rows
+    ] == [
         ("a", 0, Outcome.OK, 1, 4),
         ("a", 1, Outcome.REFUSED, 2, 5),
         ("b", 0, Outcome.REFUSED, 3, 6),
@@ -172,7 +178,9 @@ def test_the_memory_recorder_and_the_journal_make_the_same_rows(tmp_path: Path) 
     play(memory)
     now[0] = 0
     common = {"process": None, "wall_us": None}
-    with Journal(tmp_path, "p", clock=RecorderClock("host", lambda: now[0], lambda: 0), common=common) as journal:
+    with Journal(
+        tmp_path, "p", clock=RecorderClock("host", lambda: now[0], lambda: 0), common=common
+    ) as journal:
         play(journal)
     assert assemble("r", [read_journal(next((tmp_path / "journal").iterdir()))]) == memory.rows()
 

@@ -15,7 +15,13 @@ from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES, Column
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
-from specs.history.store import VERSION_KEY, arrow_schema, open_history, rows_to_table, write_history
+from specs.history.store import (
+    VERSION_KEY,
+    arrow_schema,
+    open_history,
+    rows_to_table,
+    write_history,
+)
 from specs.history.text import parse_history
 from specs.profiles import load
 from specs.verdicts.engine import judge
@@ -46,7 +52,9 @@ def test_what_is_written_is_read(as_text: bool, tmp_path: Path) -> None:
     """Rows, description and marks of a cut, in either format."""
     info = RunInfo(run="example", seed=3, target="reference")
     rows = every_example()
-    written = write_history(tmp_path, info, rows, why_cut=["c1.0.jsonl has no end"], as_text=as_text)
+    written = write_history(
+        tmp_path, info, rows, why_cut=["c1.0.jsonl has no end"], as_text=as_text
+    )
     opened = open_history(str(tmp_path))
     assert list(written.rows()) == list(opened.rows()) == rows
     assert list(opened.rows()) == rows, "it can be read twice"
@@ -91,7 +99,9 @@ def test_the_engine_judges_a_stored_history(tmp_path: Path) -> None:
     history = write_history(tmp_path, INFO, ROWS)
     verdict = judge(history, load("reference"))
     assert [judged.id for judged in verdict.clauses if judged.violations] == ["CMT-5"]
-    assert judge(history, load("rocketmq-5-orderly")).exit_code == 1  # while shutting down alone it would be allowed
+    assert (
+        judge(history, load("rocketmq-5-orderly")).exit_code == 1
+    )  # while shutting down alone it would be allowed
     assert verdict.exit_code == 1
 
 
@@ -336,17 +346,24 @@ REQUIRED = [column for column in COLUMNS if column.required]
 
 @pytest.mark.parametrize("column", REQUIRED, ids=lambda each: each.name)
 @pytest.mark.parametrize("as_null", [False, True], ids=["missing", "null"])
-def test_a_line_without_a_required_column_is_refused(column: Column, as_null: bool, tmp_path: Path) -> None:
+def test_a_line_without_a_required_column_is_refused(
+    column: Column, as_null: bool, tmp_path: Path
+) -> None:
     """It is not guessed: a row without its outcome would be read as an unknown one, and turn a verdict."""
     row = json.loads(_line(**{column.name: None}))
-    _json_lines(tmp_path, json.dumps(row if as_null else {k: v for k, v in row.items() if v is not None}).encode())
+    _json_lines(
+        tmp_path,
+        json.dumps(row if as_null else {k: v for k, v in row.items() if v is not None}).encode(),
+    )
     with pytest.raises(HistoryError, match=f"line 1 is no history row: it lacks {column.name}$"):
         open_history(tmp_path)
 
 
 @pytest.mark.parametrize("column", REQUIRED, ids=lambda each: each.name)
 @pytest.mark.parametrize("counted", [True, False], ids=["footer", "no statistics"])
-def test_parquet_without_a_required_value_is_refused(column: Column, counted: bool, tmp_path: Path) -> None:
+def test_parquet_without_a_required_value_is_refused(
+    column: Column, counted: bool, tmp_path: Path
+) -> None:
     """When it is opened, so that no engine judges it, also where the footer counts no nulls."""
     table = rows_to_table(ROWS)
     index = NAMES.index(column.name)
@@ -355,7 +372,9 @@ def test_parquet_without_a_required_value_is_refused(column: Column, counted: bo
     write_history(tmp_path, INFO, ROWS)
     path = tmp_path / "history" / "part-0.parquet"
     pq.write_table(table.set_column(index, field, values), path, write_statistics=counted)
-    with pytest.raises(HistoryError, match=rf"part-0.parquet holds 1 rows without {column.name}, which every row"):
+    with pytest.raises(
+        HistoryError, match=rf"part-0.parquet holds 1 rows without {column.name}, which every row"
+    ):
         open_history(tmp_path)
 
 

@@ -61,11 +61,25 @@ def test_a_line_of_each_form() -> None:
     assert not info.closed_world
     assert info.clock_bound_us == 7
     lock, send, deliver, join, crash, append = rows
-    assert (lock.kind, lock.started_us, lock.ended_us, lock.seq_begin) == (Kind.LOCK, 0, 0, lock.seq_end)
+    assert (lock.kind, lock.started_us, lock.ended_us, lock.seq_begin) == (
+        Kind.LOCK,
+        0,
+        0,
+        lock.seq_end,
+    )
     assert lock.lane == Lane("billing", "orders", "b0", 3)
-    assert (send.kind, send.ended_us, send.seq_end, send.outcome) == (Kind.SEND, None, None, Outcome.UNKNOWN)
+    assert (send.kind, send.ended_us, send.seq_end, send.outcome) == (
+        Kind.SEND,
+        None,
+        None,
+        Outcome.UNKNOWN,
+    )
     assert (send.started_us, send.group, send.sharding_key) == (12, None, "k1")
-    assert (deliver.ended_us, deliver.incarnation, deliver.reconsume_times) == (1_500_000, "alice#1", 2)
+    assert (deliver.ended_us, deliver.incarnation, deliver.reconsume_times) == (
+        1_500_000,
+        "alice#1",
+        2,
+    )
     assert (join.group, join.view, join.topic) == ("billing", "orders:*", None)
     assert (crash.broker, crash.client_id) == ("b0", "b0")
     assert append.level is Level.STORE
@@ -98,7 +112,9 @@ def test_begins_and_ends_have_places_of_their_own() -> None:
     assert rows[0].seq_end < rows[1].seq_begin
 
 
-EXAMPLES = [text for clause in all_clauses() for text in (clause.shortest_violation, clause.lookalike)]
+EXAMPLES = [
+    text for clause in all_clauses() for text in (clause.shortest_violation, clause.lookalike)
+]
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
@@ -110,9 +126,9 @@ def test_examples_survive_the_round_trip(text: str) -> None:
 
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
-DETAILS = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "Zs")), min_size=1, max_size=12).filter(
-    lambda text: "#" not in text and text == text.strip()
-)
+DETAILS = st.text(
+    st.characters(codec="ascii", categories=("L", "N", "P", "Zs")), min_size=1, max_size=12
+).filter(lambda text: "#" not in text and text == text.strip())
 
 
 @given(
@@ -162,8 +178,13 @@ def test_any_row_survives_the_round_trip(
 
 def test_rows_are_shown_from_the_first_begin_in_columns() -> None:
     """Times start at 0, columns are aligned."""
-    _, rows = parse_history("10ms  alice  locks  g/t/b/0  ok\n12ms..13ms  bobby  unlocks  g/t/b/0  sent")
-    assert render_rows(rows) == "0ms       alice  locks    g/t/b/0  ok\n2ms..3ms  bobby  unlocks  g/t/b/0  sent"
+    _, rows = parse_history(
+        "10ms  alice  locks  g/t/b/0  ok\n12ms..13ms  bobby  unlocks  g/t/b/0  sent"
+    )
+    assert (
+        render_rows(rows)
+        == "0ms       alice  locks    g/t/b/0  ok\n2ms..3ms  bobby  unlocks  g/t/b/0  sent"
+    )
     assert render_rows([]) == ""
 
 

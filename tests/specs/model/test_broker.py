@@ -84,7 +84,9 @@ def test_nothing_stored_for_a_queue_that_lost_its_first_message() -> None:
     assert answer(state, Fetch("g", "orders", 0)) == Answer(22)
 
 
-@pytest.mark.parametrize(("offset", "code", "following"), [(0, 21, 1), (1, 0, 3), (3, 19, 3), (4, 21, 3)])
+@pytest.mark.parametrize(
+    ("offset", "code", "following"), [(0, 21, 1), (1, 0, 3), (3, 19, 3), (4, 21, 3)]
+)
 def test_where_a_pull_begins_decides_its_answer(offset: int, code: int, following: int) -> None:
     state = broker(*(Send("orders", 0, name) for name in "abc"))
     state.trim(("orders", 0), 1)
@@ -94,7 +96,9 @@ def test_where_a_pull_begins_decides_its_answer(offset: int, code: int, followin
     assert (found.code, found.value[0]) == (code, following)
 
 
-@pytest.mark.parametrize(("at_ms", "upper", "found"), [(1, False, 0), (2, False, 1), (9, False, 2), (1, True, 0)])
+@pytest.mark.parametrize(
+    ("at_ms", "upper", "found"), [(1, False, 0), (2, False, 1), (9, False, 2), (1, True, 0)]
+)
 def test_an_offset_by_time(at_ms: int, upper: bool, found: int) -> None:
     state = broker(Send("orders", 0, "a"), Send("orders", 0, "b"))
     assert answer(state, Search("orders", 0, at_ms, upper)) == Answer(0, found)
@@ -108,7 +112,9 @@ def test_a_message_sent_back_comes_after_its_level_with_its_counter() -> None:
     assert (message.id, message.times, message.origin, message.stored_ms) == ("a", 1, "a", 52)
 
 
-def test_a_parked_pull_may_be_answered_with_the_first_of_two_that_are_due_together_or_with_both() -> None:
+def test_a_parked_pull_may_be_answered_with_the_first_of_two_that_are_due_together_or_with_both() -> (
+    None
+):
     state = State(Rules(delay_ms=(50,)), topics={"orders": 1})
     for number in (1, 2):
         ((_, state),) = state.handle("p", number, Send("orders", 0, f"m{number}", level=1), 10)
@@ -128,7 +134,9 @@ def test_a_new_member_is_announced_to_all_and_a_silent_one_is_dropped() -> None:
 
 
 def test_a_request_without_an_answer_forks_and_an_answer_tells() -> None:
-    oracle = Oracle(Rules(empty_queue_is_zero=True, unknown_group_commit_code=0, unknown_topic_commit_code=0), 0)
+    oracle = Oracle(
+        Rules(empty_queue_is_zero=True, unknown_group_commit_code=0, unknown_topic_commit_code=0), 0
+    )
     assert oracle.ask("a", 1, Commit("g", "orders", 0, 7), 1, Seen(), answered=False) is None
     assert len(oracle.states) == 2
     wrong = oracle.ask("a", 2, Fetch("g", "orders", 0), 2, Seen(Answer(0, 5)))

@@ -34,7 +34,9 @@ def table(holder: str | None, granted_us: int = 0) -> LockTable:
         (OTHERS, LIMIT + 1, False, LockFault.REFUSED_THOUGH_FREE),
     ],
 )
-def test_a_row_of_the_lock_table(holder: str | None, now_us: int, granted: bool, fault: LockFault | None) -> None:
+def test_a_row_of_the_lock_table(
+    holder: str | None, now_us: int, granted: bool, fault: LockFault | None
+) -> None:
     """Expired means strictly older than the limit, and each answer is judged by the holder's state."""
     assert table(holder).lock(LANE, "alice", now_us, now_us, granted) == fault
 

@@ -128,7 +128,11 @@ def whole() -> dict[str, Any]:
         (("actions", 0, "do"), "sent", "unknown action 'sent'; did you mean 'send'"),
         (("actions", 0, "args", "cuont"), 1, "unknown field 'cuont'; did you mean 'count'"),
         (("actions", 0, "args", "client"), "q", "there is no node 'q'"),
-        (("actions", 0, "args"), {"client": "p", "topic": "orders"}, "the field 'count' is missing"),
+        (
+            ("actions", 0, "args"),
+            {"client": "p", "topic": "orders"},
+            "the field 'count' is missing",
+        ),
         (
             ("actions", 0),
             {"at_ms": 5, "do": "send_half", "args": {**HALF, "ends": "maybe"}},
@@ -139,7 +143,9 @@ def whole() -> dict[str, Any]:
         (("listener", 0, "number"), "7", "'number' must be a whole number"),
     ],
 )
-def test_a_wrong_plan_is_told_where_it_is_wrong(place: tuple[Any, ...], value: Any, words: str) -> None:
+def test_a_wrong_plan_is_told_where_it_is_wrong(
+    place: tuple[Any, ...], value: Any, words: str
+) -> None:
     data = json.loads(json.dumps(whole()))
     inner = data
     for step in place[:-1]:

@@ -35,11 +35,15 @@ def test_a_bare_allowance_of_a_users_own_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "warned"), [(BARE, True), (NAMED, False)])
-def test_it_goes_on_working_with_one_line_of_warning(tmp_path: Path, line: str, warned: bool) -> None:
+def test_it_goes_on_working_with_one_line_of_warning(
+    tmp_path: Path, line: str, warned: bool
+) -> None:
     history = tmp_path / "history.txt"
     history.write_text(get("LSE-1").shortest_violation, encoding="utf-8")
     profile = own(tmp_path / "ours.toml", f"[clauses]\n{line}")
-    done = CliRunner().invoke(root, ["check", str(history), "--engine", "python", "--profile", profile])
+    done = CliRunner().invoke(
+        root, ["check", str(history), "--engine", "python", "--profile", profile]
+    )
     assert "refuted" not in done.stdout.lower()
     told = [text for text in done.stderr.splitlines() if "LSE-1" in text]
     assert bool(told) is warned

@@ -27,7 +27,9 @@ def test_a_profile_speaks_about_every_clause_and_every_answer(name: str) -> None
     profile = load(name)
     assert set(profile.claims) == IDS
     left_out = {"retry_send_diverts_under_live_lock"} if name.startswith("rocketmq-5.0") else set()
-    assert set(profile.wire) == (set() if name in OF_OTHER_PRODUCTS else set(WIRE_ANSWERS) - left_out)
+    assert set(profile.wire) == (
+        set() if name in OF_OTHER_PRODUCTS else set(WIRE_ANSWERS) - left_out
+    )
     for claim in profile.claims.values():
         assert claim.source
         assert bool(claim.reason) == (claim.status != "claimed")
@@ -41,8 +43,14 @@ def test_the_reference_claims_everything() -> None:
 def test_a_profile_says_how_its_groups_consume() -> None:
     """The mode is inherited like everything else; without a word it is the orderly one."""
     assert load("rocketmq-4.9-orderly").config == {"mode": "orderly", "message_model": "clustering"}
-    assert load("reference-key-ordered").config == {"mode": "key_ordered", "message_model": "clustering"}
-    assert load("rocketmq-5-broadcast").config == {"mode": "concurrent", "message_model": "broadcasting"}
+    assert load("reference-key-ordered").config == {
+        "mode": "key_ordered",
+        "message_model": "clustering",
+    }
+    assert load("rocketmq-5-broadcast").config == {
+        "mode": "concurrent",
+        "message_model": "broadcasting",
+    }
 
 
 def test_dead_letters_wait_in_4_9_only() -> None:
@@ -55,7 +63,10 @@ def test_dead_letters_wait_in_4_9_only() -> None:
 @pytest.mark.parametrize("line", LINES)
 def test_what_is_allowed_as_built_is_claimed_as_documented(line: str) -> None:
     """The two profiles of a line of versions differ in nothing else."""
-    built, documented = load(f"rocketmq-{line}-orderly"), load(f"rocketmq-{line}-orderly-documented")
+    built, documented = (
+        load(f"rocketmq-{line}-orderly"),
+        load(f"rocketmq-{line}-orderly-documented"),
+    )
     allowed = {name for name, claim in built.claims.items() if claim.status == "allowed"}
     assert allowed
     assert {name for name in IDS if built.claim(name) != documented.claim(name)} == allowed
@@ -68,7 +79,9 @@ def test_a_line_may_excuse_a_wire_rule(tmp_path: Path) -> None:
     """The brokers' answers that a release gets wrong, each with its reason; the rules that nobody names are claimed."""
     assert load("rocketmq-4.0-orderly").rules["WIR-9"].status == "allowed"
     assert load("rocketmq-4.0-orderly + reference").rules == load("rocketmq-4.0-orderly").rules
-    assert load("reference + rocketmq-4.0-orderly").rules == load("rocketmq-4.9-orderly").rules == {}
+    assert (
+        load("reference + rocketmq-4.0-orderly").rules == load("rocketmq-4.9-orderly").rules == {}
+    )
     path = tmp_path / "strict.toml"
     claimed = '[rules]\nWIR-9 = { status = "claimed", source = "x" }\n'
     path.write_text(f'extends = "rocketmq-4.0-orderly"\n{claimed}', encoding="utf-8")
@@ -78,7 +91,11 @@ def test_a_line_may_excuse_a_wire_rule(tmp_path: Path) -> None:
 def test_the_two_lines_of_5_differ_where_the_releases_did() -> None:
     """The unlock that comes too soon has another reason, exhausted messages circled up to 5.1.0, 5.2 checks commits."""
     old, new = load("rocketmq-5.0-orderly"), load("rocketmq-5.2-orderly")
-    assert {name for name in IDS if old.claim(name) != new.claim(name)} >= {"LSE-2", "LSE-3", "DLQ-1"}
+    assert {name for name in IDS if old.claim(name) != new.claim(name)} >= {
+        "LSE-2",
+        "LSE-3",
+        "DLQ-1",
+    }
     assert (old.claim("DLQ-1").status, new.claim("DLQ-1").status) == ("allowed", "claimed")
     assert (old.wire["commit_unknown_group_code"], new.wire["commit_unknown_group_code"]) == (0, 26)
 
@@ -95,7 +112,9 @@ def test_other_products_claim_order_and_no_leases() -> None:
     for name in OF_OTHER_PRODUCTS:
         profile = load(name)
         assert {profile.claim(key).status for key in ("ORD-2", "ORD-12", "SND-1")} == {"claimed"}
-        assert {profile.claim(key).status for key in IDS if key.startswith(("LSE", "RTY", "DLQ"))} == {"not_applicable"}
+        assert {
+            profile.claim(key).status for key in IDS if key.startswith(("LSE", "RTY", "DLQ"))
+        } == {"not_applicable"}
 
 
 def test_the_nearest_line_wins(tmp_path: Path) -> None:
@@ -110,7 +129,9 @@ def test_the_nearest_line_wins(tmp_path: Path) -> None:
     )
     ours, theirs = load(str(path)), load("rocketmq-5-orderly")
     assert ours.claim("LSE-1").status == "claimed"
-    assert {ours.claim(key).reason for key in IDS if key.startswith("LSE-") and key != "LSE-1"} == {"one consumer only"}
+    assert {ours.claim(key).reason for key in IDS if key.startswith("LSE-") and key != "LSE-1"} == {
+        "one consumer only"
+    }
     assert ours.claim("ORD-2") == theirs.claim("ORD-2")
     assert "retry_send_diverts_under_live_lock" not in ours.wire
 
@@ -121,7 +142,10 @@ def test_the_example_of_the_documentation_is_a_profile(tmp_path: Path) -> None:
     path = tmp_path / "example.toml"
     path.write_text(text.split("```toml\n")[1].split("```")[0], encoding="utf-8")
     example = load(str(path))
-    assert (example.title, example.claim("DLQ-1").reason) == ("Our order service", "dead letters are switched off")
+    assert (example.title, example.claim("DLQ-1").reason) == (
+        "Our order service",
+        "dead letters are switched off",
+    )
 
 
 def test_a_clause_that_a_profile_does_not_name_is_not_applicable(tmp_path: Path) -> None:
@@ -146,10 +170,22 @@ def test_a_profile_of_ones_own_extends_another(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "unknown clause": ('[clauses]\nLSE-99 = { status = "claimed", source = "x" }', "unknown clause LSE-99"),
-    "misspelt clause": ('[clauses]\nLSE-01 = { status = "claimed", source = "x" }', "did you mean LSE-1"),
-    "unknown family": ('[families]\nLES = { status = "claimed", source = "x" }', "unknown family LES; known are ORD"),
-    "family without a reason": ('[families]\nLSE = { status = "allowed", source = "x" }', "LSE: allowed needs"),
+    "unknown clause": (
+        '[clauses]\nLSE-99 = { status = "claimed", source = "x" }',
+        "unknown clause LSE-99",
+    ),
+    "misspelt clause": (
+        '[clauses]\nLSE-01 = { status = "claimed", source = "x" }',
+        "did you mean LSE-1",
+    ),
+    "unknown family": (
+        '[families]\nLES = { status = "claimed", source = "x" }',
+        "unknown family LES; known are ORD",
+    ),
+    "family without a reason": (
+        '[families]\nLSE = { status = "allowed", source = "x" }',
+        "LSE: allowed needs",
+    ),
     "family with a finding": (
         '[families]\nLSE = { status = "allowed", source = "x", reason = "y", findings = ["two-owners"] }',
         "LSE: findings are those of one clause",
@@ -159,11 +195,17 @@ WRONG = {
         'extends = "rocketmq-4.9-orderly"\n[clauses]\nDLQ-7 = { status = "claimed", source = "x" }',
         "contradicts itself: it claims DLQ-7, and .wire. says dead_letter_waits",
     ),
-    "unknown status": ('[clauses]\nLSE-1 = { status = "hoped", source = "x" }', "status must be one of"),
+    "unknown status": (
+        '[clauses]\nLSE-1 = { status = "hoped", source = "x" }',
+        "status must be one of",
+    ),
     "no table": ('clauses = "all"', r"\[clauses\] must be a table"),
     "no line": ('[clauses]\nLSE-1 = "claimed"', "status must be one of"),
     "no source": ('[clauses]\nLSE-1 = { status = "claimed" }', "needs its source"),
-    "no reason": ('[clauses]\nLSE-1 = { status = "allowed", source = "x" }', "allowed needs a reason"),
+    "no reason": (
+        '[clauses]\nLSE-1 = { status = "allowed", source = "x" }',
+        "allowed needs a reason",
+    ),
     "contradiction": (
         '[clauses]\nLSE-1 = { status = "claimed", source = "x", reason = "but" }',
         "claimed and excused at once",
@@ -172,20 +214,38 @@ WRONG = {
         '[clauses]\nLSE-1 = { status = "claimed", source = "x" }\nLSE-1 = { status = "claimed", source = "y" }',
         "is no TOML",
     ),
-    "unknown entry of a line": ('[clauses]\nLSE-1 = { status = "claimed", source = "x", because = "y" }', "because"),
+    "unknown entry of a line": (
+        '[clauses]\nLSE-1 = { status = "claimed", source = "x", because = "y" }',
+        "because",
+    ),
     "unknown entry": ("claims = 3", "unknown entry claims"),
-    "unknown mode": ('mode = "wild"', "mode must be one of orderly, concurrent, key_ordered, not 'wild'"),
-    "unknown model": ("message_model = 3", "message_model must be one of clustering, broadcasting, not 3"),
+    "unknown mode": (
+        'mode = "wild"',
+        "mode must be one of orderly, concurrent, key_ordered, not 'wild'",
+    ),
+    "unknown model": (
+        "message_model = 3",
+        "message_model must be one of clustering, broadcasting, not 3",
+    ),
     "unknown parent": ('extends = "nobody"', "there is no profile nobody"),
     "parent of the wrong type": ("extends = 3", "extends must be"),
     "unknown answer": ("[wire]\nweather = 1", "unknown answer weather"),
-    "an answer that nobody gives": ("[wire]\nqueue_out_of_range_code = 2", "must be 29 or 1, not 2"),
-    "an unknown wire rule": ('[rules]\nWIR-99 = { status = "claimed", source = "x" }', "unknown wire rule WIR-99"),
+    "an answer that nobody gives": (
+        "[wire]\nqueue_out_of_range_code = 2",
+        "must be 29 or 1, not 2",
+    ),
+    "an unknown wire rule": (
+        '[rules]\nWIR-99 = { status = "claimed", source = "x" }',
+        "unknown wire rule WIR-99",
+    ),
     "a wire rule that does not apply": (
         '[rules]\nWIR-9 = { status = "not_applicable", source = "x", reason = "y" }',
         "a wire rule is claimed or allowed",
     ),
-    "an answer of the wrong type": ("[wire]\nqueue_out_of_range_code = true", "must be 29 or 1, not True"),
+    "an answer of the wrong type": (
+        "[wire]\nqueue_out_of_range_code = true",
+        "must be 29 or 1, not True",
+    ),
     "no TOML": ("[clauses", "is no TOML"),
 }
 
@@ -228,7 +288,9 @@ def test_a_broker_of_one_product_and_clients_of_another() -> None:
     assert mixed.claim("LSE-1") == own.claim("LSE-1")  # the broker's
     assert mixed.claim("LSE-3") == theirs.claim("LSE-3")  # the client's
     assert mixed.claim("ORD-4") == theirs.claim("ORD-4")  # of both, and the client's deviation
-    assert mixed.claim("DLQ-1") == own.claim("DLQ-1")  # of both, but what 4.9 does otherwise its broker does
+    assert mixed.claim("DLQ-1") == own.claim(
+        "DLQ-1"
+    )  # of both, but what 4.9 does otherwise its broker does
     assert load("rocketmq-4.9-orderly + reference").claim("DLQ-1") == theirs.claim("DLQ-1")
     assert mixed.name == "reference + rocketmq-4.9-orderly"
 

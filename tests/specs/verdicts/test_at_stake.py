@@ -23,7 +23,11 @@ KEPT = sorted(path.parent for path in PAGE.with_suffix("").glob("*/run.json"))
 
 def uncounted(examination: Examination) -> set[str]:
     """The clauses that were broken without having been at stake."""
-    return {clause for clause, tally in examination.tallies.items() if tally.found and not tally.opportunities}
+    return {
+        clause
+        for clause, tally in examination.tallies.items()
+        if tally.found and not tally.opportunities
+    }
 
 
 @cache

@@ -39,7 +39,16 @@ LANE_KINDS = (
     Kind.PULL,
     Kind.RESET,
 )
-OTHER_KINDS = (Kind.SEND, Kind.SEND, Kind.READ, Kind.READ, Kind.CRASH, Kind.PAUSE, Kind.JOIN, Kind.LEAVE)
+OTHER_KINDS = (
+    Kind.SEND,
+    Kind.SEND,
+    Kind.READ,
+    Kind.READ,
+    Kind.CRASH,
+    Kind.PAUSE,
+    Kind.JOIN,
+    Kind.LEAVE,
+)
 LISTENER_ENDS = (
     Outcome.SUCCESS,
     Outcome.SUCCESS,
@@ -53,8 +62,26 @@ LISTENER_ENDS = (
 )
 THEMES: tuple[tuple[Kind, ...], ...] = (
     LANE_KINDS + OTHER_KINDS,
-    (Kind.LOCK, Kind.LOCK, Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.COMMIT, Kind.PAUSE, Kind.CRASH),
-    (Kind.DELIVER, Kind.DELIVER, Kind.COMMIT, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.SEND),
+    (
+        Kind.LOCK,
+        Kind.LOCK,
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.DELIVER,
+        Kind.COMMIT,
+        Kind.PAUSE,
+        Kind.CRASH,
+    ),
+    (
+        Kind.DELIVER,
+        Kind.DELIVER,
+        Kind.COMMIT,
+        Kind.COMMIT,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.FETCH_OFFSET,
+        Kind.SEND,
+    ),
     (Kind.DELIVER, Kind.DELIVER, Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD),
     (Kind.DEAD_LETTER, Kind.READ, Kind.READ, Kind.SEND),
     (Kind.LOCK, Kind.DELIVER),
@@ -121,11 +148,26 @@ def operations(draw: st.DrawFn, theme: tuple[Kind, ...]) -> list[dict[str, Any]]
                 suspend_ms=draw(st.sampled_from((None, -1, 5, 20))),
             )
             if draw(maybe()):
-                return [row, {**row, "queue_offset": offset + 1, "message_id": f"m{offset + 1}", "key_seq": offset + 1}]
+                return [
+                    row,
+                    {
+                        **row,
+                        "queue_offset": offset + 1,
+                        "message_id": f"m{offset + 1}",
+                        "key_seq": offset + 1,
+                    },
+                ]
         case Kind.DEAD_LETTER:
-            row.update(queue_offset=offset, message_id=message, attempt=draw(st.sampled_from((None, 1, 2))), wall_us=0)
+            row.update(
+                queue_offset=offset,
+                message_id=message,
+                attempt=draw(st.sampled_from((None, 1, 2))),
+                wall_us=0,
+            )
         case Kind.COMMIT:
-            row.update(value=draw(OFFSETS), detail=draw(st.sampled_from((None, None, None, "corrected"))))
+            row.update(
+                value=draw(OFFSETS), detail=draw(st.sampled_from((None, None, None, "corrected")))
+            )
         case Kind.ADD:
             row.update(value=draw(OFFSETS) if draw(maybe()) else 0, outcome=Outcome.OK)
         case Kind.FETCH_OFFSET:
@@ -139,12 +181,19 @@ def operations(draw: st.DrawFn, theme: tuple[Kind, ...]) -> list[dict[str, Any]]
             row.update(group=group, topic=dead_letter_topic(group), outcome=Outcome.OK)
             if draw(maybe()):
                 row.update(
-                    queue_offset=offset, message_id=f"c{offset}", origin_id=message, wall_us=draw(OFFSETS) * 9000
+                    queue_offset=offset,
+                    message_id=f"c{offset}",
+                    origin_id=message,
+                    wall_us=draw(OFFSETS) * 9000,
                 )
             else:
                 row.update(value=draw(OFFSETS))
         case Kind.READ:
-            row.update({"queue_offset": offset, "message_id": message} if draw(maybe()) else {"value": draw(OFFSETS)})
+            row.update(
+                {"queue_offset": offset, "message_id": message}
+                if draw(maybe())
+                else {"value": draw(OFFSETS)}
+            )
         case Kind.CRASH if draw(maybe()):
             row.update(client_id=None)
         case Kind.CRASH | Kind.PAUSE | Kind.JOIN | Kind.LEAVE:
@@ -196,12 +245,16 @@ DRAWN = settings(max_examples=150, deadline=None, suppress_health_check=list(Hea
 
 
 def findings(info: RunInfo, rows: list[Row]) -> list[tuple[Any, Finding]]:
-    return [(clause, found) for clause in all_clauses() for found in find_violations(clause, rows, info)]
+    return [
+        (clause, found) for clause in all_clauses() for found in find_violations(clause, rows, info)
+    ]
 
 
 @DRAWN
 @given(histories())
-def test_every_finding_stands_alone_and_its_witness_is_minimal(drawn: tuple[RunInfo, list[Row]]) -> None:
+def test_every_finding_stands_alone_and_its_witness_is_minimal(
+    drawn: tuple[RunInfo, list[Row]],
+) -> None:
     """Evidence is part of the history, is refuted by itself, and its witness not without any one of its events."""
     info, rows = drawn
     places = {row.seq_begin for row in rows}
@@ -209,25 +262,45 @@ def test_every_finding_stands_alone_and_its_witness_is_minimal(drawn: tuple[RunI
         evidence = found.rows
         assert {row.seq_begin for row in evidence} <= places
         assert 1 <= len(evidence) <= EVIDENCE_AT_MOST
-        if info.records is None and found_alone(clause, evidence, info, found.name, certain=found.certain) is None:
+        if (
+            info.records is None
+            and found_alone(clause, evidence, info, found.name, certain=found.certain) is None
+        ):
             # Nobody declares that give-ups are recorded: that some are in the history tells it, and is no evidence.
-            told = [row for row in rows if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK) and row not in evidence]
+            told = [
+                row
+                for row in rows
+                if row.kind in (Kind.DEAD_LETTER, Kind.SEND_BACK) and row not in evidence
+            ]
             both = sorted([*evidence, *told], key=lambda row: row.seq_begin)
-            assert found_alone(clause, both, info, found.name, certain=found.certain), (clause.id, evidence)
+            assert found_alone(clause, both, info, found.name, certain=found.certain), (
+                clause.id,
+                evidence,
+            )
             continue
-        assert found_alone(clause, evidence, info, found.name, certain=found.certain), (clause.id, evidence)
+        assert found_alone(clause, evidence, info, found.name, certain=found.certain), (
+            clause.id,
+            evidence,
+        )
         shown, said = witness(clause, found, info)
-        assert found_alone(clause, shown, info, found.name, certain=found.certain), (clause.id, shown)
+        assert found_alone(clause, shown, info, found.name, certain=found.certain), (
+            clause.id,
+            shown,
+        )
         assert said
         for index in range(len(shown)):
             less = shown[:index] + shown[index + 1 :]
-            left = found_alone(clause, less, info, found.name, certain=found.certain) if less else None
+            left = (
+                found_alone(clause, less, info, found.name, certain=found.certain) if less else None
+            )
             assert left is None, (clause.id, shown, index)
 
 
 @DRAWN
 @given(histories(), st.data())
-def test_any_slice_is_judged_without_complaint(drawn: tuple[RunInfo, list[Row]], data: st.DataObject) -> None:
+def test_any_slice_is_judged_without_complaint(
+    drawn: tuple[RunInfo, list[Row]], data: st.DataObject
+) -> None:
     """A part of a history, with holes, is a history."""
     info, rows = drawn
     some = [row for row in rows if data.draw(st.booleans())]
@@ -238,7 +311,9 @@ def test_any_slice_is_judged_without_complaint(drawn: tuple[RunInfo, list[Row]],
 
 @DRAWN
 @given(histories())
-def test_clauses_judged_together_find_what_each_finds_alone(drawn: tuple[RunInfo, list[Row]]) -> None:
+def test_clauses_judged_together_find_what_each_finds_alone(
+    drawn: tuple[RunInfo, list[Row]],
+) -> None:
     """Sharing a pass changes nothing."""
     info, rows = drawn
     together = examine(rows, info).tallies
@@ -253,7 +328,9 @@ def test_clauses_judged_together_find_what_each_finds_alone(drawn: tuple[RunInfo
 
 @DRAWN
 @given(histories())
-def test_a_prefix_finds_nothing_that_the_whole_does_not_root(drawn: tuple[RunInfo, list[Row]]) -> None:
+def test_a_prefix_finds_nothing_that_the_whole_does_not_root(
+    drawn: tuple[RunInfo, list[Row]],
+) -> None:
     """What was found by the time a row began stays found when the history goes on."""
     info, rows = drawn
     half = rows[: len(rows) // 2]
@@ -262,7 +339,10 @@ def test_a_prefix_finds_nothing_that_the_whole_does_not_root(drawn: tuple[RunInf
     # Rows still open at the cut are seen as they were then: begun, not ended.
     cut = half[-1].seq_begin
     seen = [
-        row if row.seq_end is None or row.seq_end <= cut else row._replace(seq_end=None, ended_us=None) for row in half
+        row
+        if row.seq_end is None or row.seq_end <= cut
+        else row._replace(seq_end=None, ended_us=None)
+        for row in half
     ]
     for clause in all_clauses():
         if clause.needs_finish:

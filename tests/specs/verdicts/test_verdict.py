@@ -14,10 +14,21 @@ from specs.history.text import parse_history
 from specs.profiles import Claim, Profile, Status, load
 from specs.verdicts.examine import examine, find_violations, witness
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally, merged
-from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict, conclude, judge_clause
+from specs.verdicts.verdict import (
+    ClauseVerdict,
+    Judged,
+    RunVerdict,
+    Verdict,
+    conclude,
+    judge_clause,
+)
 from specs.vocabulary import Kind, Party
 
-OURS = {"broker": "inorder reference", "client": "inorder reference", "producer": "inorder reference"}
+OURS = {
+    "broker": "inorder reference",
+    "client": "inorder reference",
+    "producer": "inorder reference",
+}
 APACHE = {**OURS, "broker": "Apache RocketMQ 5.4.0"}
 UNKNOWN: dict[str, str] = {}
 INFO = RunInfo(run="r", parties=OURS)
@@ -28,13 +39,19 @@ BOTH = get("LSE-2")  # the pair's
 
 
 def profile(**claims: Status) -> Profile:
-    lines = {name.replace("_", "-"): Claim(status, "here", "because") for name, status in claims.items()}
+    lines = {
+        name.replace("_", "-"): Claim(status, "here", "because") for name, status in claims.items()
+    }
     return Profile("p", "p", lines)
 
 
 def told(opportunities: int = 0, violations: int = 0, possible: int = 0) -> Tally:
     """A tally in which one kind of finding was made so often."""
-    found = {"seen": Found(violations, possible, certain=violations > 0)} if violations or possible else {}
+    found = (
+        {"seen": Found(violations, possible, certain=violations > 0)}
+        if violations or possible
+        else {}
+    )
     return Tally(opportunities, found)
 
 
@@ -58,7 +75,9 @@ def test_a_claimed_clause(tally: Tally, expected: ClauseVerdict) -> None:
     judged = judge_clause(LOCKS, tally, INFO, CLAIMED, floor=5)
     assert judged.verdict is expected
     assert judged.violations == tally.violations + tally.possible
-    assert bool(judged.reason) == (expected in (ClauseVerdict.NOT_EXERCISED, ClauseVerdict.POSSIBLE))
+    assert bool(judged.reason) == (
+        expected in (ClauseVerdict.NOT_EXERCISED, ClauseVerdict.POSSIBLE)
+    )
 
 
 def test_a_profile_allows_and_leaves_out() -> None:
@@ -90,9 +109,15 @@ def test_our_own_code_on_a_foreign_target_is_not_claimed(
     clause: Clause, parties: Mapping[str, str], claimed: bool
 ) -> None:
     """Testing our consumer says nothing about their broker; a pair is claimed as soon as one of it is theirs."""
-    judged = judge_clause(clause, told(opportunities=5, violations=1), replace(INFO, parties=parties), CLAIMED, 1)
+    judged = judge_clause(
+        clause, told(opportunities=5, violations=1), replace(INFO, parties=parties), CLAIMED, 1
+    )
     assert judged.verdict is (ClauseVerdict.REFUTED if claimed else ClauseVerdict.NOT_CLAIMED)
-    roles = {Party.BROKER: ("broker",), Party.CLIENT: ("client",), Party.PAIR: ("client", "broker")}[clause.party]
+    roles = {
+        Party.BROKER: ("broker",),
+        Party.CLIENT: ("client",),
+        Party.PAIR: ("client", "broker"),
+    }[clause.party]
     assert judged.implementations == tuple(parties.get(role, "unknown") for role in roles)
 
 
@@ -107,7 +132,9 @@ def run(
     clauses = select(("LSE-1", "LSE-2"))
     found = dict(zip(("LSE-1", "LSE-2"), tallies, strict=False))
     examination = Examination(found, facts or RunFacts(rows=10))
-    return conclude(examination, info, profile, clauses=clauses, require_exercised=require_exercised)
+    return conclude(
+        examination, info, profile, clauses=clauses, require_exercised=require_exercised
+    )
 
 
 GOOD, BAD, MAYBE, IDLE = told(5), told(5, 1), told(5, 0, 1), Tally()
@@ -137,18 +164,32 @@ def test_what_cannot_be_trusted_is_inadmissible_whatever_was_found() -> None:
     verdict = run(GOOD, BAD, facts=RunFacts(rows=10, broken=["seq 4 does not follow seq 7"]))
     assert verdict.verdict is RunVerdict.INADMISSIBLE
     assert verdict.exit_code == 70
-    assert [check.detail for check in verdict.met if check.ok is False] == ["seq 4 does not follow seq 7"]
+    assert [check.detail for check in verdict.met if check.ok is False] == [
+        "seq 4 does not follow seq 7"
+    ]
 
 
 def test_what_makes_a_run_inconclusive() -> None:
     """A fault without effect, too small a workload, two subscriptions, a claimed clause that was not at stake."""
-    assert run(GOOD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.INCONCLUSIVE
+    assert (
+        run(GOOD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.INCONCLUSIVE
+    )
     assert run(GOOD, facts=RunFacts(faults=[("pause c1", True)])).verdict is RunVerdict.UPHELD
     assert run(GOOD, info=replace(INFO, workload_floor=3)).verdict is RunVerdict.INCONCLUSIVE
-    assert run(GOOD, info=replace(INFO, workload_floor=3), facts=RunFacts(sends=2, deliveries=1)).exit_code == 0
-    assert run(GOOD, facts=RunFacts(subscriptions_differ=["billing"])).verdict is RunVerdict.INCONCLUSIVE
+    assert (
+        run(
+            GOOD, info=replace(INFO, workload_floor=3), facts=RunFacts(sends=2, deliveries=1)
+        ).exit_code
+        == 0
+    )
+    assert (
+        run(GOOD, facts=RunFacts(subscriptions_differ=["billing"])).verdict
+        is RunVerdict.INCONCLUSIVE
+    )
     assert run(GOOD, IDLE, require_exercised=True).verdict is RunVerdict.INCONCLUSIVE
-    assert run(GOOD, BAD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.REFUTED
+    assert (
+        run(GOOD, BAD, facts=RunFacts(faults=[("pause c1", False)])).verdict is RunVerdict.REFUTED
+    )
 
 
 def test_an_allowed_deviation_does_not_fail_a_run() -> None:
@@ -186,8 +227,14 @@ def test_only_a_definite_order_refutes(clause_id: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  shop  sends  t/b/0  id=m1 ok", "message id m1 was sent twice"),
-        ("0ms  shop  sends  t/b/0  id=m1 attempt=1 ok\n1ms  shop  sends  t/b/0  id=m1 attempt=2 ok", ""),
+        (
+            "0ms  shop  sends  t/b/0  id=m1 ok\n1ms  shop  sends  t/b/0  id=m1 ok",
+            "message id m1 was sent twice",
+        ),
+        (
+            "0ms  shop  sends  t/b/0  id=m1 attempt=1 ok\n1ms  shop  sends  t/b/0  id=m1 attempt=2 ok",
+            "",
+        ),
         ("0ms  shop  sends  t/b/0  id=m1 ok\n1ms  b  sends  t/b/0  id=m1 level=store ok", ""),
     ],
 )
@@ -204,8 +251,13 @@ def test_a_history_with_a_hole_in_its_order_is_not_trusted() -> None:
     first, second = rows
     assert examine(rows, info).facts.broken == []
     assert "does not follow" in examine([second, first], info).facts.broken[0]
-    assert "ends before it begins" in examine([first._replace(ended_us=-1), second], info).facts.broken[0]
-    assert "runs backwards" in examine([first, second._replace(started_us=-5)], info).facts.broken[0]
+    assert (
+        "ends before it begins"
+        in examine([first._replace(ended_us=-1), second], info).facts.broken[0]
+    )
+    assert (
+        "runs backwards" in examine([first, second._replace(started_us=-5)], info).facts.broken[0]
+    )
 
 
 def test_the_run_facts_are_counted() -> None:
@@ -267,10 +319,14 @@ def test_what_nobody_recorded_is_not_recorded() -> None:
 
     def judged(records: Mapping[str, tuple[str, ...]] | None) -> Judged:
         told = replace(info, records=records)
-        (found,) = conclude(examine(rows, told, (CALLS,)), told, load("reference"), clauses=(CALLS,)).clauses
+        (found,) = conclude(
+            examine(rows, told, (CALLS,)), told, load("reference"), clauses=(CALLS,)
+        ).clauses
         return found
 
-    assert judged(None).verdict is ClauseVerdict.REFUTED  # a closed world: whoever had a lease would be in it
+    assert (
+        judged(None).verdict is ClauseVerdict.REFUTED
+    )  # a closed world: whoever had a lease would be in it
     assert (judged(CALLS_ONLY).verdict, judged(CALLS_ONLY).reason) == (
         ClauseVerdict.NOT_RECORDED,
         "the history does not tell lock",
@@ -279,9 +335,16 @@ def test_what_nobody_recorded_is_not_recorded() -> None:
 
 def test_what_is_not_recorded_survives_the_sum_of_runs() -> None:
     """Two runs that both lack it; and where one of them could judge the clause, it was judged."""
-    lacking, fine = Examination({"LSE-3": Tally(missing=("lock",))}), Examination({"LSE-3": told(5)})
+    lacking, fine = (
+        Examination({"LSE-3": Tally(missing=("lock",))}),
+        Examination({"LSE-3": told(5)}),
+    )
     assert merged([lacking, lacking]).tallies["LSE-3"].missing == ("lock",)
-    assert merged([lacking, fine]).tallies["LSE-3"] == merged([fine, lacking]).tallies["LSE-3"] == told(5)
+    assert (
+        merged([lacking, fine]).tallies["LSE-3"]
+        == merged([fine, lacking]).tallies["LSE-3"]
+        == told(5)
+    )
 
 
 def test_a_verdict_names_the_findings_that_count() -> None:
@@ -316,4 +379,6 @@ def test_a_finding_whose_name_rests_on_other_rows_is_told_as_well() -> None:
     assert found.name == "released-while-leaving"
     shown, said = witness(get("CMT-13"), found, info)
     assert shown == found.rows
-    assert said.startswith("alice gave billing/orders/b0/3 back at 0.008 s without having committed 18")
+    assert said.startswith(
+        "alice gave billing/orders/b0/3 back at 0.008 s without having committed 18"
+    )

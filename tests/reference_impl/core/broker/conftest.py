@@ -40,7 +40,12 @@ from reference_impl.protocol.headers import (
     SendHeader,
     UpdateConsumerOffsetHeader,
 )
-from reference_impl.protocol.message import StoredMessage, decode_all, pack_properties, parse_offset_message_id
+from reference_impl.protocol.message import (
+    StoredMessage,
+    decode_all,
+    pack_properties,
+    parse_offset_message_id,
+)
 from specs.vocabulary import Queue
 
 BORN_MS = 1_700_000_000_000
@@ -50,7 +55,10 @@ class Wire:
     """Calls one broker core as a client would. `now_ms` is its clock; timers fire in `pass_ms`."""
 
     def __init__(
-        self, config: BrokerConfig, store: BrokerStore | None = None, broker_class: type[Broker] = Broker
+        self,
+        config: BrokerConfig,
+        store: BrokerStore | None = None,
+        broker_class: type[Broker] = Broker,
     ) -> None:
         self.config = config
         self.store = store or BrokerStore()
@@ -113,7 +121,11 @@ class Wire:
         return self._opaque
 
     def call(
-        self, code: int, header: Header | Mapping[str, str] | None = None, body: bytes = b"", **how: Any
+        self,
+        code: int,
+        header: Header | Mapping[str, str] | None = None,
+        body: bytes = b"",
+        **how: Any,
     ) -> Command:
         """Send a request and take its answer, which must come at once."""
         return self.answers[self.ask(code, header, body, **how)]
@@ -121,10 +133,20 @@ class Wire:
     # -------------------------------------------------------- the requests of ordered messaging
 
     def topic(self, name: str = "orders", queues: int = 4) -> None:
-        assert self.call(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(name, queues, queues)).code == 0
+        assert (
+            self.call(
+                RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(name, queues, queues)
+            ).code
+            == 0
+        )
 
     def lock(
-        self, client: str, *queues: int, group: str = "billing", topic: str = "orders", broker: str = "b0"
+        self,
+        client: str,
+        *queues: int,
+        group: str = "billing",
+        topic: str = "orders",
+        broker: str = "b0",
     ) -> list[int]:
         """The queue numbers granted."""
         body = LockBatch(group, client, tuple(Queue(topic, broker, q) for q in queues)).encode()
@@ -132,7 +154,9 @@ class Wire:
         assert answer.code == 0
         return sorted(queue.queue_id for queue in decode_lock_answer(answer.body))
 
-    def unlock(self, client: str, *queues: int, group: str = "billing", topic: str = "orders") -> None:
+    def unlock(
+        self, client: str, *queues: int, group: str = "billing", topic: str = "orders"
+    ) -> None:
         body = LockBatch(group, client, tuple(Queue(topic, "b0", q) for q in queues)).encode()
         assert self.call(RequestCode.UNLOCK_BATCH_MQ, body=body).code == 0
 
@@ -145,7 +169,9 @@ class Wire:
         properties: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Command:
-        header = SendHeader("P", topic, queue_id, BORN_MS, properties=pack_properties(properties or {}), **fields)
+        header = SendHeader(
+            "P", topic, queue_id, BORN_MS, properties=pack_properties(properties or {}), **fields
+        )
         return self.call(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), body)
 
     def send_half(self, message_id: str = "m1", *, group: str = "shop") -> Command:
@@ -159,14 +185,21 @@ class Wire:
         """Say how the transaction ended: 8 commit, 12 rollback, 0 unknown."""
         place = parse_offset_message_id(stored.ext["msgId"])[1]
         table_offset = int(stored.ext["queueOffset"]) if offset is None else offset
-        opaque = self.ask(RequestCode.END_TRANSACTION, EndTransactionHeader(group, table_offset, place, state))
+        opaque = self.ask(
+            RequestCode.END_TRANSACTION, EndTransactionHeader(group, table_offset, place, state)
+        )
         return self.answers.get(opaque)
 
     def questions(self) -> list[tuple[Any, str]]:
         """Whom the broker asked about a half message since the last look, and how often it was asked about by then."""
-        asked = [each for each in self.pushed if each[1].code == RequestCode.CHECK_TRANSACTION_STATE]
+        asked = [
+            each for each in self.pushed if each[1].code == RequestCode.CHECK_TRANSACTION_STATE
+        ]
         self.pushed = [each for each in self.pushed if each not in asked]
-        return [(conn, decode_all(command.body)[0].properties["TRANSACTION_CHECK_TIMES"]) for conn, command in asked]
+        return [
+            (conn, decode_all(command.body)[0].properties["TRANSACTION_CHECK_TIMES"])
+            for conn, command in asked
+        ]
 
     def pull(
         self,
@@ -178,10 +211,14 @@ class Wire:
         sys_flag: int = 4,
         **fields: Any,
     ) -> Command:
-        header = PullHeader(group, topic, queue_id, offset, sys_flag=sys_flag, subscription="*", **fields)
+        header = PullHeader(
+            group, topic, queue_id, offset, sys_flag=sys_flag, subscription="*", **fields
+        )
         return self.call(RequestCode.PULL_MESSAGE, header)
 
-    def park(self, offset: int, *, wait_ms: int = 15_000, conn: str = "c1", subscription: str = "*") -> int:
+    def park(
+        self, offset: int, *, wait_ms: int = 15_000, conn: str = "c1", subscription: str = "*"
+    ) -> int:
         header = PullHeader(
             "billing",
             "orders",
@@ -199,11 +236,22 @@ class Wire:
         answer = self.pull(0, topic=topic, queue_id=queue_id, max_msg_nums=1000)
         while answer.code == ResponseCode.SUCCESS:
             found += decode_all(answer.body)
-            answer = self.pull(int(answer.ext["nextBeginOffset"]), topic=topic, queue_id=queue_id, max_msg_nums=1000)
+            answer = self.pull(
+                int(answer.ext["nextBeginOffset"]),
+                topic=topic,
+                queue_id=queue_id,
+                max_msg_nums=1000,
+            )
         return found
 
     def commit(
-        self, offset: int, *, queue_id: int = 0, group: str = "billing", topic: str = "orders", **how: Any
+        self,
+        offset: int,
+        *,
+        queue_id: int = 0,
+        group: str = "billing",
+        topic: str = "orders",
+        **how: Any,
     ) -> Command:
         header = UpdateConsumerOffsetHeader(group, topic, queue_id, offset)
         return self.call(RequestCode.UPDATE_CONSUMER_OFFSET, header, **how)
@@ -223,7 +271,12 @@ class Wire:
         return self.call(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     def fetch(
-        self, *, queue_id: int = 0, group: str = "billing", topic: str = "orders", zero: bool | None = None
+        self,
+        *,
+        queue_id: int = 0,
+        group: str = "billing",
+        topic: str = "orders",
+        zero: bool | None = None,
     ) -> tuple[int, int | None]:
         """(code, offset)."""
         header = QueryConsumerOffsetHeader(group, topic, queue_id, zero)
@@ -243,14 +296,20 @@ class Wire:
     ) -> Command:
         subscriptions = tuple(Subscription.of(topic, subscription) for topic in topics)
         consumer = ConsumerData(group, message_model=message_model, subscriptions=subscriptions)
-        return self.call(RequestCode.HEART_BEAT, body=Heartbeat(client, (), (consumer,)).encode(), conn=conn)
+        return self.call(
+            RequestCode.HEART_BEAT, body=Heartbeat(client, (), (consumer,)).encode(), conn=conn
+        )
 
     def close(self, conn: str) -> None:
         self.feed(Closed(conn))
 
     def notices(self) -> list[Any]:
         """The connections that got a change notice since the last look."""
-        seen = [conn for conn, command in self.pushed if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED]
+        seen = [
+            conn
+            for conn, command in self.pushed
+            if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+        ]
         assert all(command.flag & FLAG_ONEWAY for _, command in self.pushed)
         self.pushed.clear()
         return seen

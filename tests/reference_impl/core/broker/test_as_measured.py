@@ -129,7 +129,9 @@ def test_an_empty_grant_is_a_success_with_an_empty_set(make_wire: Any, line: str
 
 @BOTH
 @pytest.mark.parametrize("other", [{"group": "other"}, {"topic": "nowhere"}])
-def test_other_group_or_unknown_topic_is_granted(make_wire: Any, line: str, other: dict[str, str]) -> None:
+def test_other_group_or_unknown_topic_is_granted(
+    make_wire: Any, line: str, other: dict[str, str]
+) -> None:
     wire = make_wire(line)
     wire.lock("A", 0)
     assert wire.lock("B", 0, **other) == [0]
@@ -175,12 +177,16 @@ def test_nothing_stored_and_the_first_message_still_there(make_wire: Any, line: 
 
 
 @by_line((0, 0), (22, None))
-def test_nothing_stored_and_the_queue_empty(make_wire: Any, line: str, expected: tuple[int, int | None]) -> None:
+def test_nothing_stored_and_the_queue_empty(
+    make_wire: Any, line: str, expected: tuple[int, int | None]
+) -> None:
     assert make_wire(line).fetch() == expected
 
 
 @by_line((0, 0), (22, None))
-def test_nothing_stored_and_zero_not_wanted(make_wire: Any, line: str, expected: tuple[int, int | None]) -> None:
+def test_nothing_stored_and_zero_not_wanted(
+    make_wire: Any, line: str, expected: tuple[int, int | None]
+) -> None:
     wire = make_wire(line)
     wire.send()
     assert wire.fetch(zero=False) == expected
@@ -206,7 +212,9 @@ def test_commits_are_not_fenced_and_may_be_anything(make_wire: Any, line: str) -
 
 
 @by_line((0, 0, 0), (26, 17, 0))
-def test_commits_for_what_is_not_there(make_wire: Any, line: str, expected: tuple[int, int, int]) -> None:
+def test_commits_for_what_is_not_there(
+    make_wire: Any, line: str, expected: tuple[int, int, int]
+) -> None:
     """Unknown group, unknown topic, unknown queue."""
     wire = make_wire(line)
     wire.join("A", "c1")
@@ -257,7 +265,9 @@ def test_a_heartbeat_is_answered_with(make_wire: Any, line: str, expected: dict[
 
 
 def send_back(wire: Any, delay_level: int, offset: int = 0) -> int:
-    code: int = wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, SendBackHeader(offset, "billing", delay_level)).code
+    code: int = wire.call(
+        RequestCode.CONSUMER_SEND_MSG_BACK, SendBackHeader(offset, "billing", delay_level)
+    ).code
     return code
 
 
@@ -292,12 +302,16 @@ def test_send_back_of_nothing(make_wire: Any, line: str) -> None:
 
 
 @by_line(("%RETRY%billing", 5_000), ("%DLQ%billing", 0))
-def test_a_send_to_the_retry_topic_while_a_lock_lives(make_wire: Any, line: str, expected: tuple[str, int]) -> None:
+def test_a_send_to_the_retry_topic_while_a_lock_lives(
+    make_wire: Any, line: str, expected: tuple[str, int]
+) -> None:
     """Counter 1 of 5: 5.x diverts because of the lock, 4.9 delays and keeps it."""
     wire = make_wire(line)
     topic, after_ms = expected
     wire.lock("A", 0)
-    sent = wire.send(topic="%RETRY%billing", properties={"DELAY": "2"}, reconsume_times=1, max_reconsume_times=5)
+    sent = wire.send(
+        topic="%RETRY%billing", properties={"DELAY": "2"}, reconsume_times=1, max_reconsume_times=5
+    )
     assert sent.code == 0
     wire.topic("%DLQ%billing", 1)
     assert len(wire.messages(topic)) == (after_ms == 0)
@@ -310,7 +324,13 @@ def test_when_a_dead_letter_is_visible(make_wire: Any, line: str, expected: bool
     """4.9: after the level that the client set (6: two minutes); 5.x: at once, with DELAY -1."""
     wire = make_wire(line)
     properties = {"DELAY": "6", "UNIQ_KEY": "m1", "KEYS": "k", "TAGS": "t"}
-    wire.send(b"body", topic="%RETRY%billing", properties=properties, reconsume_times=4, max_reconsume_times=3)
+    wire.send(
+        b"body",
+        topic="%RETRY%billing",
+        properties=properties,
+        reconsume_times=4,
+        max_reconsume_times=3,
+    )
     at_once = wire.messages("%DLQ%billing")
     wire.pass_ms(120_000)
     (message,) = wire.messages("%DLQ%billing")
@@ -321,16 +341,22 @@ def test_when_a_dead_letter_is_visible(make_wire: Any, line: str, expected: bool
 
 
 @by_line([2, 3, 4], [3, 4])
-def test_from_which_counter_on_a_message_is_dead(make_wire: Any, line: str, expected: list[int]) -> None:
+def test_from_which_counter_on_a_message_is_dead(
+    make_wire: Any, line: str, expected: list[int]
+) -> None:
     """Limit 2: 4.9 asks for at least 2, 5.x for more than 2."""
     wire = make_wire(line)
     for counter in range(5):
-        wire.send(b"%d" % counter, topic="%RETRY%billing", reconsume_times=counter, max_reconsume_times=2)
+        wire.send(
+            b"%d" % counter, topic="%RETRY%billing", reconsume_times=counter, max_reconsume_times=2
+        )
     assert [int(message.body) for message in wire.messages("%DLQ%billing")] == expected
 
 
 @BOTH
-@pytest.mark.parametrize(("fields", "dead"), [({}, False), ({"version": 120}, False), ({"version": 121}, True)])
+@pytest.mark.parametrize(
+    ("fields", "dead"), [({}, False), ({"version": 120}, False), ({"version": 121}, True)]
+)
 def test_whose_limit_counts(make_wire: Any, line: str, fields: dict[str, int], dead: bool) -> None:
     """The request's own limit counts from wire version 121 (3.4.9) on, else the group's 16."""
     wire = make_wire(line)
@@ -367,7 +393,9 @@ TOPIC_ALONE = (
 @BOTH
 @pytest.mark.parametrize("code", sorted(RequestCode))
 @pytest.mark.parametrize("ext", [{}, {"topic": "orders", "queueId": "many", "consumerGroup": "g"}])
-def test_a_broken_request_is_answered_with_a_code(make_wire: Any, line: str, code: int, ext: dict[str, str]) -> None:
+def test_a_broken_request_is_answered_with_a_code(
+    make_wire: Any, line: str, code: int, ext: dict[str, str]
+) -> None:
     """Nothing that a frame can carry makes the core raise; the broken field is none where only the topic is read."""
     is_whole = code in NO_FIELDS or (ext and code in TOPIC_ALONE)
     for body in (b"", b"{", b"[]", b'{"consumerGroup":1}'):

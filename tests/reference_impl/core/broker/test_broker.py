@@ -94,10 +94,20 @@ def test_queue_information(wire: Any) -> None:
         (RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader("orders", 0), "1"),
         (RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("nowhere", 0), "0"),
         (RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader("nowhere", 0), "0"),
-        (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader("orders", 0, wire.now_ms - 10), "2"),
-        (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader("orders", 0, wire.now_ms, "UPPER"), "2"),
+        (
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+            SearchOffsetHeader("orders", 0, wire.now_ms - 10),
+            "2",
+        ),
+        (
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+            SearchOffsetHeader("orders", 0, wire.now_ms, "UPPER"),
+            "2",
+        ),
     ]
-    assert [wire.call(code, header).ext["offset"] for code, header, _ in asked] == [answer for *_, answer in asked]
+    assert [wire.call(code, header).ext["offset"] for code, header, _ in asked] == [
+        answer for *_, answer in asked
+    ]
 
 
 def test_a_message_is_found_by_its_place(wire: Any) -> None:
@@ -128,7 +138,10 @@ def test_topics_that_are_not_made(wire: Any, ext: dict[str, str]) -> None:
 
 
 def test_a_group_needs_a_name(wire: Any) -> None:
-    assert wire.call(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b'{"groupName":"a b"}').code == 1
+    assert (
+        wire.call(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b'{"groupName":"a b"}').code
+        == 1
+    )
 
 
 # ------------------------------------------------------------------ name servers
@@ -150,7 +163,9 @@ def test_it_registers_with_every_name_server_at_its_start(registered: Broker) ->
     assert asked[0].command.code == RequestCode.REGISTER_BROKER
     assert asked[0].command.ext["brokerAddr"] == "127.0.0.1:7"
     topics = BrokerRegistration.decode(asked[0].command.body).topics
-    assert {topic.topic: (topic.read_queues, topic.write_queues, topic.perm) for topic in topics} == {
+    assert {
+        topic.topic: (topic.read_queues, topic.write_queues, topic.perm) for topic in topics
+    } == {
         "c0": (16, 16, 7),
         "b0": (1, 1, 7),
         "TBW102": (8, 8, 7),
@@ -167,7 +182,9 @@ def test_a_new_topic_is_told_at_once_and_only_once(registered: Broker, make_wire
     assert registrations(wire.effects) == []
     wire.send(topic="new")
     (request,) = registrations(wire.effects)
-    assert "new" in {topic.topic for topic in BrokerRegistration.decode(request.command.body).topics}
+    assert "new" in {
+        topic.topic for topic in BrokerRegistration.decode(request.command.body).topics
+    }
 
 
 def test_it_registers_again_in_every_interval(registered: Broker) -> None:
@@ -195,7 +212,9 @@ def test_a_broker_without_name_servers_asks_nobody(wire: Any) -> None:
 
 
 def test_a_planned_broker_has_the_plans_numbers() -> None:
-    plan = Config(broker_lease_ms=3_000, dialect="4.9", channel_expiry_ms=4_000, delay_levels="1s 2s")
+    plan = Config(
+        broker_lease_ms=3_000, dialect="4.9", channel_expiry_ms=4_000, delay_levels="1s 2s"
+    )
     config = BrokerConfig.from_plan(plan, name="b7")
     assert (config.name, config.lease_ms, config.rules.name) == ("b7", 3_000, "4.9")
     assert (config.channel_expiry_ms, config.channel_scan_ms, config.delay_ms) == (

@@ -31,7 +31,11 @@ def test_a_level_keeps_its_order_and_levels_do_not_wait_for_each_other(wire: Any
         wire.send(body, properties={"DELAY": level})
         wire.pass_ms(10)
     wire.pass_ms(60_000)
-    assert [message.body for message in wire.messages("orders")] == [b"quick 1", b"quick 2", b"slow"]
+    assert [message.body for message in wire.messages("orders")] == [
+        b"quick 1",
+        b"quick 2",
+        b"slow",
+    ]
 
 
 def test_a_crash_neither_loses_nor_repeats(wire: Any) -> None:

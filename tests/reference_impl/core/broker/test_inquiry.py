@@ -115,16 +115,26 @@ def test_what_a_broker_tells_of_itself(wire: Any) -> None:
     table = json.loads(answer.body)["table"]
     assert answer.code == 0
     assert all(isinstance(value, str) for value in table.values())
-    assert [table[name].split()[0] for name in ("putTps", "getTransferredTps", "getTransferedTps")] == ["0.0"] * 3
+    assert [
+        table[name].split()[0] for name in ("putTps", "getTransferredTps", "getTransferedTps")
+    ] == ["0.0"] * 3
     assert table["brokerVersionDesc"] == "inorder (5.x)"
-    assert (table["bootTimestamp"], table["earliestMessageTimeStamp"]) == (str(booted_ms), str(wire.now_ms))
+    assert (table["bootTimestamp"], table["earliestMessageTimeStamp"]) == (
+        str(booted_ms),
+        str(wire.now_ms),
+    )
     assert (table["commitLogMaxOffset"], table["msgPutTotalTodayNow"]) == (str(wire.store.end), "2")
 
 
 def test_a_topic_s_settings(wire: Any) -> None:
     answer = wire.call(RequestCode.GET_TOPIC_CONFIG, TopicStatsHeader("orders"))
     told = json.loads(answer.body)
-    assert (told["topicName"], told["readQueueNums"], told["writeQueueNums"], told["perm"]) == ("orders", 4, 4, 6)
+    assert (told["topicName"], told["readQueueNums"], told["writeQueueNums"], told["perm"]) == (
+        "orders",
+        4,
+        4,
+        6,
+    )
     assert wire.call(RequestCode.GET_TOPIC_CONFIG, TopicStatsHeader("nowhere")).code == 17
 
 

@@ -112,7 +112,9 @@ def test_every_part_of_the_key_tells_lanes_apart(group: str, queue: Queue) -> No
     assert table.lock(now_ms, group, "bob", queue)
 
 
-@pytest.mark.parametrize(("age_ms", "expired"), [(0, False), (LIMIT_MS, False), (LIMIT_MS + 1, True)])
+@pytest.mark.parametrize(
+    ("age_ms", "expired"), [(0, False), (LIMIT_MS, False), (LIMIT_MS + 1, True)]
+)
 def test_all_expired(age_ms: int, expired: bool) -> None:
     """A group is without a live lease when it has none, or all have run out."""
     table, now_ms = held_by_alice_for(age_ms)

@@ -38,7 +38,9 @@ def store_with(count: int, *, trimmed: int = 0, tag: str | None = None) -> Broke
         (5, 5, 0, Read.BELOW_START, 5),
     ],
 )
-def test_what_a_read_meets(count: int, trimmed: int, offset: int, status: Read, next_offset: int) -> None:
+def test_what_a_read_meets(
+    count: int, trimmed: int, offset: int, status: Read, next_offset: int
+) -> None:
     result = store_with(count, trimmed=trimmed).read("orders", 0, offset, 32, 1 << 20)
     assert (result.status, result.next_offset) == (status, next_offset)
     assert [message.queue_offset for message in decode_all(result.body)] == list(
@@ -64,7 +66,8 @@ def test_a_filter_moves_the_offset_over_what_it_leaves_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("store_ms", "first", "last"), [(0, 0, 0), (1_000, 0, 0), (1_001, 1, 0), (1_020, 2, 2), (9_999, 3, 2)]
+    ("store_ms", "first", "last"),
+    [(0, 0, 0), (1_000, 0, 0), (1_001, 1, 0), (1_020, 2, 2), (9_999, 3, 2)],
 )
 def test_search_by_time(store_ms: int, first: int, last: int) -> None:
     """The first message not before the time, or the last one not after it."""
@@ -73,13 +76,24 @@ def test_search_by_time(store_ms: int, first: int, last: int) -> None:
     assert store.search("orders", 0, store_ms, upper=True) == last
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.binary(max_size=20)), max_size=40))
-def test_offsets_are_dense_and_every_message_is_found_again(appended: list[tuple[str, int, bytes]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.binary(max_size=20)), max_size=40
+    )
+)
+def test_offsets_are_dense_and_every_message_is_found_again(
+    appended: list[tuple[str, int, bytes]],
+) -> None:
     """Per queue 0, 1, 2 … in the order of appending; in the log each message begins where the last one ends."""
     store = BrokerStore()
-    kept = [store.append(Draft(topic, queue_id, body, {}), 5, HOST) for topic, queue_id, body in appended]
+    kept = [
+        store.append(Draft(topic, queue_id, body, {}), 5, HOST)
+        for topic, queue_id, body in appended
+    ]
     for (topic, queue_id), queue in store.queues().items():
-        mine = [message for message in kept if (message.topic, message.queue_id) == (topic, queue_id)]
+        mine = [
+            message for message in kept if (message.topic, message.queue_id) == (topic, queue_id)
+        ]
         assert [message.queue_offset for message in mine] == list(range(len(mine)))
         assert decode_all(store.read(topic, queue_id, 0, 100, 1 << 20).body) == mine
         assert queue.max_offset == len(mine)

@@ -85,13 +85,17 @@ def test_unregister_by_another_name_changes_nothing(wire: Any) -> None:
     wire.join("a", "c1")
     wire.notices()
     for client, group in (("x", "billing"), ("a", "other")):
-        wire.call(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader(client, consumer_group=group))
+        wire.call(
+            RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader(client, consumer_group=group)
+        )
     assert wire.notices() == []
     assert ids(wire) == (0, ["a"])
 
 
 def test_a_broadcasting_group_gets_no_notices(wire: Any) -> None:
-    consumer = ConsumerData("billing", message_model=BROADCASTING, subscriptions=(Subscription.of("orders"),))
+    consumer = ConsumerData(
+        "billing", message_model=BROADCASTING, subscriptions=(Subscription.of("orders"),)
+    )
     wire.call(RequestCode.HEART_BEAT, body=Heartbeat("a", (), (consumer,)).encode())
     assert wire.notices() == []
     assert ids(wire) == (0, ["a"])

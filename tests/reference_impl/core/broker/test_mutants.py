@@ -27,8 +27,19 @@ def give_up(wire: Any, message: str = "m1") -> None:
     """A consumer with a live lock gives the message up after three retries."""
     wire.lock("alice", 0)
     wire.send(b"m", properties={"UNIQ_KEY": message})
-    properties = {"UNIQ_KEY": f"{message}-copy", "ORIGIN_MESSAGE_ID": message, "RETRY_TOPIC": "orders", "DELAY": "6"}
-    answer = wire.send(b"m", topic="%RETRY%billing", properties=properties, reconsume_times=4, max_reconsume_times=3)
+    properties = {
+        "UNIQ_KEY": f"{message}-copy",
+        "ORIGIN_MESSAGE_ID": message,
+        "RETRY_TOPIC": "orders",
+        "DELAY": "6",
+    }
+    answer = wire.send(
+        b"m",
+        topic="%RETRY%billing",
+        properties=properties,
+        reconsume_times=4,
+        max_reconsume_times=3,
+    )
     assert answer.code == 0
     wire.topic("%DLQ%billing", 1)
 
@@ -244,7 +255,10 @@ def messages_sent_to_a_full_disk(wire: Any) -> Any:
 def sent_and_not_yet_synced(wire: Any) -> Any:
     """Is the send answered before its sync has ended?"""
     wire.store.flush = FlushMode.SYNC
-    return wire.ask(RequestCode.SEND_MESSAGE_V2, SendHeader("P", "orders", 0, 1).to_ext_v2(), b"m") in wire.answers
+    return (
+        wire.ask(RequestCode.SEND_MESSAGE_V2, SendHeader("P", "orders", 0, 1).to_ext_v2(), b"m")
+        in wire.answers
+    )
 
 
 def bodies_of_ten_sends(wire: Any) -> Any:

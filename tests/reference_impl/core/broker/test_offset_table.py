@@ -29,7 +29,14 @@ def test_the_last_commit_counts(commits: list[int], fetched: int | None) -> None
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["g", "h"]), st.sampled_from(["t", "u"]), st.integers(0, 2), st.integers(0, 9)))
+    st.lists(
+        st.tuples(
+            st.sampled_from(["g", "h"]),
+            st.sampled_from(["t", "u"]),
+            st.integers(0, 2),
+            st.integers(0, 9),
+        )
+    )
 )
 def test_lanes_do_not_mix(commits: list[tuple[str, str, int, int]]) -> None:
     """Each lane has its own last commit, also after a snapshot was written and read."""

@@ -31,7 +31,9 @@ def test_every_result_has_a_code() -> None:
         (3, 3, 3, 19, 3),
     ],
 )
-def test_codes(wire: Any, sent: int, trimmed: int, offset: int, code: int, next_offset: int) -> None:
+def test_codes(
+    wire: Any, sent: int, trimmed: int, offset: int, code: int, next_offset: int
+) -> None:
     for _ in range(sent):
         wire.send()
     wire.store.trim("orders", 0, trimmed)

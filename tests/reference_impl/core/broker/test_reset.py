@@ -21,7 +21,12 @@ def test_a_reset_of_all_queues_to_a_time_or_to_the_end(wire: Any) -> None:
     wire.send(queue_id=1)
     for timestamp, first, second in ((wire.now_ms, 1, 0), (-1, 2, 1)):
         moved = decode_reset_offsets(wire.reset(None, timestamp=timestamp).body)
-        assert [moved[Queue("orders", "b0", number)] for number in range(4)] == [first, second, 0, 0]
+        assert [moved[Queue("orders", "b0", number)] for number in range(4)] == [
+            first,
+            second,
+            0,
+            0,
+        ]
         assert wire.fetch() == (0, first)
         assert wire.fetch(queue_id=1) == (0, second)
 
@@ -64,9 +69,13 @@ def test_a_reset_does_not_outlive_the_broker(wire: Any) -> None:
 
 def told(wire: Any) -> list[tuple[Any, dict[Queue, int]]]:
     """Who was told since the last look, and what."""
-    seen = [each for each in wire.pushed if each[1].code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET]
+    seen = [
+        each for each in wire.pushed if each[1].code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+    ]
     assert all(command.flag & FLAG_ONEWAY for _, command in seen)
-    assert all((command.ext["topic"], command.ext["group"]) == ("orders", "billing") for _, command in seen)
+    assert all(
+        (command.ext["topic"], command.ext["group"]) == ("orders", "billing") for _, command in seen
+    )
     wire.pushed.clear()
     return [(conn, decode_reset_offsets(command.body)) for conn, command in seen]
 
@@ -75,7 +84,9 @@ def told(wire: Any) -> list[tuple[Any, dict[Queue, int]]]:
     ("timestamp", "force", "first", "second"),
     [(0, False, 0, 0), (0, True, 0, 0), (-1, False, 1, 0), (-1, True, 2, 1)],
 )
-def test_4_9_leaves_resets_to_the_clients(make_wire: Any, timestamp: int, force: bool, first: int, second: int) -> None:
+def test_4_9_leaves_resets_to_the_clients(
+    make_wire: Any, timestamp: int, force: bool, first: int, second: int
+) -> None:
     """Every member is told of all queues, ahead only by force; nothing is stored, and no commit is held off."""
     wire = make_wire(dialect="4.9")
     wire.join("alice", "c1")
@@ -122,7 +133,10 @@ def test_4_9_tells_a_broadcasting_group_too(make_wire: Any) -> None:
 
 
 def test_tables_by_queue_are_read_as_apache_writes_them() -> None:
-    first, second = b'{"brokerName":"b0","queueId":1,"topic":"orders"}', b'{"topic":"t","queueId":0,"brokerName":"b"}'
+    first, second = (
+        b'{"brokerName":"b0","queueId":1,"topic":"orders"}',
+        b'{"topic":"t","queueId":0,"brokerName":"b"}',
+    )
     body = b'{"offsetTable":{%s:5,%s:0}}' % (first, second)
     found = decode_reset_offsets(body)
     assert found == {Queue("orders", "b0", 1): 5, Queue("t", "b", 0): 0}
@@ -130,7 +144,9 @@ def test_tables_by_queue_are_read_as_apache_writes_them() -> None:
     assert decode_reset_offsets(b"") == {}
 
 
-@pytest.mark.parametrize("body", [b"\xff", b'{"offsetTable":{{"queueId":1}:5}}', b'{"offsetTable":{{"topic":1}:{}}}'])
+@pytest.mark.parametrize(
+    "body", [b"\xff", b'{"offsetTable":{{"queueId":1}:5}}', b'{"offsetTable":{{"topic":1}:{}}}']
+)
 def test_tables_that_can_not_be_read(body: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_reset_offsets(body)

@@ -28,7 +28,11 @@ class FillingStore(BrokerStore):
 
 def trims(wire: Wire) -> list[tuple[Any, ...]]:
     """Queue id, new minimum of every note so far."""
-    return [(note.fields["queue_id"], note.fields["value"]) for note in wire.notes if note.kind is Kind.TRIM]
+    return [
+        (note.fields["queue_id"], note.fields["value"])
+        for note in wire.notes
+        if note.kind is Kind.TRIM
+    ]
 
 
 def send_each_hour(wire: Wire, hours: int) -> None:
@@ -89,7 +93,9 @@ def test_a_disk_that_fills_up(make_wire: MakeWire, use: float, min_offset: int, 
     assert code == 0 or "disk is full" in (answer.remark or "")
 
 
-def test_sends_are_taken_again_when_the_disk_has_come_down_to_the_lower_mark(make_wire: MakeWire) -> None:
+def test_sends_are_taken_again_when_the_disk_has_come_down_to_the_lower_mark(
+    make_wire: MakeWire,
+) -> None:
     store = FillingStore()
     wire = make_wire(store=store, keep_ms=DAY_MS)
     codes = []
@@ -154,9 +160,15 @@ def test_a_copy_tells_its_origin_though_that_is_gone(make_wire: MakeWire) -> Non
     wire = make_wire(delay_levels="5s", clean_ms=60_000)
     stored = wire.send(properties={"UNIQ_KEY": "m1"})
     wire.send()
-    header = SendBackHeader(parse_offset_message_id(stored.ext["msgId"])[1], "billing", 1, origin_topic="orders")
+    header = SendBackHeader(
+        parse_offset_message_id(stored.ext["msgId"])[1], "billing", 1, origin_topic="orders"
+    )
     assert wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, header).code == 0
     wire.broker.retention.remove(wire.now_ms, [])
     wire.pass_ms(5_000)
-    (copy,) = [note for note in wire.notes if note.fields.get("topic") == "%RETRY%billing" and note.kind is Kind.APPEND]
+    (copy,) = [
+        note
+        for note in wire.notes
+        if note.fields.get("topic") == "%RETRY%billing" and note.kind is Kind.APPEND
+    ]
     assert (copy.fields["message_id"], copy.fields["origin_id"]) == ("m1", "m1")

@@ -61,7 +61,10 @@ def test_the_queue_is_drawn_from_the_choices_handed_in() -> None:
     def queues(seed: int) -> list[str]:
         broker = Broker(BrokerConfig(), BrokerStore(), Random(seed))
         ext = SendHeader("P", "new", -1, 0).to_ext_v2()
-        effects = [broker.handle(0, Received("c", Command(RequestCode.SEND_MESSAGE_V2, ext, b"m"))) for _ in range(20)]
+        effects = [
+            broker.handle(0, Received("c", Command(RequestCode.SEND_MESSAGE_V2, ext, b"m")))
+            for _ in range(20)
+        ]
         return [each[-1].command.ext["queueId"] for each in effects]
 
     assert queues(1) == queues(1)
@@ -85,7 +88,9 @@ def test_both_spellings_of_a_send_mean_the_same(wire: Any) -> None:
 
 def batch(wire: Any, parts: list[BatchPart], topic: str = "orders") -> Command:
     header = SendHeader("P", topic, 1, 5, batch=True)
-    answer: Command = wire.call(RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts))
+    answer: Command = wire.call(
+        RequestCode.SEND_BATCH_MESSAGE, header.to_ext_v2(), encode_batch(parts)
+    )
     return answer
 
 
@@ -105,7 +110,9 @@ def test_a_batch_lies_together(wire: Any) -> None:
         ([BatchPart(b"a"), BatchPart(b"b", {"DELAY": "1"})], "orders"),
     ],
 )
-def test_batches_that_are_refused_store_nothing(wire: Any, parts: list[BatchPart], topic: str) -> None:
+def test_batches_that_are_refused_store_nothing(
+    wire: Any, parts: list[BatchPart], topic: str
+) -> None:
     assert batch(wire, parts, topic).code == 13
     assert wire.store.end == 0
 
@@ -145,6 +152,10 @@ def test_a_copy_names_the_unique_key_of_its_origin(wire: Any) -> None:
     wire.send(properties={"UNIQ_KEY": "m1"})
     ext = {"offset": "0", "group": "billing", "delayLevel": "-1"}
     wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, ext)
-    wire.send(topic="%RETRY%billing", properties={"UNIQ_KEY": "x", "ORIGIN_MESSAGE_ID": "m1"}, reconsume_times=17)
+    wire.send(
+        topic="%RETRY%billing",
+        properties={"UNIQ_KEY": "x", "ORIGIN_MESSAGE_ID": "m1"},
+        reconsume_times=17,
+    )
     origins = [note.fields["origin_id"] for note in wire.notes if note.kind is Kind.APPEND]
     assert origins == [None, "m1", "m1"]

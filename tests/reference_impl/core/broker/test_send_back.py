@@ -72,7 +72,9 @@ def test_a_group_without_retry_queues_loses_the_message(wire: Any) -> None:
 
 
 def test_a_retry_topic_that_may_not_be_written(wire: Any) -> None:
-    wire.call(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("%RETRY%billing", 1, 1, perm=4))
+    wire.call(
+        RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("%RETRY%billing", 1, 1, perm=4)
+    )
     wire.send()
     assert send_back(wire) == 16
 

@@ -35,14 +35,18 @@ def delete_topic(wire: Wire, topic: str = "orders") -> int:
 
 
 def noted(wire: Wire, kind: Kind) -> list[tuple[Any, ...]]:
-    return [(note.fields["queue_id"], note.fields["value"]) for note in wire.notes if note.kind is kind]
+    return [
+        (note.fields["queue_id"], note.fields["value"]) for note in wire.notes if note.kind is kind
+    ]
 
 
 # ---------------------------------------------------------------- shrinking
 
 
 @BOTH
-def test_a_queue_that_is_no_longer_written_is_read_to_its_end(make_wire: MakeWire, line: str) -> None:
+def test_a_queue_that_is_no_longer_written_is_read_to_its_end(
+    make_wire: MakeWire, line: str
+) -> None:
     """Who still sends there is taken at his word: the number is below that of the read queues."""
     wire = make_wire(line)
     wire.send(queue_id=3)
@@ -122,7 +126,9 @@ def test_what_went_with_a_topic_is_told_to_the_recorder(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("line", "left"), [("4.9", (0, 1)), ("5.x", (22, None))])
-def test_offsets_of_a_deleted_topic(make_wire: MakeWire, line: str, left: tuple[int, int | None]) -> None:
+def test_offsets_of_a_deleted_topic(
+    make_wire: MakeWire, line: str, left: tuple[int, int | None]
+) -> None:
     """5.x forgets them, 4.9 keeps them."""
     wire = make_wire(line)
     wire.send()
@@ -155,12 +161,16 @@ def test_the_topics_of_the_clusters_and_the_brokers_name_take_messages_and_give_
     wire = make_wire(line)
     assert wire.send(b"m", topic=topic, queue_id=queues - 1).code == 0
     assert [message.body for message in wire.messages(topic, queues - 1)] == [b"m"]
-    assert wire.send(topic=topic, queue_id=queues).code == wire.broker.parts.config.rules.bad_queue_id
+    assert (
+        wire.send(topic=topic, queue_id=queues).code == wire.broker.parts.config.rules.bad_queue_id
+    )
 
 
 @BOTH
 @pytest.mark.parametrize(("asked", "made"), [(12, 12), (40, 16)])
-def test_a_topic_is_made_after_the_clusters_one(make_wire: MakeWire, line: str, asked: int, made: int) -> None:
+def test_a_topic_is_made_after_the_clusters_one(
+    make_wire: MakeWire, line: str, asked: int, made: int
+) -> None:
     wire = make_wire(line, auto_create_topics=False)
     sent = wire.send(topic="fresh", default_topic="c0", default_topic_queue_nums=asked)
     assert sent.code == 0
@@ -175,13 +185,18 @@ def test_a_broker_named_as_its_cluster_has_one_topic_of_that_name(make_wire: Mak
 
 @BOTH
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_deleted_group_keeps_its_offsets_unless_it_is_asked(make_wire: MakeWire, line: str, clean: bool) -> None:
+def test_a_deleted_group_keeps_its_offsets_unless_it_is_asked(
+    make_wire: MakeWire, line: str, clean: bool
+) -> None:
     wire = make_wire(line)
     wire.send()
     wire.send()
     wire.join("alice", "c1")
     wire.commit(1)
-    assert wire.call(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("billing", clean)).code == 0
+    assert (
+        wire.call(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("billing", clean)).code
+        == 0
+    )
     assert "billing" not in wire.store.groups
     assert noted(wire, Kind.RESET) == ([(0, -1)] if clean else [])
     assert wire.fetch()[1] == (0 if clean else 1)
@@ -189,7 +204,12 @@ def test_a_deleted_group_keeps_its_offsets_unless_it_is_asked(make_wire: MakeWir
 
 def test_without_groups_on_demand_a_deleted_group_may_not_pull(make_wire: MakeWire) -> None:
     wire = make_wire(auto_create_groups=False)
-    assert wire.call(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b'{"groupName":"billing"}').code == 0
+    assert (
+        wire.call(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b'{"groupName":"billing"}'
+        ).code
+        == 0
+    )
     wire.send()
     assert wire.pull(0).code == 0
     wire.call(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("billing"))

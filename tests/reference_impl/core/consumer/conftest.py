@@ -63,7 +63,12 @@ class Seen:
 class Bench:
     """One consumer `c1` of group `g` on topic `t` of broker `b0`; the group's retry topic is unknown."""
 
-    def __init__(self, consumer_class: type[OrderlyConsumer] = OrderlyConsumer, queues: int = 1, **config: Any) -> None:
+    def __init__(
+        self,
+        consumer_class: type[OrderlyConsumer] = OrderlyConsumer,
+        queues: int = 1,
+        **config: Any,
+    ) -> None:
         settings = {"consume_from": "first", **config}
         settings.setdefault("topics", {"t": "*"})
         self.config = ConsumerConfig(client_id="c1", group="g", name_servers=("ns",), **settings)
@@ -140,7 +145,11 @@ class Bench:
         return [m.queue_offset for m in self.calls[0].messages] if self.calls else []
 
     def returns(
-        self, outcome: Outcome = Outcome.SUCCESS, manual: bool = False, suspend_ms: int = -1, at: int = 0
+        self,
+        outcome: Outcome = Outcome.SUCCESS,
+        manual: bool = False,
+        suspend_ms: int = -1,
+        at: int = 0,
     ) -> list[Any]:
         call = self.calls.pop(at)
         return self.give(ListenerReturned(call.call_id, outcome, manual, suspend_ms))
@@ -221,7 +230,9 @@ class Bench:
                 seen.outcome, seen.end_fields, seen.ended_ms = outcome, dict(fields), self.now
                 seen.end_rows = [dict(row) for row in rows]
             case Note(kind, outcome, fields):
-                self.seen.append(Seen(kind, dict(fields), [], outcome, began_ms=self.now, ended_ms=self.now))
+                self.seen.append(
+                    Seen(kind, dict(fields), [], outcome, began_ms=self.now, ended_ms=self.now)
+                )
             case Stopped():
                 pass
         return []

@@ -25,7 +25,9 @@ def fail_until_given_up(b: Any, tries: int = 50) -> int:
 
 
 @pytest.mark.parametrize(("limit", "deliveries"), [(0, 1), (1, 2), (3, 4), (16, 17)])
-def test_a_limit_of_n_gives_n_plus_1_deliveries_and_one_copy(bench: Any, limit: int, deliveries: int) -> None:
+def test_a_limit_of_n_gives_n_plus_1_deliveries_and_one_copy(
+    bench: Any, limit: int, deliveries: int
+) -> None:
     b = bench(max_reconsume_times=limit).start()
     b.append(2)
     assert fail_until_given_up(b) == deliveries
@@ -63,7 +65,12 @@ def test_the_copy(bench: Any) -> None:
     fail_until_given_up(b)
     b.advance(0)
     (header,) = b.sent
-    assert (header.topic, header.queue_id, header.reconsume_times, header.max_reconsume_times) == ("%RETRY%g", 0, 3, 2)
+    assert (header.topic, header.queue_id, header.reconsume_times, header.max_reconsume_times) == (
+        "%RETRY%g",
+        0,
+        3,
+        2,
+    )
     assert header.producer_group == "CLIENT_INNER_PRODUCER"
     assert unpack_properties(header.properties) == {
         "UNIQ_KEY": "m0-0",
@@ -104,7 +111,9 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("codes", "reason", "tries"), FAILED)
-def test_a_failed_send_means_another_delivery(bench: Any, codes: list[int], reason: str | None, tries: int) -> None:
+def test_a_failed_send_means_another_delivery(
+    bench: Any, codes: list[int], reason: str | None, tries: int
+) -> None:
     """The message stays in its place, counted once more, after the suspend time; then it is sent again."""
     b = bench(max_reconsume_times=0).start()
     b.append(2)
@@ -185,7 +194,10 @@ def test_a_batch_of_which_every_message_was_given_up_in_turn_is_over(bench: Any)
     b.advance(10)
     first = [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]
     b.returns(Outcome.SUSPEND, suspend_ms=10)
-    assert (first, [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]) == ([0, 1], [0, 1, 0])
+    assert (first, [seen.fields["queue_offset"] for seen in b.of(Kind.DEAD_LETTER)]) == (
+        [0, 1],
+        [0, 1, 0],
+    )
     assert b.offsets == [2]
 
 

@@ -63,7 +63,9 @@ def test_every_change_is_a_row_and_every_row_is_seen() -> None:
     SEEN.clear()
     plans: list[Plan] = []
     drawn = Collector(
-        lambda refuted: (), on_run=lambda run: plans.append(run.plan), judge=lambda rows, info: Examination()
+        lambda refuted: (),
+        on_run=lambda run: plans.append(run.plan),
+        judge=lambda rows, info: Examination(),
     )
     run_machine(drawn, 1, PLANS)
     for plan in plans:
@@ -80,4 +82,8 @@ def test_every_change_is_a_row_and_every_row_is_seen() -> None:
 def test_each_function_is_the_consumers() -> None:
     """A function that was renamed is no name in the table any more."""
     named = {function for step in LIFE.values() for function in step.functions}
-    assert [function for function in sorted(named) if not callable(getattr(OrderlyConsumer, function, None))] == []
+    assert [
+        function
+        for function in sorted(named)
+        if not callable(getattr(OrderlyConsumer, function, None))
+    ] == []

@@ -21,7 +21,11 @@ def test_all_lanes_of_a_broker_are_renewed_in_one_request_each_interval(bench: A
     b.advance(40_000)
     asked = [LockBatch.decode(r.command.body).queues for r in b.requests(LOCK)[before:]]
     assert asked == [tuple(Queue("t", "b0", n) for n in range(3))] * 3
-    assert [seen.began_ms - b.of(Kind.JOIN)[0].began_ms for seen in b.of(Kind.LOCK)[1:]] == [1_000, 21_000, 41_000]
+    assert [seen.began_ms - b.of(Kind.JOIN)[0].began_ms for seen in b.of(Kind.LOCK)[1:]] == [
+        1_000,
+        21_000,
+        41_000,
+    ]
 
 
 @pytest.mark.parametrize("granted", [True, False])

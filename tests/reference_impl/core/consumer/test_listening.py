@@ -54,7 +54,9 @@ def test_happy_path_tells_everything(bench: Any) -> None:
     ]
     assert b.of(Kind.DELIVER)[0].outcome is Outcome.SUCCESS
     commits = b.of(Kind.COMMIT)
-    assert [(c.fields["value"], c.fields.get("view"), c.outcome) for c in commits] == [(1, None, Outcome.SENT)]
+    assert [(c.fields["value"], c.fields.get("view"), c.outcome) for c in commits] == [
+        (1, None, Outcome.SENT)
+    ]
 
 
 def test_the_recorder_is_told_before_the_call_and_before_what_follows_it(bench: Any) -> None:
@@ -64,7 +66,10 @@ def test_the_recorder_is_told_before_the_call_and_before_what_follows_it(bench: 
     assert kinds == [Begin, CallListener]
     after = b.returns()
     assert isinstance(after[0], End)
-    assert [type(e) for e in after if isinstance(e, CallListener) or is_delivery(e)] == [Begin, CallListener]
+    assert [type(e) for e in after if isinstance(e, CallListener) or is_delivery(e)] == [
+        Begin,
+        CallListener,
+    ]
 
 
 def is_delivery(effect: object) -> bool:
@@ -81,7 +86,9 @@ def test_messages_come_in_offset_order_one_call_at_a_time(bench: Any) -> None:
     assert seen == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("batch", "first"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (1001, [0, 1, 2])])
+@pytest.mark.parametrize(
+    ("batch", "first"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (1001, [0, 1, 2])]
+)
 def test_batch_is_at_most_the_configured_size(bench: Any, batch: int, first: list[int]) -> None:
     b = bench(batch=batch).start()
     b.hold.add(RequestCode.PULL_MESSAGE)

@@ -16,7 +16,11 @@ from reference_impl.protocol.codes import RequestCode, ResponseCode
 from specs.vocabulary import Kind, Outcome, Queue
 
 LANE = Queue("t", "b0", 0)
-LOCK, SEND, QUERY = RequestCode.LOCK_BATCH_MQ, RequestCode.SEND_MESSAGE_V2, RequestCode.QUERY_CONSUMER_OFFSET
+LOCK, SEND, QUERY = (
+    RequestCode.LOCK_BATCH_MQ,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+)
 MEMBERS = RequestCode.GET_CONSUMER_LIST_BY_GROUP
 
 Make = Callable[..., Any]
@@ -497,7 +501,9 @@ def calls_under_a_fresh_grant(make: Make) -> object:
 
 def name_of_the_client(make: Make) -> object:
     b = make(consume_from="first").start()
-    return b.of(Kind.LOCK)[0].fields["client_id"] if b.of(Kind.LOCK) else b.consumer.config.client_id
+    return (
+        b.of(Kind.LOCK)[0].fields["client_id"] if b.of(Kind.LOCK) else b.consumer.config.client_id
+    )
 
 
 def locks_in_a_minute(make: Make) -> object:
@@ -655,7 +661,11 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "first-of-batch-committed": (commit_of_a_batch, [3], [1]),
     "commit-one-too-far": (commit_of_a_batch, [3], [4]),
     "stale-commit-after-release": (commits_after_the_release, 0, 2),
-    "shutdown-persists-last": (order_of_the_shutdown, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "shutdown-persists-last": (
+        order_of_the_shutdown,
+        [Kind.COMMIT, Kind.UNLOCK],
+        [Kind.UNLOCK, Kind.COMMIT],
+    ),
     "corrected-offset-reported-over": (stored_after_a_correction, 3, 1),
     "pull-commits-old-offset": (commits_go_back, False, True),
     "error-taken-for-not-found": (start_after_a_failed_query, 2, 5),
@@ -687,7 +697,11 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "dead-letter-failure-ignored": (call_after_a_failed_dead_letter, [0], [1]),
     "committed-before-the-dead-letter": (commits_while_the_dead_letter_is_on_its_way, [], [1]),
     "offset-of-an-earlier-life": (commit_of_a_lane_that_came_back, 0, 1),
-    "handover-persists-last": (order_of_a_handover, [Kind.COMMIT, Kind.UNLOCK], [Kind.UNLOCK, Kind.COMMIT]),
+    "handover-persists-last": (
+        order_of_a_handover,
+        [Kind.COMMIT, Kind.UNLOCK],
+        [Kind.UNLOCK, Kind.COMMIT],
+    ),
     "suspended-batch-back-in-part": (calls_after_a_suspended_batch, [0, 1, 2], [2]),
     "counter-survives-the-lane": (counter_of_a_lane_that_came_back, 0, 1),
     "no-limit-means-sixteen": (copies_after_twenty_tries, 0, 1),

@@ -59,8 +59,14 @@ def busy() -> Plan:
     ]
     rules = [
         ListenerRule(duration_ms=20),
-        *(ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1 + number % 2) for number in range(9, 300, 9)),
-        *(ListenerRule(Outcome.THREW, number=number, delivery_max=9) for number in range(20, 300, 40)),
+        *(
+            ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1 + number % 2)
+            for number in range(9, 300, 9)
+        ),
+        *(
+            ListenerRule(Outcome.THREW, number=number, delivery_max=9)
+            for number in range(20, 300, 40)
+        ),
         *(ListenerRule(duration_ms=1_500, number=number) for number in range(15, 300, 25)),
     ]
     return Plan(
@@ -80,7 +86,12 @@ def alone(*actions: Action, duration_ms: int) -> Plan:
         seed=4,
         topology=Topology(("b0",), (TopicPlan("orders", 1),), ("billing",)),
         config=SHORT,
-        clients=(ClientPlan("p1", "producer"), consumer("c1"), consumer("c2"), ClientPlan("e1", "prober")),
+        clients=(
+            ClientPlan("p1", "producer"),
+            consumer("c1"),
+            consumer("c2"),
+            ClientPlan("e1", "prober"),
+        ),
         actions=(
             Action(0, "start", {"client": "p1"}),
             Action(0, "start", {"client": "c1"}),
@@ -104,7 +115,10 @@ def taken_over() -> Plan:
     link = {"a": "c1", "b": "b0"}
     lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (0,)}
     return alone(
-        Action(3_000, "hold", link), Action(9_500, "probe_lock", lane), Action(10_000, "heal", link), duration_ms=500
+        Action(3_000, "hold", link),
+        Action(9_500, "probe_lock", lane),
+        Action(10_000, "heal", link),
+        duration_ms=500,
     )
 
 
@@ -115,7 +129,9 @@ def second_query_lost(consume_from: str = "last") -> Plan:
     for seed in range(1, 20):
         found = queries(with_config(replace(alone(*handover, duration_ms=300), seed=seed), start))
         asked = [row for row in found if row.topic == "orders"][1]
-        if (asked.ended_us or 0) - asked.started_us >= LATENCY_MS * 1_000:  # else it may be on its way at once
+        if (
+            asked.ended_us or 0
+        ) - asked.started_us >= LATENCY_MS * 1_000:  # else it may be on its way at once
             break
     # The lane's answer, and that of the retry topic's if it is still to come.
     coming = [row for row in found if row.started_us <= asked.started_us < (row.ended_us or 0)]
@@ -126,7 +142,9 @@ def second_query_lost(consume_from: str = "last") -> Plan:
 
 def queries(plan: Plan) -> list[Row]:
     """Those of the second consumer for stored offsets."""
-    return [row for row in simulate(plan)[1] if row.kind is Kind.FETCH_OFFSET and row.client_id == "c2"]
+    return [
+        row for row in simulate(plan)[1] if row.kind is Kind.FETCH_OFFSET and row.client_id == "c2"
+    ]
 
 
 def second_query_of_a_member_lost() -> Plan:
@@ -172,11 +190,15 @@ def suspending_for_no_time() -> Plan:
 
 
 def taken_away_while_suspended() -> Plan:
-    return sorting_first(answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another()))
+    return sorting_first(
+        answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another())
+    )
 
 
 def taken_away_and_given_back() -> Plan:
-    plan = answering(ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another(), another_leaves())
+    plan = answering(
+        ListenerRule(Outcome.SUSPEND, 3_000, number=3), joined_by_another(), another_leaves()
+    )
     return sorting_first(plan)
 
 
@@ -203,7 +225,11 @@ def sorting_first(plan: Plan) -> Plan:
 
 def buried() -> Plan:
     """One of two members dies, and nothing happens for a while."""
-    plan = alone(Action(1_500, "start", {"client": "c2"}), Action(5_000, "crash", {"client": "c1"}), duration_ms=5)
+    plan = alone(
+        Action(1_500, "start", {"client": "c2"}),
+        Action(5_000, "crash", {"client": "c1"}),
+        duration_ms=5,
+    )
     topology = replace(plan.topology, topics=(TopicPlan("orders", 4),))
     return replace(plan, topology=topology, until_ms=25_000)
 
@@ -228,14 +254,22 @@ def left_to_another_and_started_by_time() -> Plan:
 def started_by_time_where_the_first_is_gone() -> Plan:
     """The broker has removed the oldest messages when the first consumer comes, so that it says of none where it is."""
     plan = alone(*(send(300 * n, 1, "k1") for n in range(1, 40)), duration_ms=5)
-    late = [replace(each, at_ms=12_000) if each.args == {"client": "c1"} else each for each in plan.actions]
+    late = [
+        replace(each, at_ms=12_000) if each.args == {"client": "c1"} else each
+        for each in plan.actions
+    ]
     actions = tuple(sorted(late, key=lambda action: action.at_ms))
-    return with_config(replace(plan, actions=actions), {"consume_from": "timestamp", "keep_ms": 5_000})
+    return with_config(
+        replace(plan, actions=actions), {"consume_from": "timestamp", "keep_ms": 5_000}
+    )
 
 
 def two_lanes_and_one_thread() -> Plan:
     """Both lanes have messages for longer than the cap, and one of them has the thread."""
-    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(6)]
+    sends = [
+        Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"})
+        for n in range(6)
+    ]
     plan = alone(*sends, duration_ms=100)
     plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 2),), ("billing",)))
     return with_config(plan, {"threads": 1, "continuous_ms": 500})
@@ -256,7 +290,10 @@ def one_lane_that_rests_and_one_thread() -> Plan:
 
 def three_lanes_and_one_thread() -> Plan:
     """All lanes have messages for longer than several caps, and one of them has the thread."""
-    sends = [Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"}) for n in range(12)]
+    sends = [
+        Action(10, "send", {"client": "p1", "topic": "orders", "count": 20, "key": f"k{n}"})
+        for n in range(12)
+    ]
     plan = alone(*sends, duration_ms=100)
     plan = replace(plan, topology=Topology(("b0",), (TopicPlan("orders", 3),), ("billing",)))
     return with_config(plan, {"threads": 1, "continuous_ms": 500})
@@ -276,21 +313,33 @@ def now_and_then() -> Plan:
 
 def on_two_brokers(plan: Plan, *more: Action) -> Plan:
     actions = tuple(sorted([*plan.actions, *more], key=lambda action: action.at_ms))
-    return replace(plan, topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)), actions=actions)
+    return replace(
+        plan,
+        topology=Topology(("b0", "b1"), (TopicPlan("orders", 1),), ("billing",)),
+        actions=actions,
+    )
 
 
 def a_broker_comes_later() -> Plan:
     """One of two brokers is down when the first consumer asks which queues there are."""
     plan = alone(duration_ms=2)
-    late = [replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions]
-    down = Action(5, "broker_crash", {"broker": "b1"}), Action(4_000, "broker_restart", {"broker": "b1"})
+    late = [
+        replace(each, at_ms=200) if each.args == {"client": "c1"} else each for each in plan.actions
+    ]
+    down = (
+        Action(5, "broker_crash", {"broker": "b1"}),
+        Action(4_000, "broker_restart", {"broker": "b1"}),
+    )
     more = [send(9_000 + 100 * n, 1, f"k{n}") for n in range(6)]
     return on_two_brokers(replace(plan, actions=tuple(late)), *down, *more)
 
 
 def a_broker_comes_back() -> Plan:
     """One of two brokers is down for so long that its consumer hears of it."""
-    down = Action(5_000, "broker_crash", {"broker": "b1"}), Action(40_000, "broker_restart", {"broker": "b1"})
+    down = (
+        Action(5_000, "broker_crash", {"broker": "b1"}),
+        Action(40_000, "broker_restart", {"broker": "b1"}),
+    )
     more = [send(60_000 + 100 * n, 1, f"k{n}") for n in range(6)]
     return on_two_brokers(alone(duration_ms=2), *down, *more)
 
@@ -299,7 +348,9 @@ def one_of_two_lanes_is_taken() -> Plan:
     """A stranger has one of the lanes when the first consumer takes its share."""
     plan = alone(duration_ms=2)
     lane = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queues": (1,)}
-    late = [replace(each, at_ms=50) if each.args == {"client": "c1"} else each for each in plan.actions]
+    late = [
+        replace(each, at_ms=50) if each.args == {"client": "c1"} else each for each in plan.actions
+    ]
     actions = sorted([*late, Action(10, "probe_lock", lane)], key=lambda action: action.at_ms)
     topology = Topology(("b0",), (TopicPlan("orders", 2),), ("billing",))
     return replace(plan, topology=topology, actions=tuple(actions))
@@ -313,7 +364,9 @@ def dead_letter_unanswered() -> Plan:
 def send_back_unanswered() -> Plan:
     """The first send-back is lost on its way."""
     lost = {"a": "c1", "b": "b0", "code": int(RequestCode.CONSUMER_SEND_MSG_BACK)}
-    return answering(ListenerRule(Outcome.SUSPEND, number=3, delivery_max=1), Action(100, "drop_next", lost))
+    return answering(
+        ListenerRule(Outcome.SUSPEND, number=3, delivery_max=1), Action(100, "drop_next", lost)
+    )
 
 
 def three_keys() -> Plan:
@@ -333,7 +386,11 @@ def an_uneven_number_of_queues() -> Plan:
 def tags_of_one_hash() -> Plan:
     """Messages with two tags that have the same hash code, one after the other."""
     sends = [
-        Action(2_000 + n, "send", {"client": "p1", "topic": "orders", "count": 1, "tags": ("Aa", "BB")[n % 2]})
+        Action(
+            2_000 + n,
+            "send",
+            {"client": "p1", "topic": "orders", "count": 1, "tags": ("Aa", "BB")[n % 2]},
+        )
         for n in range(10)
     ]
     return alone(*sends, duration_ms=5)
@@ -341,7 +398,14 @@ def tags_of_one_hash() -> Plan:
 
 def reset_by_an_operator() -> Plan:
     """The offset of a lane at work is moved back."""
-    moved = {"client": "e1", "group": "billing", "topic": "orders", "broker": "b0", "queue": 0, "offset": 2}
+    moved = {
+        "client": "e1",
+        "group": "billing",
+        "topic": "orders",
+        "broker": "b0",
+        "queue": 0,
+        "offset": 2,
+    }
     return alone(Action(3_000, "reset", moved), duration_ms=50)
 
 

@@ -26,7 +26,9 @@ def test_offsets_are_told_first_after_10_s_and_then_each_5_s(bench: Any) -> None
         (1, 10_000, Outcome.SENT),
     ]
     updates = [e for e in b.effects if isinstance(e, Oneway)]
-    assert {(e.command.code, e.command.is_oneway) for e in updates} == {(RequestCode.UPDATE_CONSUMER_OFFSET, True)}
+    assert {(e.command.code, e.command.is_oneway) for e in updates} == {
+        (RequestCode.UPDATE_CONSUMER_OFFSET, True)
+    }
 
 
 def test_the_offset_is_the_last_of_the_batch_plus_one(bench: Any) -> None:

@@ -117,7 +117,9 @@ def test_the_commit_travels_with_the_pull(bench: Any) -> None:
     b.returns()
     b.append(1)
     piggybacked = [seen for seen in b.of(Kind.COMMIT) if seen.fields.get("view") == "pull"]
-    assert [(c.fields["value"], c.outcome) for c in piggybacked] == [(1, None)]  # parked with its pull
+    assert [(c.fields["value"], c.outcome) for c in piggybacked] == [
+        (1, None)
+    ]  # parked with its pull
     ext = b.requests(PULL)[-1].command.ext
     assert (ext["sysFlag"], ext["commitOffset"]) == ("3", "1")
     b.append(1)
@@ -139,7 +141,9 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("reason", "outcome"), FAILURES)
-def test_a_failed_pull_is_repeated_after_3_s_from_the_same_offset(bench: Any, reason: str, outcome: Outcome) -> None:
+def test_a_failed_pull_is_repeated_after_3_s_from_the_same_offset(
+    bench: Any, reason: str, outcome: Outcome
+) -> None:
     b = bench()
     b.stored[LANE] = 2
     b.append(2)

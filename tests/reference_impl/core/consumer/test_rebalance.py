@@ -31,7 +31,11 @@ def test_share_of_two_members(bench: Any) -> None:
     b.start()
     assert adds(b) == [(0, 0), (1, 0)]
     note = b.of(Kind.ASSIGN)[0].fields
-    assert (note["value"], note["view"], note["detail"]) == (2, "c1 c9 | b0/0 b0/1 b0/2 b0/3", "b0/0 b0/1")
+    assert (note["value"], note["view"], note["detail"]) == (
+        2,
+        "c1 c9 | b0/0 b0/1 b0/2 b0/3",
+        "b0/0 b0/1",
+    )
 
 
 def test_the_same_view_is_noted_once(bench: Any) -> None:
@@ -51,7 +55,9 @@ def test_no_answer_about_the_members_changes_nothing(bench: Any) -> None:
     assert len(b.consumer.lanes) == 2
 
 
-def test_a_list_without_ourselves_leaves_nothing_and_is_answered_with_a_heartbeat(bench: Any) -> None:
+def test_a_list_without_ourselves_leaves_nothing_and_is_answered_with_a_heartbeat(
+    bench: Any,
+) -> None:
     b = bench(queues=2).start()
     before = len(b.requests(RequestCode.HEART_BEAT))
     b.members = ["c2"]
@@ -63,7 +69,9 @@ def test_a_list_without_ourselves_leaves_nothing_and_is_answered_with_a_heartbea
 def test_a_notice_rebalances_at_once_but_not_twice_within_the_minimal_interval(bench: Any) -> None:
     b = bench().start()
     asked = len(b.requests(MEMBERS))
-    notice = Pushed("b0:1", Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "g"}))
+    notice = Pushed(
+        "b0:1", Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "g"})
+    )
     b.give(notice)
     assert len(b.requests(MEMBERS)) == asked
     b.advance(1_000)
@@ -137,7 +145,9 @@ def test_where_a_lane_begins(bench: Any, consume_from: str, stored: int | None, 
     ("consume_from", "start", "asked"),
     [("first", 0, None), ("last", 0, None), ("timestamp", 0, MAX)],
 )
-def test_where_the_retry_topic_begins(bench: Any, consume_from: str, start: int, asked: int | None) -> None:
+def test_where_the_retry_topic_begins(
+    bench: Any, consume_from: str, start: int, asked: int | None
+) -> None:
     b = bench(consume_from=consume_from)
     b.queues = {"%RETRY%g": 1, "t": 0}
     b.start()

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from reference_impl.core.consumer import BroadcastConsumer, ConcurrentConsumer, KeyOrderedConsumer, OrderlyConsumer
+from reference_impl.core.consumer import (
+    BroadcastConsumer,
+    ConcurrentConsumer,
+    KeyOrderedConsumer,
+    OrderlyConsumer,
+)
 from reference_impl.core.io import Pushed
 from reference_impl.protocol.bodies import encode_reset_offsets
 from reference_impl.protocol.codes import RequestCode
@@ -24,10 +29,19 @@ MODES = [
 ]
 
 
-def tell(b: Any, offsets: dict[Queue, int], *, topic: str = "t", group: str = "g", body: bytes | None = None) -> None:
+def tell(
+    b: Any,
+    offsets: dict[Queue, int],
+    *,
+    topic: str = "t",
+    group: str = "g",
+    body: bytes | None = None,
+) -> None:
     ext = {"topic": topic, "group": group, "timestamp": "0"}
     body = encode_reset_offsets(offsets) if body is None else body
-    b.give(Pushed("b0:1", Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, ext, body=body, flag=2)))
+    b.give(
+        Pushed("b0:1", Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, ext, body=body, flag=2))
+    )
 
 
 def adds(b: Any) -> list[tuple[int, int]]:
@@ -43,8 +57,12 @@ def finish(b: Any, count: int) -> None:
         b.returns()
 
 
-@pytest.mark.parametrize(("consumer", "config"), MODES, ids=lambda each: getattr(each, "__name__", ""))
-def test_everything_from_there_comes_again(bench: Any, consumer: Any, config: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("consumer", "config"), MODES, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_everything_from_there_comes_again(
+    bench: Any, consumer: Any, config: dict[str, Any]
+) -> None:
     b = bench(consumer, threads=1, pull_batch=1, **config).start()
     b.append(3)
     finish(b, 3)
@@ -119,7 +137,12 @@ def test_other_lanes_go_on(bench: Any) -> None:
 
 @pytest.mark.parametrize(
     "how",
-    [{"group": "another"}, {"topic": "another"}, {"body": b'{"offsetTable":{"brokerName":3}:1}'}, {"body": b"\xff"}],
+    [
+        {"group": "another"},
+        {"topic": "another"},
+        {"body": b'{"offsetTable":{"brokerName":3}:1}'},
+        {"body": b"\xff"},
+    ],
     ids=["group", "topic", "garbled", "no text"],
 )
 def test_what_is_not_for_it_changes_nothing(bench: Any, how: dict[str, Any]) -> None:

@@ -10,12 +10,21 @@ import pytest
 from reference_impl.core.consumer.results import RESULTS, Back, Rule, clamp_suspend
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
-STATUSES = [Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK, Outcome.SUSPEND, Outcome.NULL, Outcome.THREW]
+STATUSES = [
+    Outcome.SUCCESS,
+    Outcome.COMMIT,
+    Outcome.ROLLBACK,
+    Outcome.SUSPEND,
+    Outcome.NULL,
+    Outcome.THREW,
+]
 
 
 def test_the_table_has_every_status_in_both_modes() -> None:
     assert {(status, mode, False) for status in STATUSES for mode in CommitMode} <= RESULTS.keys()
-    assert {(status, mode, True) for status in LISTENER_SUSPENDS for mode in CommitMode} <= RESULTS.keys()
+    assert {
+        (status, mode, True) for status in LISTENER_SUSPENDS for mode in CommitMode
+    } <= RESULTS.keys()
     assert len(RESULTS) == 18
 
 
@@ -32,7 +41,9 @@ AUTO_TWO_DONE = [
 
 
 @pytest.mark.parametrize(("outcome", "manual", "offset", "when", "then"), AUTO_TWO_DONE)
-def test_auto_mode(bench: Any, outcome: Outcome, manual: bool, offset: int, when: str, then: list[int]) -> None:
+def test_auto_mode(
+    bench: Any, outcome: Outcome, manual: bool, offset: int, when: str, then: list[int]
+) -> None:
     """Two messages done in auto mode, the third ends as given."""
     b = bench().start()
     b.append(5)
@@ -147,4 +158,7 @@ def test_a_result_without_pause_names_none(one_message: Any) -> None:
 def test_rules_that_stop_put_something_back(bench: Callable[..., Any]) -> None:
     """No rule stops the loop and leaves the batch behind: the lane would wait for a message that never comes."""
     stopping = [rule for rule in RESULTS.values() if not rule.go_on]
-    assert all(isinstance(rule, Rule) and rule.back is not Back.NONE and not rule.commit for rule in stopping)
+    assert all(
+        isinstance(rule, Rule) and rule.back is not Back.NONE and not rule.commit
+        for rule in stopping
+    )

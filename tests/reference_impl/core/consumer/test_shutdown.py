@@ -24,9 +24,17 @@ def test_offsets_before_leases_before_the_goodbye(bench: Any) -> None:
     b.append(1)
     b.returns()
     effects = b.shut_down()
-    assert codes(effects) == [RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.UNLOCK_BATCH_MQ, UNREGISTER]
+    assert codes(effects) == [
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.UNLOCK_BATCH_MQ,
+        UNREGISTER,
+    ]
     assert isinstance(effects[-1], Stopped)
-    assert [e.kind for e in effects if isinstance(e, Begin)] == [Kind.LEAVE, Kind.COMMIT, Kind.UNLOCK]
+    assert [e.kind for e in effects if isinstance(e, Begin)] == [
+        Kind.LEAVE,
+        Kind.COMMIT,
+        Kind.UNLOCK,
+    ]
     assert b.of(Kind.LEAVE)[0].outcome is Outcome.OK
     assert b.of(Kind.DROP)[0].fields["detail"] == "shutdown"
     assert b.stored[LANE] == 1
@@ -45,7 +53,11 @@ def test_it_waits_for_the_running_call_whose_result_still_counts(one_message: An
     assert codes(b.shut_down()) == []
     b.advance(4_999)
     effects = b.returns()
-    assert codes(effects) == [RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.UNLOCK_BATCH_MQ, UNREGISTER]
+    assert codes(effects) == [
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.UNLOCK_BATCH_MQ,
+        UNREGISTER,
+    ]
     assert b.stored[LANE] == 1
     assert b.calls == []
 

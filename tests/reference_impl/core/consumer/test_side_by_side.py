@@ -36,7 +36,9 @@ def keyed(bench: Any, **config: Any) -> Any:
 
 
 def broadcast(bench: Any, **config: Any) -> Any:
-    return bench(BroadcastConsumer, mode="concurrent", message_model="BROADCASTING", **config).start()
+    return bench(
+        BroadcastConsumer, mode="concurrent", message_model="BROADCASTING", **config
+    ).start()
 
 
 def running(b: Any) -> list[list[int]]:
@@ -69,7 +71,10 @@ def stored(b: Any) -> int:
     ],
 )
 def test_the_configuration_names_the_consumer(mode: str, model: str, expected: type) -> None:
-    assert consumer_class(ConsumerConfig("c", "g", {}, ("ns",), mode=mode, message_model=model)) is expected
+    assert (
+        consumer_class(ConsumerConfig("c", "g", {}, ("ns",), mode=mode, message_model=model))
+        is expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,12 +231,21 @@ def test_a_message_that_failed_is_sent_back_and_then_finished(bench: Any) -> Non
     b.returns()
     assert stored(b) == 0
     header = SendBackHeader.from_ext(b.held[0].command.ext)
-    assert (header.offset, header.group, header.delay_level, header.max_reconsume_times) == (0, "g", 0, 3)
+    assert (header.offset, header.group, header.delay_level, header.max_reconsume_times) == (
+        0,
+        "g",
+        0,
+        3,
+    )
     assert (header.origin_msg_id, header.origin_topic) == ("m0-0", "t")
     b.answer_held(BACK)
     assert stored(b) == 2
     (seen,) = b.of(Kind.SEND_BACK)
-    assert (seen.outcome, seen.fields["delay_level"], seen.fields["reconsume_times"]) == (Outcome.OK, 3, 0)
+    assert (seen.outcome, seen.fields["delay_level"], seen.fields["reconsume_times"]) == (
+        Outcome.OK,
+        3,
+        0,
+    )
     assert seen.fields["message_id"] == "m0-0"
 
 
