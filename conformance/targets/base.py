@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Protocol
 
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 from specs.plan.plan import Action, Plan
 
 ENTRY_POINTS = "inorder.targets"
@@ -24,19 +25,6 @@ class ClockKind(StrEnum):
 
     VIRTUAL = "virtual"
     WALL = "wall"
-
-
-class Ability(StrEnum):
-    """What a target can do beyond running its parties. A clause that is skipped names the one it needed."""
-
-    WIRE = "speaks the remoting protocol to a raw client"
-    CRASH_CLIENT = "kills a client"
-    CRASH_BROKER = "kills a broker and starts it again"
-    PAUSE = "stops a process and lets it go on"
-    LINK_FAULTS = "breaks and delays connections"
-    CLOCK_STEP = "steps a wall clock"
-    DRAIN = "reads every queue to its end"
-    REPLAY = "repeats a plan to the byte"
 
 
 class Target(Protocol):

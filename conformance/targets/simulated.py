@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.targets.base import Ability, ClockKind, known_names
+from conformance.targets.base import ClockKind, known_names
 from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name, with_config
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.plan.ability import Ability
 from specs.plan.config import FLUSHES, IN_MEMORY
 from specs.plan.plan import Action, Plan
 

@@ -1,0 +1,27 @@
+"""What a system under test can do, or can have done to it, beyond running its parties.
+
+A target names its abilities, a fault and a part of a run what they need; nobody asks a target what it is. The values
+are the words for people: what was left out for want of an ability says which one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Ability(StrEnum):
+    """An ability's value completes the sentence "the target can't ...", without the "can't"."""
+
+    WIRE = "answer raw requests of the remoting protocol"
+    REPLAY = "repeat a plan to the byte"
+    READ = "read a queue to its end"
+    PROGRESS = "tell what its store says a group has reached"
+    CRASH_CLIENT = "kill a client"
+    PAUSE_CLIENT = "stop a client between two instructions, and let it go on"
+    CRASH_BROKER = "kill a broker and start it again"
+    PAUSE_BROKER = "stop a broker between two instructions, and let it go on"
+    FILL_DISK = "fill a broker's disk, and make room again"
+    BREAK_LINK = "break, hold and delay a connection"
+    SPOIL_LINK = "lose, double and reorder what a connection carries"
+    DROP_REQUEST = "lose one request or its answer"
+    STEP_CLOCK = "step a party's wall clock"
