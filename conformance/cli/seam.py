@@ -1,8 +1,6 @@
 """Where the command line meets the parts that do the work: one function per job, nothing of a terminal in them.
 
-A target's factory (entry-point group `inorder.targets`) gives a simulated target, run by `conformance.runner`, a
-`WireRun`, run by `conformance.wire.runner`, or a `DrivenRun`, run by `conformance.drivers.runner`; this file is the
-only one that tells them apart.
+Every target says itself how it is searched (`conformance.targets.base.Target.search`).
 """
 
 from __future__ import annotations
@@ -10,28 +8,29 @@ from __future__ import annotations
 import difflib
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from conformance import again
 from conformance.cli.people import tell
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
-from conformance.targets.base import find, known_names
+from conformance.run import judge as run_judge
+from conformance.run import run_again
+from conformance.targets.base import Asked, Searched, Target, find, known_names
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
 from specs.errors import InorderError, UsageError
 from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import read_runinfo
 from specs.history.store import History
+from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
 from specs.verdicts.verdict import Verdict
-
-if TYPE_CHECKING:
-    from conformance.runner import Result
 
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
@@ -66,12 +65,7 @@ class Conformance:
     @property
     def on_the_wire(self) -> bool:
         """Is the target spoken to by our own raw client? Then the wire rules are judged as well."""
-        return hasattr(self.system, "lease_known")
-
-    @property
-    def is_driven(self) -> bool:
-        """Are clients at work in processes of their own, which speak the driver protocol?"""
-        return hasattr(self.system, "watched")
+        return Ability.WIRE in self.system.abilities
 
     def run(
         self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
@@ -82,67 +76,9 @@ class Conformance:
         is a UsageError.
         """
         make_room(out)
-        if self.on_the_wire:
-            verdict = self._on_the_wire(seed, examples, floor, out, watch)
-            return save(verdict, out)
-        if self.is_driven:
-            return save(self._driven(seed, examples, floor, out, watch), out)
-        result = self._simulated(seed, examples, floor, watch)
-        result.save(out)
-        info = replace(result.verdict.info, replay=again.command("replay", out))
-        return save(
-            replace(result.verdict, info=info),
-            out,
-            events=result.events if not result.found else None,
-        )
-
-    def _on_the_wire(
-        self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
-    ) -> Verdict:
-        from conformance.wire.runner import EXAMPLES, FLOOR, conform_wire
-
-        verdict, _history = conform_wire(
-            self.system,
-            self.profile,
-            seed=seed,
-            examples=EXAMPLES if examples is None else examples,
-            out=out,
-            floor=FLOOR if floor is None else floor,
-            say=watch.say,
-        )
-        return verdict
-
-    def _driven(
-        self, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
-    ) -> Verdict:
-        from conformance.drivers.runner import FLOOR, ROUNDS, conform_driven
-
-        verdict, _rounds = conform_driven(
-            self.system,
-            self.profile,
-            seed=seed,
-            rounds=ROUNDS if examples is None else examples,
-            out=out,
-            floor=FLOOR if floor is None else floor,
-            say=watch.say,
-        )
-        return verdict
-
-    def _simulated(
-        self, seed: int, examples: int | None, floor: int | None, watch: Watch
-    ) -> Result:
-        from conformance.runner import EXAMPLES, FLOOR, conform_simulated
-
-        mutant = self.system.mutant
-        return conform_simulated(
-            None if mutant is None else mutant.name,
-            seed,
-            self.profile,
-            examples=EXAMPLES if examples is None else examples,
-            floor=FLOOR if floor is None else floor,
-            progress=watch.progress,
-            config=self.system.config,
-        )
+        asked = Asked(seed, examples, floor, out, watch.say, watch.progress)
+        searched: Searched = self.system.search(self.profile, asked)
+        return save(searched.verdict, out, events=searched.events)
 
 
 def make_room(out: Path, *marks: str) -> None:
@@ -317,11 +253,46 @@ def replay(
     """
     from conformance.replay import replay as replay_run
 
+    if (again_on := _real_target_of(path, target)) is not None:
+        return _run_again(path, again_on, profile, out, watch)
     refuse_real_runs(path)
     if out is not None:
         make_room(out)
     verdict = replay_run(path, profile=profile, out=out, say=watch.say, target=target)
     return view(verdict) if out is None else save(verdict, out)
+
+
+def _real_target_of(path: Path, target: str | None) -> Target | None:
+    """The target of a run's folder, where a whole run of it is a plan in real time, done again as such."""
+    if target is not None or not path.is_dir():
+        return None
+    info = read_runinfo(path)
+    if info.plan is None or not (info.replay or "").startswith("inorder replay"):
+        return None
+    found = find(info.target)
+    if isinstance(found, Target) and Ability.REPLAY not in found.abilities:
+        return found
+    return None
+
+
+def _run_again(
+    path: Path, target: Target, profile: str | None, out: Path | None, watch: Watch
+) -> VerdictView:
+    """What it comes to this time: real time repeats nothing to the byte."""
+    with tempfile.TemporaryDirectory(prefix="inorder-replay-") as scratch:
+        folder = out or Path(scratch) / "run"
+        make_room(folder)
+        watch.say(f"doing the run's plan again on {target.name}, in real time")
+        info = read_runinfo(path)
+        try:
+            history = run_again(info, target, folder, watch.say)
+        finally:
+            target.release()
+        chosen = load_profile(profile or info.profile or target.profile)
+        verdict = run_judge(history, chosen, options={"floor": 1})
+        told = replace(verdict.info, replay=again.command("replay", folder))
+        verdict = replace(verdict, info=told)
+        return view(verdict) if out is None else save(verdict, folder)
 
 
 def refuse_real_runs(path: Path) -> None:

@@ -13,21 +13,20 @@ from __future__ import annotations
 import queue
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
-from conformance.drivers.protocol import REQUIRED_EVENTS
+from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_json
 from conformance.drivers.recording import DriverRecorder
 from conformance.targets.systems import System
 from conformance.waiting import now_s, pass_time, wait_until
 from specs.errors import UsageError
 from specs.history.journal import Journal
-from specs.plan.config import Config
-from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan
+from specs.plan.plan import Action, ClientPlan, Plan
 from specs.vocabulary import Kind, Outcome
 
 CLIENT_IP = "127.0.0.1"
@@ -35,20 +34,6 @@ PRODUCERS = "inorder-producers"
 SENDS_S = 60.0
 JOIN_S = 120.0
 """How long a client's thread may take to end."""
-CONFIGURED = (
-    "max_reconsume_times",
-    "suspend_ms",
-    "batch",
-    "threads",
-    "pull_batch",
-    "persist_ms",
-    "heartbeat_ms",
-    "consume_from",
-    "mode",
-    "message_model",
-    "subscription",
-)
-"""What a driver is told of a plan's configuration at `start`; lease times it has from its process (`start_java`)."""
 
 
 def client_id_of(client: str) -> str:
@@ -59,20 +44,6 @@ def client_id_of(client: str) -> str:
 def protocol_names(plan: Plan) -> dict[str, str]:
     """Client id in the protocol → name in the plan."""
     return {client_id_of(client.id): client.id for client in plan.clients}
-
-
-def rules_as_json(rules: Sequence[ListenerRule]) -> list[dict[str, Any]]:
-    """Listener rules as a driver gets them: without what is usual."""
-    usual = asdict(ListenerRule())
-    return [
-        {name: value for name, value in asdict(rule).items() if value != usual[name]}
-        for rule in rules
-    ]
-
-
-def configured(config: Config) -> dict[str, Any]:
-    """The configuration as a driver gets it."""
-    return {name: value for name, value in config.to_json().items() if name in CONFIGURED}
 
 
 @dataclass(slots=True)

@@ -25,10 +25,26 @@ DRIVEN = replace(
 )
 """Longer than for our own clients: a Java process takes seconds to start, and its timers are those of a busy host."""
 
+FAST = replace(
+    SHORT_LEASES, broker_lease_ms=300, client_lease_ms=150, lock_interval_ms=50, rebalance_ms=100
+)
+"""For clients that start at once and find each other at once."""
+
+STEADY = replace(
+    DRIVEN, broker_lease_ms=1_500, client_lease_ms=800, lock_interval_ms=250, rebalance_ms=500
+)
+"""For processes that start in less than a second."""
+
 CHANGES = 4
 """How many times a consumer comes or goes after the first one has started."""
-GAP_MS = 5_000
-"""From one change to the next: a Java process is up and at work by then."""
+LEAST_GAP_MS = 300
+FIRST_SEND_MS = 1_000
+NO_LIMIT = -1
+JUST_BEFORE_MS = 2
+FAILS_AT_MOST = 3
+"""How often a message fails where nobody can give it up."""
+ENDS = ("stop", "crash")
+"""How a consumer goes."""
 MESSAGES = 240
 _FAILS = (Outcome.SUSPEND, Outcome.NULL, Outcome.THREW)
 _WAITS_MS = (-1, 1, 10, 40, 150)
@@ -44,10 +60,13 @@ def drawn_plan(
     plain: bool,
     changes: int = CHANGES,
     messages: int = MESSAGES,
+    ends: tuple[str, ...] = ENDS,
+    poison: bool = True,
 ) -> Plan:
-    """A plan of about half a minute, `changes` times GAP_MS and then the end of the lease.
+    """A plan of about half a minute, `changes` times the gap and then the end of the lease.
 
-    plain: one message per call and no manual commits, where most clauses apply.
+    plain: one message per call and no manual commits, where most clauses apply. ends: how a consumer may go.
+    poison: some messages never succeed, so that they are given up.
 
     The first change is always another consumer, so that lanes change hands; at least one consumer is left at work.
     """
@@ -60,20 +79,24 @@ def drawn_plan(
         suspend_ms=draw.choice((20, 60, 120)),
         pull_batch=draw.choice((4, 32)),
     )
+    if not poison:
+        config = replace(config, max_reconsume_times=NO_LIMIT)
+    gap_ms = gap_of(base)
     actions = [Action(0, "start", {"client": shop}), Action(0, "start", {"client": consumers[0]})]
-    actions += _changes(consumers, draw, changes)
+    actions += _changes(consumers, draw, changes, gap_ms, ends)
     last_ms = actions[-1].at_ms
-    until_ms = last_ms + config.broker_lease_ms + GAP_MS
+    until_ms = last_ms + config.broker_lease_ms + gap_ms
     turns = max(1, messages // KEYS) * 2
-    pace_ms = (until_ms - GAP_MS - 1_000) // turns
+    pace_ms = max(1, (until_ms - gap_ms - FIRST_SEND_MS) // turns)
+    moments = _moments([FIRST_SEND_MS + turn * pace_ms for turn in range(turns)], actions)
     actions += [
         Action(
-            1_000 + turn * pace_ms,
+            moments[turn],
             "send",
             {"client": shop, "topic": topic, "key": f"k{key}", "count": 1},
         )
         for turn in range(turns)
-        for key in range(turn % 2, KEYS, 2)
+        for key in _keys_of(turn)
     ]
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
@@ -85,23 +108,47 @@ def drawn_plan(
             *(ClientPlan(each, "consumer", group, (topic,)) for each in consumers),
         ),
         actions=tuple(actions),
-        listener=_rules(messages, draw, plain=plain),
+        listener=_rules(messages, draw, plain=plain, poison=poison),
         until_ms=max(until_ms, actions[-1].at_ms),
     )
 
 
-def _changes(consumers: list[str], draw: Random, changes: int) -> list[Action]:
+def _moments(turns: list[int], changes: list[Action]) -> list[int]:
+    """When is sent: something is under way whenever a consumer comes or goes."""
+    moved = list(turns)
+    for change in changes:
+        if change.at_ms > 0:
+            nearest = min(range(len(turns)), key=lambda turn: abs(turns[turn] - change.at_ms))
+            moved[nearest] = change.at_ms - JUST_BEFORE_MS
+    return moved
+
+
+def _keys_of(turn: int) -> list[int]:
+    """Every other key, beginning with another one each time: what fails has successors now and then."""
+    keys = list(range(turn % 2, KEYS, 2))
+    first = turn // 2 % len(keys)
+    return keys[first:] + keys[:first]
+
+
+def gap_of(config: Config) -> int:
+    """From one change to the next, in ms: a lease has ended by then, and a new owner is at work."""
+    return max(LEAST_GAP_MS, config.broker_lease_ms + 2 * config.rebalance_ms)
+
+
+def _changes(
+    consumers: list[str], draw: Random, changes: int, gap_ms: int, ends: tuple[str, ...]
+) -> list[Action]:
     """Who comes and goes: all join once, then each change takes one away or brings one back."""
     at_work, waiting, gone = consumers[:1], consumers[1:], list[str]()
     actions: list[Action] = []
     for number in range(changes):
-        at_ms = (number + 1) * GAP_MS
+        at_ms = (number + 1) * gap_ms
         leaves = len(at_work) > 1 and (not (waiting or gone) or draw.random() < 0.6)
         if leaves:
             client = draw.choice(at_work)
             at_work.remove(client)
             gone.append(client)
-            actions.append(Action(at_ms, draw.choice(("stop", "crash")), {"client": client}))
+            actions.append(Action(at_ms, draw.choice(ends), {"client": client}))
         else:
             client = waiting.pop(0) if waiting else gone.pop(0)
             at_work.append(client)
@@ -109,7 +156,7 @@ def _changes(consumers: list[str], draw: Random, changes: int) -> list[Action]:
     return actions
 
 
-def _rules(messages: int, draw: Random, *, plain: bool) -> tuple[ListenerRule, ...]:
+def _rules(messages: int, draw: Random, *, plain: bool, poison: bool) -> tuple[ListenerRule, ...]:
     """How calls end: most well, some messages once or twice badly, some always."""
     manual = not plain and draw.random() < 0.5
     rules = [ListenerRule(Outcome.COMMIT, manual=True)] if manual else []
@@ -117,7 +164,8 @@ def _rules(messages: int, draw: Random, *, plain: bool) -> tuple[ListenerRule, .
         place = number % POISON_EVERY
         how, wait_ms = draw.choice(_FAILS), draw.choice(_WAITS_MS)
         if place == 0:
-            rules.append(ListenerRule(how, wait_ms, 1, manual, number=number))
+            most = None if poison else FAILS_AT_MOST
+            rules.append(ListenerRule(how, wait_ms, 1, manual, number=number, delivery_max=most))
         elif place == 5:
             rules.append(
                 ListenerRule(

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import jsonschema
 
-from conformance.drivers.protocol import LINE_BYTES_MAX, VERSION, driver_schema
+from conformance.drivers.protocol import LINE_BYTES_MAX, LINES, VERSION
 from conformance.parts.processes import Process
 
 ANSWER_S = 60.0
@@ -35,7 +35,7 @@ class DriverProcess:
         self._on_event = on_event
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
-        self._valid = jsonschema.Draft202012Validator(driver_schema())
+        self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
         self._process = Process(name, argv, log=log, pipes=True)
         self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
         self._reader.start()
@@ -123,15 +123,36 @@ class DriverProcess:
             self._answers.put(None)
 
     def _line(self, raw: bytes) -> None:
+        line: Any = None
         try:
             line = json.loads(raw)
-            self._valid.validate(line)
-            if "event" in line:
-                self._on_event(line)
-            else:
-                if not line["ok"] and line["reply"] is None:
-                    self.faults.append(line["error"])
-                self._answers.put(line)
+            self._valid[_shape_of(line)].validate(line)
         except (ValueError, jsonschema.ValidationError) as error:
-            reason = error.message if isinstance(error, jsonschema.ValidationError) else str(error)
-            self.faults.append(f"{raw[:200]!r} is no line of the protocol: {reason}")
+            fault = f"{raw[:200]!r} is no line of the protocol: {_reason(error)}"
+            self.faults.append(fault)
+            if isinstance(line, dict) and "reply" in line:  # whoever waits for it is to hear why
+                self._answers.put({"reply": None, "ok": False, "error": fault})
+            return
+        if "event" in line:
+            self._on_event(line)
+        else:
+            if not line["ok"] and line["reply"] is None:
+                self.faults.append(line["error"])
+            self._answers.put(line)
+
+
+def _shape_of(line: Any) -> str:
+    """The name of the shape that a line means to have."""
+    if not isinstance(line, dict):
+        raise ValueError("it is no JSON object")
+    shape = line.get("event", "answer" if line.get("ok") is True else "refusal")
+    if shape not in LINES:
+        raise ValueError(f"there is no event {shape!r}")
+    return str(shape)
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, jsonschema.ValidationError):
+        return str(error)
+    place = ".".join(map(str, error.absolute_path))
+    return f"{place}: {error.message}" if place else error.message

@@ -6,8 +6,16 @@ to its end; the answer has the messages) and `query` (the messages of a key, lik
 its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
 its answer. The listener decides by the rules that came with `start`. An unknown verb is refused, and so is a line
-beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked` and
-`committed` are optional: hello's `events` says what a driver tells.
+beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked`,
+`committed` and `looked_up` are optional: hello's `events` says what a driver tells whenever it happens, or what can't
+happen with its client. A commit and a look-up of the stored offset are told twice: `committing` and `looking_up` before
+the request, `committed` and `looked_up` once it is answered.
+
+A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
+`read`. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names
+its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know
+`crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
+verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
@@ -20,16 +28,36 @@ differs from the last need be told.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from specs.plan.config import Config
+from specs.plan.plan import ListenerRule
 
 DRIVER_SCHEMA = "inorder/driver/v1"
 VERSION = 1
 LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
-OPTIONAL_EVENTS = ("assigned", "added", "dropped", "locked", "committed")
+OPTIONAL_EVENTS = ("assigned", "added", "dropped", "locked", "committed", "looked_up")
 CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
+
+CONFIGURED = (
+    "max_reconsume_times",
+    "suspend_ms",
+    "batch",
+    "threads",
+    "pull_batch",
+    "persist_ms",
+    "heartbeat_ms",
+    "consume_from",
+    "mode",
+    "message_model",
+    "subscription",
+)
+"""What a driver is told of a plan's configuration at `start`; lease times are its process's own affair."""
 
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer"}
@@ -85,6 +113,8 @@ def _lane_event(name: str) -> dict[str, Any]:
 
 _NAMES = {"type": "array", "items": _TEXT}
 
+_CLIENT = {"client": {**_TEXT, "description": "Of a process that hosts everybody: whose it is."}}
+
 REQUESTS: dict[str, dict[str, Any]] = {
     "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"const": VERSION}}),
     "start": _line(
@@ -111,7 +141,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     ),
     "send": _line(
         {"verb": {"const": "send"}, "id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT},
-        {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT},
+        {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT, **_CLIENT},
     ),
     "select": _line(
         {
@@ -132,7 +162,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
                 "minItems": 1,
             },
         },
-        {"tags": _TEXT},
+        {"tags": _TEXT, **_CLIENT},
     ),
     "read": _line(
         {
@@ -145,7 +175,19 @@ REQUESTS: dict[str, dict[str, Any]] = {
         }
     ),
     "query": _line({"verb": {"const": "query"}, "id": _ID, "topic": _TEXT, "key": _TEXT}),
-    "stop": _line({"verb": {"const": "stop"}, "id": _ID}),
+    "prepare": _line(
+        {
+            "verb": {"const": "prepare"},
+            "id": _ID,
+            "topics": {
+                "type": "array",
+                "items": _line({"name": _TEXT, "queues": {"type": "integer", "minimum": 1}}),
+            },
+            "groups": {"type": "array", "items": _TEXT},
+        }
+    ),
+    "crash": _line({"verb": {"const": "crash"}, "id": _ID, "client": _TEXT}),
+    "stop": _line({"verb": {"const": "stop"}, "id": _ID}, _CLIENT),
 }
 
 LINES: dict[str, dict[str, Any]] = {
@@ -156,6 +198,13 @@ LINES: dict[str, dict[str, Any]] = {
             "driver": _TEXT,
             "client": {**_TEXT, "description": "The version of the client library."},
             "client_id": {**_TEXT, "description": "Its id in the protocol."},
+            "broker": {**_TEXT, "description": "Who implements the queues, with a version."},
+            "hosts": {"type": "boolean", "description": "This one process is all clients."},
+            "verbs": {
+                "type": "array",
+                "items": _TEXT,
+                "description": "The optional verbs that it knows.",
+            },
             "queue_id": {
                 **_WHOLE,
                 "description": "To select: the place of the chosen queue, from 0.",
@@ -197,6 +246,46 @@ LINES: dict[str, dict[str, Any]] = {
             "at_us": _AT,
         }
     ),
+    "committing": _line(
+        {
+            "event": {"const": "committing"},
+            "commit": _ID,
+            "topic": _TEXT,
+            "broker": _TEXT,
+            "queue_id": _WHOLE,
+            "value": {**_WHOLE, "description": "The offset of the next message."},
+            "at_us": _AT,
+        },
+        {"incarnation": {"type": "integer", "minimum": 1}},
+    ),
+    "committed": _line(
+        {
+            "event": {"const": "committed"},
+            "commit": _ID,
+            "outcome": {"enum": ["ok", "refused", "unknown"]},
+            "at_us": _AT,
+        }
+    ),
+    "looking_up": _line(
+        {
+            "event": {"const": "looking_up"},
+            "look": _ID,
+            "topic": _TEXT,
+            "broker": _TEXT,
+            "queue_id": _WHOLE,
+            "at_us": _AT,
+        },
+        {"incarnation": {"type": "integer", "minimum": 1}},
+    ),
+    "looked_up": _line(
+        {
+            "event": {"const": "looked_up"},
+            "look": _ID,
+            "outcome": {"enum": ["ok", "refused", "unknown"]},
+            "value": {**_WHOLE, "description": "The stored offset; -1: none is stored."},
+            "at_us": _AT,
+        }
+    ),
     "added": _lane_event("added"),
     "dropped": _lane_event("dropped"),
     "assigned": _line(
@@ -233,6 +322,24 @@ LINES: dict[str, dict[str, Any]] = {
         },
     ),
 }
+
+for _told in LINES.values():
+    if "event" in _told["properties"]:
+        _told["properties"] |= _CLIENT
+
+
+def rules_as_json(rules: Sequence[ListenerRule]) -> list[dict[str, Any]]:
+    """Listener rules as a driver gets them: without what is usual."""
+    usual = asdict(ListenerRule())
+    return [
+        {name: value for name, value in asdict(rule).items() if value != usual[name]}
+        for rule in rules
+    ]
+
+
+def configured(config: Config) -> dict[str, Any]:
+    """The configuration as a driver gets it."""
+    return {name: value for name, value in config.to_json().items() if name in CONFIGURED}
 
 
 def driver_schema() -> dict[str, Any]:

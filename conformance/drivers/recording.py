@@ -27,8 +27,14 @@ TOLD_BY: Mapping[str, Kind] = {
     "assigned": Kind.ASSIGN,
     "added": Kind.ADD,
     "dropped": Kind.DROP,
+    "committed": Kind.COMMIT,
+    "looked_up": Kind.FETCH_OFFSET,
 }
-"""Which event of a driver tells of which kind of row. (`locked` and `committed` are no rows: no request is in them.)"""
+"""Which event of a driver tells of which kind of row. (`locked` is no row: no request is in it.)"""
+ANSWERED = {"committing": "committed", "looking_up": "looked_up"}
+"""The event of a request → that of its answer."""
+NUMBERED = {Kind.COMMIT: "commit", Kind.FETCH_OFFSET: "look"}
+"""By what number of theirs the two belong together."""
 HASH_SELECTOR = "java-hash"
 """How a send says that the hash of its key chose the queue: as our own producer says it (docs/history.md)."""
 
@@ -130,6 +136,19 @@ class DriverRecorder:
                 self._journal.note(
                     kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work}
                 )
+            case "committing" | "looking_up":
+                self._now_us = event["at_us"]
+                kind = TOLD_BY[ANSWERED[event["event"]]]
+                lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
+                fields = {"group": self._group, **lane, "value": event.get("value")}
+                fields["incarnation"] = self._incarnation(lane, event.get("incarnation"))
+                self._journal.begin((kind, event[NUMBERED[kind]]), kind, fields)
+            case "committed" | "looked_up":
+                self._now_us = event["at_us"]
+                kind = TOLD_BY[event["event"]]
+                value = {"value": event["value"]} if "value" in event else {}
+                op = (kind, event[NUMBERED[kind]])
+                self._journal.end(op, Outcome(event["outcome"]), value)
             case "assigned":
                 self._now_us = event["at_us"]
                 members = " ".join(self._names.get(member, member) for member in event["members"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from conformance import again
 from conformance.drivers.planned import DrivenPlan, protocol_names
@@ -25,6 +25,7 @@ from conformance.drivers.protocol import REQUIRED_EVENTS
 from conformance.drivers.recording import told_by
 from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.records import BEFALLS, OF_OUR_CLIENTS
+from conformance.targets.base import Asked, Searched
 from conformance.targets.systems import System
 from conformance.waiting import pass_time
 from conformance.wire.client import WireClient
@@ -34,6 +35,7 @@ from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, declared, write_runinfo
 from specs.history.store import History, open_history, write_history
+from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Plan
 from specs.profiles import Profile
@@ -83,6 +85,25 @@ class DrivenRun:
     version: str | None
     watched: bool
     open_system: Callable[[Config, Watch | None], AbstractContextManager[System]]
+    abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.READ, Ability.CRASH_CLIENT})
+
+    @property
+    def name(self) -> str:
+        """As the user gave it."""
+        return self.target
+
+    def search(self, profile: Profile, asked: Asked) -> Searched:
+        """Let its clients do drawn plans."""
+        verdict, _rounds = conform_driven(
+            self,
+            profile,
+            seed=asked.seed,
+            rounds=ROUNDS if asked.examples is None else asked.examples,
+            out=asked.out,
+            floor=FLOOR if asked.floor is None else asked.floor,
+            say=asked.say,
+        )
+        return Searched(verdict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def keep(
             seed,
             chosen[0],
             examples=EXAMPLES if examples is None else examples,
-            config=system.config,
+            config=system.plan_config,
         )
         result.save(folder)
         verdicts = [result.verdict]

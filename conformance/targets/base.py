@@ -2,22 +2,42 @@
 
 A target is one file with a factory, registered in the entry-point group `inorder.targets` under its name. The
 factory gets what follows the colon of `NAME:ARG` (None when there is no colon) and raises UsageError when it
-can't make anything of it. A target owns its clock: time passes in a virtual one only when `act` says so.
+can't make anything of it, or when a part that it needs is not there: before anything is started.
+
+`conformance.run.run` is the only one that drives a target; it asks what a target can (`abilities`) and what it writes
+down (`records`), and never what it is.
 """
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import entry_points
-from typing import Protocol
+from pathlib import Path
+from typing import Any, ClassVar
 
+from conformance.waiting import now_s
 from specs.errors import UsageError
+from specs.history.journal import Journal
+from specs.history.row import Row
 from specs.plan.ability import Ability
-from specs.plan.plan import Action, Plan
+from specs.plan.config import Config
+from specs.plan.listener import Listener
+from specs.plan.messages import Numbering
+from specs.plan.plan import Action, ClientPlan, Plan
+from specs.profiles import Profile
+from specs.verdicts.verdict import Verdict
+from specs.vocabulary import Kind, Outcome, Queue
 
 ENTRY_POINTS = "inorder.targets"
+QUIET_LOOK_S = 0.05
+NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK, Kind.DEAD_LETTER})
+"""What a target without half messages, delayed retries and dead letters declares too: it can't have happened."""
 
 
 class ClockKind(StrEnum):
@@ -27,33 +47,193 @@ class ClockKind(StrEnum):
     WALL = "wall"
 
 
-class Target(Protocol):
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a search is asked: None stands for the target's own default.
+
+    out: the run's folder. say: takes a step of the work in words. progress: takes (done, total, words).
+    """
+
+    seed: int
+    examples: int | None
+    floor: int | None
+    out: Path
+    say: Callable[[str], Any] = lambda _: None
+    progress: Callable[[int, int, str], Any] = lambda done, total, what: None
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search came to. events: how many were judged, where that is not what lies in the run's folder."""
+
+    verdict: Verdict
+    events: int | None = None
+
+
+class Run:
+    """What a target is told of the run that it is prepared for, and what it writes into.
+
+    messages: makes the messages of an action `send`. listener: decides about calls by the plan's rules. prefix: what
+    the ids of this run's messages begin with.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, prefix: str = "") -> None:
+        self.plan = plan
+        self.folder = folder
+        self.messages = Numbering(prefix)
+        self.prefix = prefix
+        self.listener = Listener(plan.listener)
+        self._journals: list[Journal] = []
+        self._began_s = now_s()
+
+    def began(self) -> None:
+        """The plan's time begins now: all who start at 0 are up."""
+        self._began_s = now_s()
+
+    def client(self, party: str) -> ClientPlan:
+        """A client of the plan. UsageError for anybody else."""
+        for client in self.plan.clients:
+            if client.id == party:
+                return client
+        raise UsageError(f"{party} is no client of the plan")
+
+    def journal(self, process: str, **common: Any) -> Journal:
+        """A journal in the run's folder, closed at its end. common: columns that every row of it has."""
+        made = Journal(self.folder, process, common=common)
+        self._journals.append(made)
+        return made
+
+    @property
+    def now_ms(self) -> int:
+        """Since the run began; what a listener's rules call `from_ms`."""
+        return round((now_s() - self._began_s) * 1000)
+
+    def close(self) -> None:
+        """Close the journals. May be called again."""
+        for journal in self._journals:
+            journal.close()
+
+
+@contextmanager
+def operation(journal: Journal, kind: Kind, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Write one operation down: its begin now, and its end when the block is left.
+
+    What the block puts into the mapping are the end's columns; `outcome` is its outcome, ok if there is none. Where the
+    block raises the operation stays open: nobody knows how it ended, as with a party that is killed.
+    """
+    this, told = object(), dict[str, Any]()
+    journal.begin(this, kind, columns)
+    yield told
+    outcome = told.pop("outcome", Outcome.OK)
+    journal.end(this, outcome, told)
+
+
+class Target(ABC):
     """One system under test.
 
-    name: as given on the command line. parties: who implements broker, client and producer. profile: the one
-    that fits it, used when the user names none.
+    name: as given on the command line. parties: who implements broker, client and producer. profile: the one that fits
+    it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
+    that the system really has. records: the kinds of rows, by level, that the target writes down whenever they happen
+    (`specs.history.runinfo.declared`); asked again after the run, when it may know more.
+
+    `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
     """
 
     name: str
     parties: Mapping[str, str]
-    clock: ClockKind
-    abilities: frozenset[Ability]
     profile: str
+    config: Config
+    clock: ClassVar[ClockKind] = ClockKind.WALL
+    abilities: frozenset[Ability] = frozenset()
+    records: Mapping[str, tuple[str, ...]]
 
-    async def prepare(self, plan: Plan) -> None:
-        """Bring up what the plan's topology needs."""
+    def suited(self, plan: Plan) -> Plan:
+        """The plan with what the target's configuration says whatever the plan does."""
+        return plan
 
+    @abstractmethod
+    async def prepare(self, run: Run) -> None:
+        """Bring up what the plan's topology needs: its topics, empty, and nobody at work."""
+
+    @abstractmethod
     async def start(self, party: str) -> None:
-        """Start a client or a broker of the plan, by its id."""
+        """Start a client, or a broker that was killed, by its id in the plan; again after a stop or a crash.
 
+        Returns once it is up.
+        """
+
+    @abstractmethod
     async def act(self, action: Action) -> None:
-        """Do one of the plan's actions, at its time."""
+        """Do one of the plan's actions that neither starts nor stops anybody; its time has come.
 
+        Raises UsageError for one that it has no ability for.
+        """
+
+    @abstractmethod
     async def stop(self, party: str) -> None:
-        """Stop a client or a broker in good order."""
+        """Stop a client in good order; returns once it is gone."""
 
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        """All messages of a queue in their order, as columns of a history (`queue_offset`, `message_id`, ...).
+
+        Called at the end of a run, when nothing happens any more; needs Ability.READ.
+        """
+        raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        """What is read at the end, each with the group whose dead letters it holds (None for a topic's queue)."""
+        brokers, topics = run.plan.topology.brokers, run.plan.topology.topics
+        return [
+            (Queue(topic.name, broker, number), None)
+            for broker in brokers
+            for topic in topics
+            for number in range(topic.queues)
+        ]
+
+    async def until(self, run: Run, at_ms: int) -> None:
+        """Wait for a moment of the plan's time."""
+        await asyncio.sleep(max(0.0, (at_ms - run.now_ms) / 1000))
+
+    async def settle(self, run: Run) -> bool:
+        """Wait until nothing happens any more, at most the plan's `settle_ms`. Did it come to rest?"""
+        config = run.plan.config
+        rest_s = (config.broker_lease_ms + config.rebalance_ms + config.suspend_ms) / 1000
+        until_s = now_s() + run.plan.settle_ms / 1000
+        size, since_s = -1, now_s()
+        while now_s() < until_s:
+            grown = sum(path.stat().st_size for path in (run.folder / "journal").glob("*.jsonl"))
+            if grown != size:
+                size, since_s = grown, now_s()
+            elif now_s() - since_s >= rest_s:
+                return True
+            await asyncio.sleep(QUIET_LOOK_S)
+        return False
+
+    def search(self, profile: Profile, asked: Asked) -> Searched:
+        """Judge the target: look for a plan on which it breaks what the profile claims, and keep the run in `out`."""
+        from conformance.rounds import FLOOR, ROUNDS, conform_rounds
+
+        verdict, _rounds = conform_rounds(
+            self,
+            profile,
+            seed=asked.seed,
+            rounds=ROUNDS if asked.examples is None else asked.examples,
+            out=asked.out,
+            floor=FLOOR if asked.floor is None else asked.floor,
+            say=asked.say,
+        )
+        return Searched(verdict)
+
+    @abstractmethod
     async def close(self) -> None:
-        """Leave nothing behind. May be called at any time, and again."""
+        """The run is over: nobody of it is left at work. May be called at any time, and again."""
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """The history's rows, with what only the whole of it tells."""
+        return rows
+
+    def release(self) -> None:  # noqa: B027 - most keep nothing
+        """Give back what was kept from one run to the next. May be called at any time, and again."""
 
 
 Factory = Callable[[str | None], Target]
@@ -64,12 +244,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(point.name for point in entry_points(group=ENTRY_POINTS)))
 
 
-def find(text: str) -> Target:
+def find(text: str) -> Any:
     """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names."""
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
-            factory: Factory = point.load()
+            factory: Callable[[str | None], Any] = point.load()
             return factory(argument if colon else None)
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
 

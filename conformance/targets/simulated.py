@@ -7,17 +7,27 @@ anything that has a plan. Its clock is virtual: time passes when an action's tim
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from conformance.targets.base import ClockKind, known_names
+from conformance import again
+from conformance.targets.base import Asked, ClockKind, Run, Searched, Target, known_names
 from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
-from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name, with_config
+from reference_impl.sim.simulate import (
+    RECORDED,
+    cluster_of,
+    parties_of,
+    runinfo_of,
+    target_name,
+    with_config,
+)
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.ability import Ability
-from specs.plan.config import FLUSHES, IN_MEMORY
+from specs.plan.config import FLUSHES, IN_MEMORY, Config
 from specs.plan.plan import Action, Plan
+from specs.profiles import Profile
 
 PROFILE = "reference"
 """What the reference promises: everything, with nothing allowed."""
@@ -25,23 +35,27 @@ ON_DISK = tuple(flush for flush in FLUSHES if flush != IN_MEMORY)
 """What the target `reference` takes as its argument."""
 
 
-class SimulatedTarget:
+class SimulatedTarget(Target):
     """mutant: None for the correct reference. flush: what the brokers keep their messages on.
 
-    config: what every plan's configuration has to say, therefore.
+    plan_config: what every plan's configuration has to say, therefore.
     """
 
     clock = ClockKind.VIRTUAL
-    abilities = frozenset(Ability) - {Ability.WIRE}
+    abilities = frozenset(Ability) - {Ability.WIRE, Ability.PROGRESS}
     profile = PROFILE
+    records = RECORDED
+    config = Config()
 
     def __init__(self, mutant: Mutant | None = None, flush: str = IN_MEMORY) -> None:
         self.mutant = mutant
-        self.config: Mapping[str, object] = {} if flush == IN_MEMORY else {"flush": flush}
+        self.plan_config: Mapping[str, object] = {} if flush == IN_MEMORY else {"flush": flush}
         self.name = target_name(mutant, flush)
-        self.parties: Mapping[str, str] = parties_of(mutant)
+        self.parties = parties_of(mutant)
         self._cluster: Cluster | None = None
         self._plan = Plan()
+        self.rows: list[Row] = []
+        """Of the last run, from its rest on."""
 
     @property
     def cluster(self) -> Cluster:
@@ -50,45 +64,70 @@ class SimulatedTarget:
             raise UsageError(f"target {self.name} was not prepared")
         return self._cluster
 
-    async def prepare(self, plan: Plan) -> None:
-        self._plan = plan = with_config(plan, self.config)
-        self._cluster = cluster_of(plan, self.mutant)
+    def suited(self, plan: Plan) -> Plan:
+        return with_config(plan, self.plan_config)
+
+    async def prepare(self, run: Run) -> None:
+        self._plan = run.plan
+        self._cluster = cluster_of(run.plan, self.mutant)
+
+    async def until(self, run: Run, at_ms: int) -> None:
+        """Let the virtual time pass."""
+        if at_ms > self.cluster.now_ms:
+            self.cluster.run_until(at_ms)
 
     async def start(self, party: str) -> None:
-        """A client for the first time, or a broker that was crashed."""
-        is_broker = party in self._plan.topology.brokers
-        self.cluster.perform(
-            "broker_restart" if is_broker else "start", {"broker" if is_broker else "client": party}
-        )
+        """A client, or a broker that was crashed."""
+        if party in self._plan.topology.brokers:
+            self.cluster.perform("broker_restart", {"broker": party})
+        else:  # what does not fit the moment does nothing: the first is for who never ran, the other for who did
+            self.cluster.perform("start", {"client": party})
+            self.cluster.perform("restart", {"client": party})
 
     async def act(self, action: Action) -> None:
-        if action.at_ms > self.cluster.now_ms:
-            self.cluster.run_until(action.at_ms)
         self.cluster.perform(action.do, action.args)
 
     async def stop(self, party: str) -> None:
-        """A client in good order; a broker of the simulated world can only crash."""
-        is_broker = party in self._plan.topology.brokers
-        self.cluster.perform(
-            "broker_crash" if is_broker else "stop", {"broker" if is_broker else "client": party}
-        )
+        """A client in good order."""
+        self.cluster.perform("stop", {"client": party})
+
+    async def settle(self, run: Run) -> bool:
+        """Let the faults heal and the cluster come to rest, and drain it: nothing comes after what that finds."""
+        rests = self.cluster.settle(self._plan.settle_ms)
+        if self._plan.drain:
+            self.cluster.drain()
+        self.rows = self.cluster.rows()
+        return rests
 
     async def close(self) -> None:
-        """Let the faults heal and the cluster come to rest, and drain it, as the plan says."""
-        if self._cluster is not None:
-            cluster, plan = self._cluster, self._plan
-            if plan.until_ms > cluster.now_ms:
-                cluster.run_until(plan.until_ms)
-            cluster.settle(plan.settle_ms)
-            if plan.drain:
-                cluster.drain()
-            self.rows: list[Row] = cluster.rows()
-            self._cluster = None
+        self._cluster = None
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """The cluster's own: it records in memory, by its own clock."""
+        return self.rows
 
     @property
     def info(self) -> RunInfo:
         """What a judge must know about the run of the prepared plan."""
         return runinfo_of(self._plan, self.mutant)
+
+    def search(self, profile: Profile, asked: Asked) -> Searched:
+        """The machine looks for a run that breaks a promise, and shrinks it."""
+        from conformance.runner import EXAMPLES, FLOOR, conform_simulated
+
+        result = conform_simulated(
+            None if self.mutant is None else self.mutant.name,
+            asked.seed,
+            profile,
+            examples=EXAMPLES if asked.examples is None else asked.examples,
+            floor=FLOOR if asked.floor is None else asked.floor,
+            progress=asked.progress,
+            config=self.plan_config,
+        )
+        result.save(asked.out)
+        info = replace(result.verdict.info, replay=again.command("replay", asked.out))
+        events = result.events if not result.found else None
+        return Searched(replace(result.verdict, info=info), events)
 
 
 def reference(argument: str | None = None) -> SimulatedTarget:

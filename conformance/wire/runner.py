@@ -19,6 +19,7 @@ from typing import Any
 
 from conformance import again
 from conformance.records import OF_OUR_CLIENTS
+from conformance.targets.base import Asked, Searched
 from conformance.targets.systems import System, wait_for_route
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
@@ -29,6 +30,7 @@ from specs.errors import TargetMisbehaved, UsageError
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
+from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
@@ -131,6 +133,34 @@ class WireRun:
     kills_broker: bool = False
     remembers: bool = False
     rounds: int = 0
+
+    @property
+    def name(self) -> str:
+        """As the user gave it."""
+        return self.target
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What can be done to it, or asked of it."""
+        mine = {Ability.WIRE, Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
+        if self.lease_known and not self.kills_broker:
+            mine.add(Ability.BREAK_LINK)
+        if self.kills_broker:
+            mine.add(Ability.CRASH_BROKER)
+        return frozenset(mine)
+
+    def search(self, profile: Profile, asked: Asked) -> Searched:
+        """Ask its broker over the wire, and let our clients work on it."""
+        verdict, _history = conform_wire(
+            self,
+            profile,
+            seed=asked.seed,
+            examples=EXAMPLES if asked.examples is None else asked.examples,
+            out=asked.out,
+            floor=FLOOR if asked.floor is None else asked.floor,
+            say=asked.say,
+        )
+        return Searched(verdict)
 
     @property
     def is_ours(self) -> bool:

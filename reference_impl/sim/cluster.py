@@ -36,7 +36,7 @@ from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import PERM_READ_WRITE
 from reference_impl.sim.disks import SYNC_MS, Disks
 from reference_impl.sim.drain import drain_broker
-from reference_impl.sim.listener import Listener
+from specs.plan.listener import Listener
 from reference_impl.sim.network import LATENCY_MS, Fault, Network, Pair
 from reference_impl.sim.node import Node
 from reference_impl.sim.prober import Ask, Prober

@@ -16,6 +16,7 @@ class Ability(StrEnum):
     REPLAY = "repeat a plan to the byte"
     READ = "read a queue to its end"
     PROGRESS = "tell what its store says a group has reached"
+    GIVE_UP = "give a message up that always fails"
     CRASH_CLIENT = "kill a client"
     PAUSE_CLIENT = "stop a client between two instructions, and let it go on"
     CRASH_BROKER = "kill a broker and start it again"

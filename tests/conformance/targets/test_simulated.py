@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from conformance.run import run
 from conformance.targets.base import ClockKind, find, names
 from conformance.targets.simulated import SimulatedTarget, mutant_names
 from reference_impl.mutants import MODEL, all_mutants
@@ -56,54 +59,36 @@ def test_a_target_is_named_as_it_is_asked_for(name: str) -> None:
     assert set(target.parties) == {"broker", "client", "producer"}
 
 
-def test_a_plan_driven_through_the_target_is_the_simulated_run() -> None:
-    async def drive() -> SimulatedTarget:
-        target = SimulatedTarget()
-        await target.prepare(PLAN)
-        await target.start("alice")
-        await target.start("p")
-        await target.act(PLAN.actions[2])
-        await target.close()
-        await target.close()
-        return target
-
-    target = asyncio.run(drive())
-    assert target.rows == simulate(PLAN)[1]
-    assert target.info == simulate(PLAN)[0]
+def test_a_run_on_the_target_is_the_simulated_run(tmp_path: Path) -> None:
+    """To the byte: the run adds nothing to what the target writes down itself."""
+    history = run(PLAN, SimulatedTarget(), tmp_path / "run")
+    info, rows = simulate(PLAN)
+    assert list(history.rows()) == rows
+    for name in ("target", "parties", "settles", "config", "plan", "clock_bounds_us"):
+        assert getattr(history.info, name) == getattr(info, name)
+    told = {kind for kinds in (info.records or {}).values() for kind in kinds}
+    assert told == {kind for kinds in (history.info.records or {}).values() for kind in kinds}
 
 
-def test_a_target_on_disks_runs_any_plan_on_them() -> None:
+def test_a_target_on_disks_runs_any_plan_on_them(tmp_path: Path) -> None:
     """Whatever the plan's own configuration says."""
+    target = SimulatedTarget(flush="sync")
+    history = run(PLAN, target, tmp_path / "run")
+    assert (history.info.target, target.info.config.flush) == ("reference:sync", "sync")
+    assert history.info.config.flush == "sync"
 
-    async def drive() -> SimulatedTarget:
-        target = SimulatedTarget(flush="sync")
-        await target.prepare(PLAN)
-        await target.close()
-        return target
 
-    info = asyncio.run(drive()).info
-    assert (info.target, info.run, info.config.flush) == (
-        "reference:sync",
-        "reference-sync-0",
-        "sync",
+def test_parties_go_and_come_by_the_plan(tmp_path: Path) -> None:
+    more = (
+        Action(100, "broker_crash", {"broker": "b0"}),
+        Action(200, "broker_restart", {"broker": "b0"}),
+        Action(300, "stop", {"client": "alice"}),
     )
-
-
-def test_parties_are_stopped_by_their_kind() -> None:
-    async def drive() -> SimulatedTarget:
-        target = SimulatedTarget()
-        await target.prepare(PLAN)
-        await target.start("alice")
-        await target.act(Action(100, "heal", {"a": "alice", "b": "b0"}))
-        await target.stop("b0")
-        await target.start("b0")
-        await target.act(Action(300, "heal", {"a": "alice", "b": "b0"}))
-        await target.stop("alice")
-        await target.close()
-        return target
-
-    kinds = [row.kind for row in asyncio.run(drive()).rows]
-    assert {Kind.CRASH, Kind.LEAVE} <= set(kinds)
+    plan = replace(PLAN, actions=(*PLAN.actions, *more), until_ms=400)
+    history = run(plan, SimulatedTarget(), tmp_path / "run")
+    rows = list(history.rows())
+    assert rows == simulate(plan)[1]
+    assert {Kind.CRASH, Kind.LEAVE} <= {row.kind for row in rows}
 
 
 def test_an_unprepared_target_says_so() -> None:

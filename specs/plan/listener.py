@@ -1,17 +1,26 @@
-"""The listener of all simulated consumers: what the plan's rules say about a call."""
+"""How a listener decides: what a plan's rules say about a call, for whoever hosts consumers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from reference_impl.protocol.message import StoredMessage
 from specs.plan.plan import ListenerRule
 from specs.vocabulary import Lane
 
 _DEFAULT = ListenerRule()
 
 
-def number_of(message: StoredMessage) -> int:
+class Delivered(Protocol):
+    """What a rule looks at."""
+
+    @property
+    def message_id(self) -> str | None: ...
+    @property
+    def sharding_key(self) -> str | None: ...
+
+
+def number_of(message: Delivered) -> int:
     """The message's number in the plan, 0 when it is none of the plan's: `m17` or `run-m17` is 17."""
     name = (message.message_id or "").rpartition("-")[2]
     return int(name[1:]) if name[:1] == "m" and name[1:].isdecimal() else 0
@@ -35,7 +44,7 @@ class Listener:
         now_ms: int,
         client: str,
         lane: Lane,
-        messages: Sequence[StoredMessage],
+        messages: Sequence[Delivered],
         delivery: Sequence[int],
     ) -> ListenerRule:
         """The rule of the first message that has one. now_ms: since the run began. client: the plan's id."""
@@ -54,7 +63,7 @@ class Listener:
 
 
 def _matches(
-    rule: ListenerRule, now_ms: int, client: str, lane: Lane, message: StoredMessage, times: int
+    rule: ListenerRule, now_ms: int, client: str, lane: Lane, message: Delivered, times: int
 ) -> bool:
     return (
         now_ms >= rule.from_ms

@@ -1,0 +1,238 @@
+"""A target whose clients are drivers: processes that speak the driver protocol.
+
+A driver is one client of the plan, in a process of its own, or one process that hosts all of them (its answer to hello
+says so). What the driver tells is recorded at level `client` (`conformance.drivers.recording`).
+
+A crash is SIGKILL and a pause SIGSTOP, by the process's id; a process that hosts everybody is asked for a crash
+instead, if it knows the verb.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_json
+from conformance.drivers.recording import DriverRecorder, told_by
+from conformance.targets.base import NEVER_ASKED, Run, Target
+from specs.errors import UsageError
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.plan import Action, ClientPlan
+
+PRODUCERS = "inorder-producers"
+"""The group of producers, for a client library that wants one."""
+SENDS_S = 60.0
+
+
+@dataclass(slots=True)
+class _Client:
+    """A client of the plan while it is at work."""
+
+    plan: ClientPlan
+    driver: DriverProcess
+    recorder: DriverRecorder
+    asked: int = 0
+
+
+class DriverTarget(Target):
+    """What is common to all of them; a target says how a driver is started, and what it is told besides."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._clients: dict[str, _Client] = {}
+        self._lives: dict[str, int] = {}
+        self._announced: set[frozenset[str]] = set()
+        self._paused: set[str] = set()
+        self._recorders: dict[str, DriverRecorder] = {}
+        self._host: DriverProcess | None = None
+        self._one_at_a_time = threading.Lock()
+        self.faults: list[str] = []
+        """What a driver wrote that is no line of the protocol."""
+
+    @abstractmethod
+    def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
+        """A driver, running and not yet greeted. name: the client's, for its log."""
+
+    def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
+        """What a driver is told at its start besides what every one is."""
+        return {"namesrv": ""}
+
+    def names(self, run: Run) -> Mapping[str, str]:
+        """Client id in the system's own protocol → in the plan, where they differ."""
+        return {}
+
+    @property
+    def run(self) -> Run:
+        assert self._run is not None, "a target is prepared first"
+        return self._run
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """What every driver of the run said that it tells; before, what each must."""
+        known = self._announced or {frozenset(REQUIRED_EVENTS)}
+        events = frozenset.intersection(*known)
+        return declared(client=told_by(events) | NEVER_ASKED)
+
+    async def prepare(self, run: Run) -> None:
+        self._run, self._clients, self._lives, self._paused = run, {}, {}, set()
+        self._announced, self._recorders, self.faults = set(), {}, []
+
+    async def start(self, party: str) -> None:
+        plan = next((client for client in self.run.plan.clients if client.id == party), None)
+        if plan is None:
+            raise UsageError(f"the target {self.name} can't {Ability.CRASH_BROKER.value}")
+        await asyncio.to_thread(self._start, plan)
+
+    async def act(self, action: Action) -> None:
+        client = self._clients.get(action.args.get("client") or action.args.get("node", ""))
+        match action.do:
+            case "crash" if Ability.CRASH_CLIENT in self.abilities:
+                if client is not None:
+                    await asyncio.to_thread(self._crash, client)
+            case "pause" | "resume" if Ability.PAUSE_CLIENT in self.abilities:
+                if client is not None and action.do == "pause":
+                    self._paused.add(client.plan.id)
+                    client.driver.process.pause()
+                elif client is not None:
+                    self._let_on(client)
+            case "send":
+                if client is not None:
+                    await asyncio.to_thread(self._send, client, action.args)
+            case other:
+                raise UsageError(f"the target {self.name} can't do {other!r}")
+
+    async def stop(self, party: str) -> None:
+        await asyncio.to_thread(self._stop, self._clients[party])
+
+    async def close(self) -> None:
+        for client in list(self._clients.values()):
+            self._let_go(client)
+        if self._host is not None:
+            self._host.kill()
+            self.faults.extend(self._host.faults)
+            self._host = None
+
+    # ------------------------------------------------------------ a client's own turn
+
+    def hello(self, driver: DriverProcess) -> Mapping[str, Any]:
+        """Greet a driver, and remember what it tells."""
+        said = driver.hello()
+        self._announced.add(frozenset(said["events"]))
+        return said
+
+    def ask(self, driver: DriverProcess, verb: str, **fields: Any) -> Mapping[str, Any]:
+        """A request and its answer; a process that hosts everybody is asked by one at a time."""
+        with self._one_at_a_time if driver is self._host else threading.Lock():
+            return driver.ask(verb, **fields)
+
+    def hosts_all(self, driver: DriverProcess) -> None:
+        """From now on this process is every client's."""
+        self._host = driver
+
+    def on_hosted_event(self, event: Event) -> None:
+        """An event of a process that hosts everybody: it names its client."""
+        recorder = self._recorders.get(event.get("client", ""))
+        if recorder is not None:
+            recorder.on_event(event)
+
+    def _start(self, plan: ClientPlan) -> None:
+        run, name = self.run, plan.id
+        group = plan.group or PRODUCERS
+        self._lives[name] = self._lives.get(name, 0) + 1
+        recorder = DriverRecorder(
+            run.folder,
+            name,
+            group,
+            suspend_ms=run.plan.config.suspend_ms,
+            life=self._lives[name],
+            names=self.names(run),
+            lanes=True,
+        )
+        self._recorders[name] = recorder
+        driver = self._host or self.spawn(name, run, recorder.on_event)
+        self._clients[name] = _Client(plan, driver, recorder)
+        if driver is not self._host:
+            self.hello(driver)
+        more: dict[str, Any] = {}
+        if plan.kind == "consumer":
+            more = {"topics": list(plan.topics), "listener": rules_as_json(run.plan.listener)}
+        more |= self.told_at_start(plan, run)
+        config = configured(run.plan.config)
+        self.ask(driver, "start", role=plan.kind, client=name, group=group, config=config, **more)
+
+    def _stop(self, client: _Client) -> None:
+        client.recorder.wait_for_sends(client.asked, SENDS_S)
+        if client.driver is self._host:
+            self.ask(client.driver, "stop", client=client.plan.id)
+        else:
+            client.driver.stop()
+        self._let_go(client)
+
+    def _crash(self, client: _Client) -> None:
+        self._let_on(client)
+        if client.driver is self._host:
+            self.ask(client.driver, "crash", client=client.plan.id)
+        else:
+            client.driver.kill()
+        self._let_go(client)
+
+    def _let_on(self, client: _Client) -> None:
+        """A stopped process takes no signal but the last."""
+        if client.plan.id in self._paused:
+            self._paused.discard(client.plan.id)
+            client.driver.process.resume()
+
+    def _send(self, client: _Client, args: Mapping[str, Any]) -> None:
+        """Ask for the sends of an action; the driver makes them one after the other.
+
+        The journal comes first, so that a kill leaves a send whose outcome is unknown.
+        """
+        messages = self.run.messages.of(args)
+        driver, recorder = client.driver, client.recorder
+        hosted = {"client": client.plan.id} if driver is self._host else {}
+        tags = {"tags": args["tags"]} if args.get("tags") else {}
+        if args.get("batch"):
+            number = driver.next_number()
+            client.asked += 1
+            bodies = [{"message_id": m.message_id, "body_hash": m.body_hash} for m in messages]
+            recorder.sending(number, {"topic": args["topic"], **tags}, bodies)
+            told = [{"message": m.message_id, "body": m.message_id} for m in messages]
+            driver.send_batch(number, topic=args["topic"], messages=told, **tags, **hosted)
+            return
+        for message in messages:
+            fields: dict[str, Any] = {"message": message.message_id, "body": message.message_id}
+            if message.sharding_key is not None:
+                fields |= {"key": message.sharding_key, "key_seq": message.key_seq}
+            number = driver.next_number()
+            client.asked += 1
+            columns = {k: v for k, v in message.columns().items() if v is not None}
+            recorder.sending(number, columns)
+            driver.send(number, topic=args["topic"], **fields, **tags, **hosted)
+
+    def _let_go(self, client: _Client) -> None:
+        self._let_on(client)
+        self._clients.pop(client.plan.id, None)
+        if client.driver is not self._host:
+            client.driver.kill()
+            self.faults.extend(client.driver.faults)
+        client.recorder.close()
+
+
+def columns_of(message: Mapping[str, Any], body_hash: Callable[[bytes], int]) -> dict[str, Any]:
+    """A message of an answer to `read`, as the columns of a READ row."""
+    seq = message.get("key_seq")
+    return {
+        "queue_offset": message["queue_offset"],
+        "message_id": message["message_id"],
+        "sharding_key": message.get("key"),
+        "key_seq": int(seq) if seq else None,
+        "reconsume_times": message["reconsume_times"],
+        "body_hash": body_hash(message["body"].encode()),
+        "tags": message.get("tags"),
+    }

@@ -1,0 +1,345 @@
+"""One run and one verdict: the only place that turns a plan and a target into a history, and a history into a verdict.
+
+Everything else (`conform`, `chaos`, `replay`) is a search or a grid over these two.
+
+The order of a run: the target is prepared; who starts at 0 is started, and the plan's time begins when they are up;
+every action is done at its time, those of one client one after the other, so that one that takes long to start holds
+up nobody else; at `until_ms` who was killed is started again, the target comes to rest, the clients are stopped in
+good order, producers first, and every queue is read to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from conformance.targets.base import ClockKind, Run, Target
+from specs.history.clock import host_clock
+from specs.history.journal import Journal
+from specs.history.runinfo import RunInfo, declared, write_runinfo
+from specs.history.store import History, open_history, write_history
+from specs.plan.ability import Ability
+from specs.plan.plan import Action, ClientPlan, Plan
+from specs.profiles import Profile
+from specs.verdicts.verdict import Verdict
+from specs.vocabulary import Kind, Level, Outcome
+
+BEFALLS = frozenset({Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.RESET, Kind.TRIM})
+"""What nobody but the harness does to the parties of a run."""
+MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
+"""What the harness orders, and writes down where the target does not."""
+HARNESS = "harness"
+NAMES = "names"
+"""In a run's environment: what the names of its topics, groups, clients and messages begin with."""
+SAY = Callable[[str], Any]
+Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
+
+
+def run(
+    plan: Plan,
+    target: Target,
+    folder: Path,
+    *,
+    info: Mapping[str, Any] | None = None,
+    prefix: str = "",
+    say: SAY = lambda _: None,
+) -> History:
+    """Do a plan on a target and keep what happened in `folder`, which is there and empty.
+
+    info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
+    Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
+    What was recorded until then stays in the folder.
+    """
+    plan = target.suited(plan)
+    told = RunInfo(
+        run=f"{target.name}-{plan.seed}",
+        seed=plan.seed,
+        target=target.name,
+        parties=target.parties,
+        profile=target.profile,
+        clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
+        config=plan.config,
+        plan=plan.to_json(),
+        environment={
+            **({NAMES: prefix} if prefix else {}),
+            "python": platform.python_version(),
+            "system": platform.platform(),
+        },
+    )
+    told = replace(_recording(told, target), **(info or {}))
+    write_runinfo(folder, told)
+    this = Run(plan, folder, prefix)
+    try:
+        settled = asyncio.run(_Made(this, target, say).make())
+    finally:
+        this.close()
+    told = _recording(replace(told, settles=settled), target)
+    write_runinfo(folder, told)
+    recorded = open_history(folder)
+    rows = target.completed(list(recorded.rows()))
+    return write_history(folder, told, rows, why_cut=recorded.why_cut)
+
+
+def fresh_names(seed: int, number: int) -> str:
+    """What no earlier run on the same queues has named anything by."""
+    return f"r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
+
+
+def run_again(info: RunInfo, target: Target, folder: Path, say: SAY = lambda _: None) -> History:
+    """Do a run's plan once more, under other names: what it left may still be there. Raises as `run` does."""
+    old, new = info.environment.get(NAMES, ""), fresh_names(info.seed, 0)
+    text = json.dumps(info.plan)
+    plan = Plan.from_json(json.loads(text.replace(old, new) if old else text), "the run's plan")
+    told = {"profile": info.profile, "run": info.run}
+    return run(plan, target, folder, info=told, prefix=new if old else "", say=say)
+
+
+def judge(
+    history: History,
+    profile: Profile,
+    engine: str = "python",
+    options: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """What the history comes to under a profile, by the engine of that name (`inorder.engines`)."""
+    found: Engine = entry_points(group="inorder.engines")[engine].load()
+    return found(history, profile, options or {})
+
+
+def records_of(target: Target) -> dict[str, tuple[str, ...]]:
+    """What is written down of a run of the target: by itself, and by who makes the run."""
+    by_level = {
+        level: frozenset(Kind(kind) for kind in kinds) for level, kinds in target.records.items()
+    }
+    by_level[Level.CLIENT.value] = by_level.get(Level.CLIENT.value, frozenset()) | BEFALLS | MOVES
+    if Ability.READ in target.abilities:
+        by_level[Level.WIRE.value] = by_level.get(Level.WIRE.value, frozenset()) | {Kind.READ}
+    return declared(**by_level)
+
+
+def _recording(info: RunInfo, target: Target) -> RunInfo:
+    records = records_of(target)
+    return replace(info, records=records, levels=tuple(records))
+
+
+class _Made:
+    """A run while it is made."""
+
+    def __init__(self, run: Run, target: Target, say: SAY) -> None:
+        self._run = run
+        self._target = target
+        self._say = say
+        self._clients = {client.id: client for client in run.plan.clients}
+        self._at_work: set[str] = set()
+        self._killed: set[str] = set()
+        self._paused: dict[str, int | None] = {}
+        self._lines: dict[str, _Line] = {}
+        own = {Kind(kind) for kinds in target.records.values() for kind in kinds}
+        self._written = MOVES - own
+        self._reads_itself = Kind.READ in own
+        self._marks = 0
+        self._harness: Journal = run.journal(HARNESS)
+
+    async def make(self) -> bool:
+        """Do it all. Did the target come to rest?"""
+        target, plan = self._target, self._run.plan
+        try:
+            await target.prepare(self._run)
+            await self._act_in_time()
+            self._say("waiting until nothing happens any more")
+            await self._heal()
+            settled = await target.settle(self._run)
+            await self._stop_all()
+            if plan.drain and Ability.READ in target.abilities and not self._reads_itself:
+                self._say("reading everything back")
+                await self._read_all()
+        finally:
+            await target.close()
+        return settled
+
+    async def _act_in_time(self) -> None:
+        plan, target = self._run.plan, self._target
+        at_once = [action for action in plan.actions if _starts_at_once(action)]
+        try:
+            for action in at_once:
+                self._line_of(action).add(self._do(action))
+            for line in list(self._lines.values()):
+                await line.empty()
+            self._run.began()
+            for action in plan.actions:
+                if not _starts_at_once(action):
+                    await target.until(self._run, action.at_ms)
+                    self._check()
+                    if target.clock is ClockKind.VIRTUAL:
+                        await self._do(action)
+                    else:
+                        self._line_of(action).add(self._do(action))
+            await target.until(self._run, plan.until_ms)
+            for line in self._lines.values():
+                await line.empty()
+        finally:
+            for line in self._lines.values():
+                await line.end()
+        self._check()
+
+    def _line_of(self, action: Action) -> _Line:
+        """Whose turn it is: the actions of one party are done one after the other."""
+        party = str(
+            action.args.get("client")
+            or action.args.get("node")
+            or next(iter(action.args.values()), "")
+        )
+        if party not in self._lines:
+            self._lines[party] = _Line()
+        return self._lines[party]
+
+    def _check(self) -> None:
+        for line in self._lines.values():
+            line.check()
+
+    async def _do(self, action: Action) -> None:
+        args = action.args
+        match action.do:
+            case "start" | "restart":
+                await self._start(args["client"])
+            case "stop":
+                await self._stop(args["client"])
+            case "broker_restart":
+                await self._target.start(args["broker"])
+            case "crash":
+                await self._crash(action)
+            case "pause":
+                await self._pause(action)
+            case "resume":
+                await self._resume(action)
+            case _:
+                await self._target.act(action)
+
+    async def _start(self, name: str) -> None:
+        if name in self._at_work:
+            return
+        mark = self._begin(Kind.JOIN, name)
+        await self._target.start(name)
+        self._at_work.add(name)
+        self._killed.discard(name)
+        self._end(mark)
+
+    async def _stop(self, name: str) -> None:
+        if name not in self._at_work:
+            return
+        mark = self._begin(Kind.LEAVE, name)
+        await self._target.stop(name)
+        self._at_work.discard(name)
+        self._end(mark)
+
+    async def _crash(self, action: Action) -> None:
+        name = action.args["client"]
+        if name not in self._at_work:
+            return
+        await self._resume(Action(0, "resume", {"node": name}))
+        await self._target.act(action)
+        self._at_work.discard(name)
+        self._killed.add(name)
+        if Kind.CRASH in self._written:
+            client = self._clients[name]
+            fields = {"client_id": name, "group": client.group or None}
+            self._harness.note(Kind.CRASH, Outcome.OK, fields)
+
+    async def _pause(self, action: Action) -> None:
+        """The row lasts from the order to stop until the party goes on."""
+        name = action.args["node"]
+        if name not in self._at_work or name in self._paused:
+            return
+        self._paused[name] = self._begin(Kind.PAUSE, name)
+        await self._target.act(action)
+
+    async def _resume(self, action: Action) -> None:
+        name = action.args["node"]
+        if name in self._paused:
+            await self._target.act(action)
+            self._end(self._paused.pop(name))
+
+    async def _heal(self) -> None:
+        """Who stands still goes on, and who was killed is started again."""
+        for name in sorted(self._paused):
+            await self._resume(Action(0, "resume", {"node": name}))
+        for name in sorted(self._killed):
+            await self._start(name)
+
+    async def _stop_all(self) -> None:
+        for kinds in (("producer", "prober"), ("consumer",)):
+            names = [client.id for client in self._run.plan.clients if client.kind in kinds]
+            await asyncio.gather(*(self._stop(name) for name in names))
+
+    async def _read_all(self) -> None:
+        journal = self._run.journal("drain", level=Level.WIRE, client_id="drain")
+        for number, (queue, group) in enumerate(self._target.queues(self._run)):
+            common = {**queue._asdict(), "group": group}
+            journal.begin(number, Kind.READ, common)
+            upto = 0
+            for found in await self._target.read(queue):
+                journal.note(Kind.READ, Outcome.OK, {**common, **found})
+                upto = found["queue_offset"] + 1
+            journal.end(number, Outcome.OK, {"value": upto})
+
+    def _begin(self, kind: Kind, name: str) -> int | None:
+        client: ClientPlan | None = self._clients.get(name)
+        if kind not in self._written or client is None:
+            return None
+        if client.kind != "consumer" and kind is not Kind.PAUSE:
+            return None
+        self._marks += 1
+        self._harness.begin(self._marks, kind, {"client_id": name, "group": client.group or None})
+        return self._marks
+
+    def _end(self, mark: int | None) -> None:
+        if mark is not None:
+            self._harness.end(mark, Outcome.OK)
+
+
+def _starts_at_once(action: Action) -> bool:
+    return action.at_ms == 0 and action.do == "start"
+
+
+class _Line:
+    """The jobs of one party, done one after the other. What one raises is raised by `check` and `empty`."""
+
+    def __init__(self) -> None:
+        self._jobs: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
+        self._error: BaseException | None = None
+        self._task = asyncio.create_task(self._work())
+
+    def add(self, job: Coroutine[Any, Any, None]) -> None:
+        self._jobs.put_nowait(job)
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._jobs.get()
+            try:
+                if self._error is None:
+                    await job
+                else:
+                    job.close()
+            except Exception as error:
+                self._error = error
+            finally:
+                self._jobs.task_done()
+
+    async def empty(self) -> None:
+        await self._jobs.join()
+        self.check()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    async def end(self) -> None:
+        while not self._jobs.empty():
+            self._jobs.get_nowait().close()
+        self._task.cancel()
+        await asyncio.wait([self._task])

@@ -1,0 +1,141 @@
+"""A stranger's target: sixty lines registered by an entry point, and two drivers behind `exec:`.
+
+They import nothing of the reference. The right ones are upheld by everything that takes a target; each wrong one is
+refuted by the clause that the guide (docs/targets.md) names.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOYS = Path(__file__).parent / "toys"
+REGISTERED = """[inorder.targets]
+toy = toy:toy
+skips = wrong:skips
+twice = wrong:twice
+loses = wrong:loses
+"""
+WRONG = {"skips": "ORD-4", "twice": "ORD-3", "loses": "SND-1"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody who has installed a distribution with the toys."""
+    info = tmp_path / "site" / "toys-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(REGISTERED)
+    there = [str(info.parent), str(TOYS), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, there))}
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """The port of a queue server."""
+    command = [sys.executable, str(TOYS / "queue_server.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def inorder(path: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "inorder", *map(str, words)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=path, timeout=200, check=False
+    )
+
+
+def clauses(out: Path) -> dict[str, str]:
+    verdict = json.loads((out / "verdict.json").read_text())
+    return {clause["id"]: clause["verdict"] for clause in verdict["clauses"]}
+
+
+def test_they_are_small_and_know_no_reference() -> None:
+    lines = {"toy.py": 60, "hosted.py": 150, "networked.py": 150}
+    for name, most in lines.items():
+        text = (TOYS / name).read_text()
+        assert len(text.splitlines()) <= most
+        imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+        rooms = {str(node.module).partition(".")[0] for node in imported}
+        assert "reference_impl" not in rooms
+        assert name == "toy.py" or rooms == set()
+
+
+def test_the_toy_is_upheld_and_its_run_can_be_done_again(
+    path: dict[str, str], tmp_path: Path
+) -> None:
+    out, again = tmp_path / "run", tmp_path / "again"
+    done = inorder(path, "conform", "--target", "toy", "--seed", "1", "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    upheld = [clause for clause, verdict in clauses(out).items() if verdict == "upheld"]
+    assert len(upheld) >= 8
+    done = inorder(path, "replay", out, "--out", again)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ORD-4" in [clause for clause, verdict in clauses(again).items() if verdict == "upheld"]
+    done = inorder(path, "check", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_toy_is_refuted_by_the_clause_of_the_guide(
+    path: dict[str, str], tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "run"
+    done = inorder(path, "conform", "--target", name, "--seed", "1", "--out", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert clauses(out)[WRONG[name]] == "refuted"
+    told = inorder(path, "explain", out, "--clause", WRONG[name])
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize("bug", ["", *WRONG])
+def test_a_driver_that_hosts_everybody(path: dict[str, str], tmp_path: Path, bug: str) -> None:
+    _judge_driver(path, tmp_path, f"{sys.executable} {TOYS / 'hosted.py'} {bug}".strip(), bug)
+
+
+@pytest.mark.parametrize("bug", ["", *WRONG])
+def test_a_driver_for_each_client(
+    path: dict[str, str], tmp_path: Path, server: int, bug: str
+) -> None:
+    command = f"{sys.executable} {TOYS / 'networked.py'} {server} {bug}"
+    _judge_driver(path, tmp_path, command.strip(), bug)
+
+
+def _judge_driver(path: dict[str, str], tmp_path: Path, command: str, bug: str) -> None:
+    out = tmp_path / "run"
+    asked = ("--target", f"exec:{command}", "--seed", "1", "--examples", "1", "--out", out)
+    done = inorder(path, "conform", *asked)
+    assert done.returncode == (1 if bug else 0), done.stdout + done.stderr
+    found = clauses(out)
+    if bug:
+        assert found[WRONG[bug]] == "refuted"
+    else:
+        assert len([clause for clause, verdict in found.items() if verdict == "upheld"]) >= 8
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("exec:", "needs a command"),
+        ("exec:no-such-program-here", "there is no such program"),
+        ("exec:cat", "does not speak the driver protocol"),
+    ],
+)
+def test_what_is_no_driver_is_told_before_anything_starts(
+    path: dict[str, str], tmp_path: Path, command: str, words: str
+) -> None:
+    done = inorder(path, "conform", "--target", command, "--out", tmp_path / "run")
+    assert done.returncode == 64
+    assert words in done.stderr
+    assert not (tmp_path / "run").exists()

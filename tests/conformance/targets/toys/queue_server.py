@@ -1,0 +1,58 @@
+"""A server of ordered queues: JSON lines over TCP, `queue_server.py`; its port is the first line that it writes."""
+
+import json
+import socketserver
+import sys
+import threading
+import time
+
+DEAD_S = 0.3  # who died is thought to live for a while
+queues, stored, owners = {}, {}, {}  # an owner is the connection that holds a lane
+lock = threading.RLock()
+
+
+class Session(socketserver.StreamRequestHandler):
+    """A connection; what its client owns is free again some time after its end."""
+
+    def handle(self):
+        for line in self.rfile:
+            with lock:
+                answer = self.do(*json.loads(line))
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+    def finish(self):
+        time.sleep(DEAD_S)
+        with lock:
+            for lane in [lane for lane, owner in owners.items() if owner is self]:
+                del owners[lane]
+
+    def do(self, verb, *args):
+        lane, place = tuple(args), args[0] if args else None
+        match verb:
+            case "make":
+                queues.update({f"{args[0]} {n}": [] for n in range(args[1])})
+            case "places":
+                return sorted(each for each in queues if each.split()[0] == args[0])
+            case "put":
+                queues[place].append(args[1])
+                return len(queues[place]) - 1
+            case "get":
+                return queues[place][args[1]] if args[1] < len(queues[place]) else None
+            case "take":
+                return owners.setdefault(lane, self) is self
+            case "free":
+                owners.pop(lane, None)
+            case "stored":
+                return stored.get(lane, 0)
+            case "store":
+                stored[tuple(args[:2])] = args[2]
+
+
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+
+with Server(("127.0.0.1", 0), Session) as server:
+    sys.stdout.write(f"{server.server_address[1]}\n")
+    sys.stdout.flush()
+    server.serve_forever()
