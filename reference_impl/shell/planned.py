@@ -16,9 +16,9 @@ from reference_impl.protocol.message import StoredMessage
 from reference_impl.shell.clock import monotonic_s
 from reference_impl.shell.node import ClientNode, ListenerContext
 from reference_impl.shell.recording import Recorder
-from specs.plan.listener import Listener
 from reference_impl.sim.prober import Prober
 from specs.errors import UsageError
+from specs.plan.listener import Listener
 from specs.plan.plan import ClientPlan, Plan
 from specs.vocabulary import Outcome
 

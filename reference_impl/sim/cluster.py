@@ -36,13 +36,13 @@ from reference_impl.protocol.bodies import SubscriptionGroup, TopicConfig
 from reference_impl.protocol.headers import PERM_READ_WRITE
 from reference_impl.sim.disks import SYNC_MS, Disks
 from reference_impl.sim.drain import drain_broker
-from specs.plan.listener import Listener
 from reference_impl.sim.network import LATENCY_MS, Fault, Network, Pair
 from reference_impl.sim.node import Node
 from reference_impl.sim.prober import Ask, Prober
 from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
+from specs.plan.listener import Listener
 from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, Queue, group_of, retry_topic
 

@@ -14,10 +14,10 @@ import pytest
 from reference_impl.mutants import load
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.sim.cluster import Cluster
-from specs.plan.listener import Listener
 from reference_impl.sim.simulate import parties_of, simulate, with_config
 from specs.history.row import Row
 from specs.plan.config import Config
+from specs.plan.listener import Listener
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
