@@ -56,7 +56,7 @@ PREMISE = (
         "the lane has its thread for less than the cap: since a retry, or since its add",
     ),
 )
-SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
+SOURCES = ("docs/sources.md#dead-letters", "docs/sources.md#orderly-loop")
 KINDS = frozenset(
     {
         Kind.DELIVER,

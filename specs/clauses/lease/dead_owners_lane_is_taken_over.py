@@ -55,8 +55,8 @@ PREMISE = (
     ),
 )
 SOURCES = (
-    "docs/sources.md#lock-table",
     "docs/sources.md#client-leases",
+    "docs/sources.md#lock-table",
     "docs/sources.md#membership",
 )
 KINDS = frozenset(
