@@ -35,6 +35,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "DLQ-9"
@@ -57,6 +58,7 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#dead-letters", "docs/sources.md#orderly-loop")
+STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset(
     {
         Kind.DELIVER,
