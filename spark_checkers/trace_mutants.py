@@ -12,7 +12,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from specs.clauses.base import REQUEST_LEVELS, acknowledges, is_copy_topic, is_manual
@@ -119,7 +119,7 @@ class Trace:
         return found
 
     def locks(self, lane: Lane) -> list[Row]:
-        """The lane's granted locks, as a pair of lists would be too much: by their ends."""
+        """The lane's granted locks that were answered, in the order of their answers."""
         found = [
             row for row in self.lanes[lane] if row.kind is Kind.LOCK and row.outcome is Outcome.OK
         ]
@@ -167,7 +167,9 @@ class Trace:
         return like._replace(**{**base, **columns})
 
 
-Site = Callable[[Trace], Iterator[Callable[[], Planted]]]
+Changes = Iterator[Callable[[], Planted]]
+"""Every place where a change can be made, as a function that makes it."""
+Site = Callable[[Trace], Changes]
 """Finds every place where a change can be made, as a function that makes it."""
 
 
@@ -177,12 +179,8 @@ class Mutant:
 
     generated: whether generated histories have a place for it; recorded ones have. dead_letters: planted into the
     dead-letter queues. by_hand: into the lanes of a group in manual mode. consumed: the mode and the model of the
-    histories that have a place for it. config: what the run's configuration is said to have been.
-    histories that have a place for it.
-    dead-letter queues. by_hand: into the lanes of a group in manual mode. tagged: into a run whose groups subscribe to
-    some tags, and in which batches are sent.
-    histories that have a place for it. tagged: into a run whose groups subscribe to some tags, and in which batches
-    are sent.
+    histories that have a place for it. config: what the run's configuration is said to have been. tagged: into a run
+    whose groups subscribe to some tags, and in which batches are sent.
     """
 
     name: str
@@ -194,12 +192,11 @@ class Mutant:
     by_hand: bool = False
     consumed: tuple[str, str] = ("orderly", "clustering")
     config: Mapping[str, Any] = field(default_factory=dict)
+    tagged: bool = False
 
     def under(self, info: RunInfo) -> RunInfo:
         """The run's description as the changed history has it."""
         return replace(info, config=replace(info.config, **self.config)) if self.config else info
-
-    tagged: bool = False
 
 
 def plant(
@@ -255,13 +252,13 @@ def _swapped(trace: Trace, first: Row, second: Row) -> Planted:
     )
 
 
-def swap_deliveries(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def swap_deliveries(trace: Trace) -> Changes:
     for first, second in _neighbours(trace):
         if first.sharding_key != second.sharding_key or first.sharding_key is None:
-            yield lambda a=first, b=second: _swapped(trace, a, b)  # type: ignore[misc]
+            yield partial(_swapped, trace, first, second)
 
 
-def swap_key(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def swap_key(trace: Trace) -> Changes:
     for first, second in _neighbours(trace):
         same = first.sharding_key is not None and first.sharding_key == second.sharding_key
         if (
@@ -270,10 +267,10 @@ def swap_key(trace: Trace) -> Iterator[Callable[[], Planted]]:
             and second.key_seq is not None
             and first.key_seq < second.key_seq
         ):
-            yield lambda a=first, b=second: _swapped(trace, a, b)  # type: ignore[misc]
+            yield partial(_swapped, trace, first, second)
 
 
-def overtake_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def overtake_suspended(trace: Trace) -> Changes:
     for calls in trace.calls:
         for index, row in enumerate(calls):
             if (
@@ -294,7 +291,7 @@ def overtake_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 None,
             )
             if later is not None and not later.reconsume_times:
-                yield lambda r=row, c=later: _overtaken(trace, r, c)  # type: ignore[misc]
+                yield partial(_overtaken, trace, row, later)
 
 
 def _overtaken(trace: Trace, suspended: Row, later: Row) -> Planted:
@@ -307,7 +304,7 @@ def _overtaken(trace: Trace, suspended: Row, later: Row) -> Planted:
     return trace.with_more([early], [suspended.seq_begin])
 
 
-def skip_at_handover(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def skip_at_handover(trace: Trace) -> Changes:
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
         calls = [row for row in rows if row.kind is Kind.DELIVER]
@@ -336,10 +333,10 @@ def skip_at_handover(trace: Trace) -> Iterator[Callable[[], Planted]]:
         next_call = next((row for row in calls if row.seq_begin not in gone), None)
         if next_call is not None:
             about = (looked[-1].seq_begin, next_call.seq_begin)
-            yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+            yield partial(trace.without, gone, about)
 
 
-def delivered_below_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def delivered_below_start(trace: Trace) -> Changes:
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
         calls = [row for row in rows if row.kind is Kind.DELIVER]
@@ -351,10 +348,10 @@ def delivered_below_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 "key_seq": None,
             }
             about = (add.seq_begin, calls[0].seq_begin)
-            yield lambda c={calls[0].seq_begin: below}, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, {calls[0].seq_begin: below}, about)
 
 
-def finished_comes_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def finished_comes_again(trace: Trace) -> Changes:
     for calls in trace.calls:
         for before, row in itertools.pairwise(calls):
             done = (
@@ -364,19 +361,19 @@ def finished_comes_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
             )
             if done and (before.seq_end or 0) < row.seq_begin and before.op_id != row.op_id:
                 again = trace.another(before, before, 1, attempt=2)
-                yield lambda a=again, b=before: trace.with_more([a], [b.seq_begin])  # type: ignore[misc]
+                yield partial(lambda a, b: trace.with_more([a], [b.seq_begin]), again, before)
 
 
-def another_message_there(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def another_message_there(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         call = trace.first_calls.get((read.topic, read.broker, read.queue_id, read.queue_offset))
         if call is not None and send.message_id == read.message_id == call.message_id:
             change = {call.seq_begin: {"message_id": f"{read.message_id}-other"}}
             about = (call.seq_begin, read.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def hole_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def hole_between(trace: Trace) -> Changes:
     found: dict[Any, list[Row]] = {}
     for row in trace.of(Kind.READ):
         if not is_copy_topic(row.topic):
@@ -391,10 +388,10 @@ def hole_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ):
             for below, gone, above in zip(reads, reads[1:], reads[2:], strict=False):
                 about = (below.seq_begin, above.seq_begin)
-                yield lambda g=gone.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
+                yield partial(lambda g, a: trace.without([g], a), gone.seq_begin, about)
 
 
-def sends_swapped(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def sends_swapped(trace: Trace) -> Changes:
     last: dict[Any, Row] = {}
     for row in trace.sent.values():
         before = last.get(row.queue)
@@ -409,7 +406,7 @@ def sends_swapped(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 before.seq_begin: {"queue_offset": row.queue_offset},
                 row.seq_begin: {"queue_offset": before.queue_offset},
             }
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
         if usual:
             last[row.queue] = row
 
@@ -432,17 +429,19 @@ def _moved(trace: Trace, before: Row, row: Row, **columns: Any) -> Planted:
     return trace.changed({row.seq_begin: {**place, **columns}}, (before.seq_begin, row.seq_begin))
 
 
-def key_strays(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def key_strays(trace: Trace) -> Changes:
     for before, row in _keyed(trace):
-        yield lambda b=before, r=row: _moved(trace, b, r)  # type: ignore[misc]
+        yield partial(_moved, trace, before, row)
 
 
-def producers_disagree(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def producers_disagree(trace: Trace) -> Changes:
     for before, row in _keyed(trace):
-        yield lambda b=before, r=row: _moved(trace, b, r, client_id=STRANGER, process=STRANGER)  # type: ignore[misc]
+        yield partial(
+            lambda b, r: _moved(trace, b, r, client_id=STRANGER, process=STRANGER), before, row
+        )
 
 
-def queues_changed(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def queues_changed(trace: Trace) -> Changes:
     """The list of queues is another one for a moment, and the key has another queue in it."""
     for send, read in _reads(trace):
         if send.view is not None and send.message_id == read.message_id:
@@ -453,12 +452,14 @@ def queues_changed(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 "queue_offset": 0,
                 "message_id": f"{send.message_id}-moved",
             }
-            yield lambda s=send, m=more: trace.with_more(
-                [trace.another(s, s, 1, **m)], [s.seq_begin]
-            )  # type: ignore[misc]
+            yield partial(
+                lambda s, m: trace.with_more([trace.another(s, s, 1, **m)], [s.seq_begin]),
+                send,
+                more,
+            )
 
 
-def handover_without_report(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def handover_without_report(trace: Trace) -> Changes:
     """The old owner reports nothing, and the new one begins with the first of what the old one had finished."""
     for rows in trace.works:
         drop = next((row for row in rows if row.kind is Kind.DROP), None)
@@ -489,19 +490,26 @@ def handover_without_report(trace: Trace) -> Iterator[Callable[[], Planted]]:
         commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
         again = trace.another(done[0], first, 1, **{name: getattr(first, name) for name in _OWNER})
         again = again._replace(seq_begin=first.seq_begin - 2, seq_end=first.seq_begin - 1)
-        yield lambda g=commits, a=again, d=drop: Trace(  # type: ignore[misc]
-            trace.without(g, ()).rows, trace.info
-        ).with_more([a], [d.seq_begin])
+        yield partial(
+            lambda g, a, d: Trace(trace.without(g, ()).rows, trace.info).with_more(
+                [a], [d.seq_begin]
+            ),
+            commits,
+            again,
+            drop,
+        )
 
 
-def call_after_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def call_after_drop(trace: Trace) -> Changes:
     for rows in trace.works:
         calls = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
         drops = [row for row in rows if row.kind is Kind.DROP]
         if calls and drops:
-            yield lambda c=calls[-1], d=drops[-1]: trace.with_more(
-                [trace.another(c, d, 1)], [d.seq_begin]
-            )  # type: ignore[misc]
+            yield partial(
+                lambda c, d: trace.with_more([trace.another(c, d, 1)], [d.seq_begin]),
+                calls[-1],
+                drops[-1],
+            )
 
 
 # ---------------------------------------------------------------- leases
@@ -528,20 +536,21 @@ def _held(trace: Trace) -> Iterator[Row]:
                     yield lock
 
 
-def second_owner(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def second_owner(trace: Trace) -> Changes:
     for lock in _held(trace):
-        yield lambda a=lock: trace.with_more(
-            [_lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin]
-        )  # type: ignore[misc]
+        yield partial(
+            lambda a: trace.with_more([_lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin]),
+            lock,
+        )
 
 
 def _lock(trace: Trace, lock: Row, step: int, client: str, outcome: Outcome) -> Row:
     return trace.another(lock, lock, step, client_id=client, process=client, outcome=outcome)
 
 
-def stranger_unlock(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def stranger_unlock(trace: Trace) -> Changes:
     for lock in _held(trace):
-        yield lambda a=lock: _freed(trace, a)  # type: ignore[misc]
+        yield partial(_freed, trace, lock)
 
 
 def _freed(trace: Trace, lock: Row) -> Planted:
@@ -549,7 +558,7 @@ def _freed(trace: Trace, lock: Row) -> Planted:
     return trace.with_more([unlock, _lock(trace, lock, 2, ANOTHER, Outcome.OK)], [lock.seq_begin])
 
 
-def two_processors(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def two_processors(trace: Trace) -> Changes:
     lease = min(trace.info.config.broker_lease_ms, trace.info.config.client_lease_ms) * MS
     for calls in trace.calls:
         if not calls:
@@ -571,7 +580,7 @@ def two_processors(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 and row.started_us - before[-1].started_us < lease // 2
                 and row.seq_end > row.seq_begin
             ):
-                yield lambda r=row: _processed(trace, r)  # type: ignore[misc]
+                yield partial(_processed, trace, row)
 
 
 def _processed(trace: Trace, row: Row) -> Planted:
@@ -579,7 +588,7 @@ def _processed(trace: Trace, row: Row) -> Planted:
     return trace.with_more([trace.another(row, row, 1, at_end=False, **columns)], [row.seq_begin])
 
 
-def stale_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def stale_lease(trace: Trace) -> Changes:
     limit = (trace.info.config.client_lease_ms + 2) * MS
     for calls in trace.calls:
         if not calls:
@@ -594,11 +603,11 @@ def stale_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 gone = [lock.seq_begin for lock in mine if (lock.seq_end or 0) < call.seq_begin]
                 if gone:
                     about = (before[-1].seq_begin, call.seq_begin)
-                    yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+                    yield partial(trace.without, gone, about)
                 break
 
 
-def refused_free_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def refused_free_lane(trace: Trace) -> Changes:
     for rows in trace.lanes.values():
         last: Row | None = None
         for index, row in enumerate(rows):
@@ -614,7 +623,7 @@ def refused_free_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
             after = next((each for each in rows[index + 1 :] if each.kind is Kind.LOCK), None)
             alone = after is None or after.seq_begin > row.seq_end
             if alone and (last.seq_end or 0) < row.seq_begin:
-                yield lambda a=last, u=row: _refused(trace, a, u)  # type: ignore[misc]
+                yield partial(_refused, trace, last, row)
 
 
 def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
@@ -633,14 +642,17 @@ def _refused(trace: Trace, lock: Row, unlock: Row) -> Planted:
     return trace.with_more([refused], [lock.seq_begin, unlock.seq_begin])
 
 
-def unlock_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def unlock_in_vain(trace: Trace) -> Changes:
     for lock in _held(trace):
-        yield lambda a=lock: trace.with_more(  # type: ignore[misc]
-            [
-                _lock(trace, a, 1, str(a.client_id), Outcome.OK)._replace(kind=Kind.UNLOCK),
-                _lock(trace, a, 2, STRANGER, Outcome.REFUSED),
-            ],
-            [a.seq_begin],
+        yield partial(
+            lambda a: trace.with_more(
+                [
+                    _lock(trace, a, 1, str(a.client_id), Outcome.OK)._replace(kind=Kind.UNLOCK),
+                    _lock(trace, a, 2, STRANGER, Outcome.REFUSED),
+                ],
+                [a.seq_begin],
+            ),
+            lock,
         )
 
 
@@ -659,34 +671,43 @@ def _later(trace: Trace, row: Row, after_us: int) -> Row | None:
     )
 
 
-def outlived_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def outlived_lease(trace: Trace) -> Changes:
     limit = (trace.info.config.broker_lease_ms + 1) * MS
     for lock in trace.of(Kind.LOCK):
         late = _later(trace, lock, limit)
         if late is not None:
-            yield lambda a=lock, b=late: trace.with_more(  # type: ignore[misc]
-                [
-                    _elsewhere(trace, a, a, STRANGER, Outcome.OK),
-                    _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
-                ]
+            yield partial(
+                lambda a, b: trace.with_more(
+                    [
+                        _elsewhere(trace, a, a, STRANGER, Outcome.OK),
+                        _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
+                    ]
+                ),
+                lock,
+                late,
             )
 
 
-def prolonged_by_a_refusal(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def prolonged_by_a_refusal(trace: Trace) -> Changes:
     limit = (trace.info.config.broker_lease_ms + 1) * MS
     for lock in trace.of(Kind.LOCK):
         early, late = _later(trace, lock, limit // 2), _later(trace, lock, limit)
         if early is not None and late is not None and early.seq_begin < late.seq_begin:
-            yield lambda a=lock, b=early, c=late: trace.with_more(  # type: ignore[misc]
-                [
-                    _elsewhere(trace, a, a, STRANGER, Outcome.OK),
-                    _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
-                    _elsewhere(trace, a, c, ANOTHER, Outcome.REFUSED),
-                ]
+            yield partial(
+                lambda a, b, c: trace.with_more(
+                    [
+                        _elsewhere(trace, a, a, STRANGER, Outcome.OK),
+                        _elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
+                        _elsewhere(trace, a, c, ANOTHER, Outcome.REFUSED),
+                    ]
+                ),
+                lock,
+                early,
+                late,
             )
 
 
-def pull_without_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def pull_without_lease(trace: Trace) -> Changes:
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
         pull = next((row for row in rows if row.kind is Kind.PULL), None)
@@ -697,10 +718,12 @@ def pull_without_lease(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ]
         gone = [seq for seq in asked if pull is not None and seq < pull.seq_begin]
         if gone and pull is not None:
-            yield lambda g=gone, a=add, p=pull: trace.without(g, [a.seq_begin, p.seq_begin])  # type: ignore[misc]
+            yield partial(
+                lambda g, a, p: trace.without(g, [a.seq_begin, p.seq_begin]), gone, add, pull
+            )
 
 
-def renewals_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def renewals_missing(trace: Trace) -> Changes:
     config = trace.info.config
     bound = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
     working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
@@ -721,10 +744,10 @@ def renewals_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin
             ]
             about = (add.seq_begin, late.seq_begin)
-            yield lambda g=asked, a=about: trace.without(g, a)  # type: ignore[misc]
+            yield partial(trace.without, asked, about)
 
 
-def unlock_during_a_call(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def unlock_during_a_call(trace: Trace) -> Changes:
     unsaid: dict[str, Any] = dict.fromkeys(
         (*_MESSAGE, "reconsume_times", "commit_mode", "attempt", "suspend_ms")
     )
@@ -732,18 +755,22 @@ def unlock_during_a_call(trace: Trace) -> Iterator[Callable[[], Planted]]:
         for row in calls:
             if row.seq_end is not None and row.outcome is Outcome.SUCCESS:
                 columns = {**unsaid, "kind": Kind.UNLOCK, "outcome": Outcome.SENT}
-                yield lambda r=row, c=columns: trace.with_more(  # type: ignore[misc]
-                    [trace.another(r, r, 1, at_end=False, **c)], [r.seq_begin]
+                yield partial(
+                    lambda r, c: trace.with_more(
+                        [trace.another(r, r, 1, at_end=False, **c)], [r.seq_begin]
+                    ),
+                    row,
+                    columns,
                 )
 
 
-def lease_kept(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lease_kept(trace: Trace) -> Changes:
     config = trace.info.config
     for lock in trace.of(Kind.LOCK):
         late = _later(trace, lock, config.schedule_slack_ms * MS)
         asked = 0 if late is None else (late.ended_us or late.started_us) - (lock.ended_us or 0)
         if late is not None and asked < (config.broker_lease_ms // 2) * MS:
-            yield lambda a=lock, b=late: _kept(trace, a, b)  # type: ignore[misc]
+            yield partial(_kept, trace, lock, late)
 
 
 def _kept(trace: Trace, lock: Row, late: Row) -> Planted:
@@ -758,10 +785,10 @@ def _kept(trace: Trace, lock: Row, late: Row) -> Planted:
     return trace.with_more([granted, drop, _elsewhere(trace, lock, late, ANOTHER, Outcome.REFUSED)])
 
 
-def orphan_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def orphan_forgotten(trace: Trace) -> Changes:
     for lock in trace.of(Kind.LOCK):
         if lock.outcome is Outcome.OK and lock.queue_id is not None:
-            yield lambda a=lock: _orphaned(trace, a)  # type: ignore[misc]
+            yield partial(_orphaned, trace, lock)
 
 
 def _orphaned(trace: Trace, lock: Row) -> Planted:
@@ -818,16 +845,16 @@ def _redelivered(trace: Trace) -> Iterator[tuple[Row, Row]]:
                 yield before, row
 
 
-def early_redelivery(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def early_redelivery(trace: Trace) -> Changes:
     for before, row in _redelivered(trace):
         waited_ms = (row.started_us - (before.ended_us or 0)) // MS
         if waited_ms < 29_000:
             change = {before.seq_begin: {"suspend_ms": max(10, waited_ms + 50)}}
             about = (before.seq_begin, row.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def counter_reset(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def counter_reset(trace: Trace) -> Changes:
     if trace.info.config.batch != 1:
         return
     for before, row in _redelivered(trace):
@@ -835,10 +862,10 @@ def counter_reset(trace: Trace) -> Iterator[Callable[[], Planted]]:
         if counted and before.reconsume_times is not None and acknowledges(row):
             change = {row.seq_begin: {"reconsume_times": 0}}
             about = (before.seq_begin, row.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def given_up_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def given_up_too_soon(trace: Trace) -> Changes:
     limit = trace.info.config.max_reconsume_times
     if trace.info.config.batch != 1 or limit < 1:
         return
@@ -857,10 +884,10 @@ def given_up_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
             counted = first.reconsume_times == limit - 1 and last.reconsume_times == limit
             if same and kinds and counted and letter.outcome is Outcome.OK:
                 about = (first.seq_begin, letter.seq_begin)
-                yield lambda g=last.seq_begin, a=about: trace.without([g], a)  # type: ignore[misc]
+                yield partial(lambda g, a: trace.without([g], a), last.seq_begin, about)
 
 
-def start_before_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def start_before_suspended(trace: Trace) -> Changes:
     """A message that was finished comes in the place of the suspended one that follows it."""
     for calls in trace.calls:
         if any(row.outcome is Outcome.ROLLBACK for row in calls):
@@ -876,12 +903,14 @@ def start_before_suspended(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 and suspended.seq_end is not None
             )
             if gone and fine and again.queue_offset == suspended.queue_offset:
-                yield lambda b=before, s=suspended: trace.with_more(  # type: ignore[misc]
-                    [trace.another(b, s, 1)], [s.seq_begin]
+                yield partial(
+                    lambda b, s: trace.with_more([trace.another(b, s, 1)], [s.seq_begin]),
+                    before,
+                    suspended,
                 )
 
 
-def throw_taken_for_success(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def throw_taken_for_success(trace: Trace) -> Changes:
     """The first of two neighbours ends with a throw, and nothing follows from it."""
     for first, second in _neighbours(trace):
         if not is_manual(first):
@@ -892,10 +921,10 @@ def throw_taken_for_success(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 }
             }
             about = (first.seq_begin, second.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def rollback_counted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def rollback_counted(trace: Trace) -> Changes:
     for calls in trace.calls:
         for index, row in enumerate(calls):
             again = calls[index + 1] if index + 1 < len(calls) else None
@@ -911,10 +940,10 @@ def rollback_counted(trace: Trace) -> Iterator[Callable[[], Planted]]:
             ):
                 change = {again.seq_begin: {"reconsume_times": again.reconsume_times + 1}}
                 about = (row.seq_begin, again.seq_begin)
-                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+                yield partial(trace.changed, change, about)
 
 
-def counted_on(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def counted_on(trace: Trace) -> Changes:
     """The old owner's last call suspends the message with which the new owner begins, as its first retry."""
     by_lane: dict[Lane, list[list[Row]]] = {}
     for calls in trace.calls:
@@ -928,7 +957,7 @@ def counted_on(trace: Trace) -> Iterator[Callable[[], Planted]]:
             )
             follows = last.queue_offset is not None and last.queue_offset + 1 == first.queue_offset
             if ended and follows and not is_manual(last) and first.reconsume_times == 0:
-                yield lambda b=last, a=first: _counted_on(trace, b, a)  # type: ignore[misc]
+                yield partial(_counted_on, trace, last, first)
 
 
 def _counted_on(trace: Trace, last: Row, first: Row) -> Planted:
@@ -964,7 +993,7 @@ def _given_up(trace: Trace) -> Iterator[tuple[Row, Row, Row]]:
                 yield last, letter, after
 
 
-def given_up_comes_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def given_up_comes_back(trace: Trace) -> Changes:
     if trace.info.config.batch != 1:
         return
     for last, letter, _after in _given_up(trace):
@@ -973,21 +1002,24 @@ def given_up_comes_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
             "suspend_ms": None,
             "reconsume_times": (last.reconsume_times or 0) + 1,
         }
-        yield lambda r=last, a=letter, c=columns: trace.with_more(  # type: ignore[misc]
-            [trace.another(r, a, 1, **c)], [a.seq_begin]
+        yield partial(
+            lambda r, a, c: trace.with_more([trace.another(r, a, 1, **c)], [a.seq_begin]),
+            last,
+            letter,
+            columns,
         )
 
 
-def given_up_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def given_up_again(trace: Trace) -> Changes:
     for _last, letter, _after in _given_up(trace):
-        yield lambda a=letter: trace.with_more([trace.another(a, a, 1)], [a.seq_begin])  # type: ignore[misc]
+        yield partial(lambda a: trace.with_more([trace.another(a, a, 1)], [a.seq_begin]), letter)
 
 
-def failed_dead_letter_skipped(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def failed_dead_letter_skipped(trace: Trace) -> Changes:
     for _last, letter, after in _given_up(trace):
         change = {letter.seq_begin: {"outcome": Outcome.REFUSED, "code": 1}}
         about = (letter.seq_begin, after.seq_begin)
-        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+        yield partial(trace.changed, change, about)
 
 
 def _grant(trace: Trace, like: Row, answered_us: int, until_us: int) -> Row | None:
@@ -1010,7 +1042,7 @@ def _until_drop(rows: Sequence[Row]) -> float:
     return next((row.seq_begin for row in rows if row.kind is Kind.DROP), float("inf"))
 
 
-def suspended_for_ever(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def suspended_for_ever(trace: Trace) -> Changes:
     """No call follows a suspended one until the lease is renewed, long after."""
     config = trace.info.config
     for rows in trace.works:
@@ -1037,10 +1069,10 @@ def suspended_for_ever(trace: Trace) -> Iterator[Callable[[], Planted]]:
                     r.seq_begin for r in calls if row.seq_begin < r.seq_begin < later[0].seq_begin
                 ]
                 about = (row.seq_begin, later[0].seq_begin)
-                yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+                yield partial(trace.without, gone, about)
 
 
-def held_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def held_back(trace: Trace) -> Changes:
     """No call of a lane follows one that went well until the bound is over, and another lane was busy all the time."""
     config = trace.info.config
     slack_us = config.schedule_slack_ms * MS
@@ -1073,7 +1105,7 @@ def held_back(trace: Trace) -> Iterator[Callable[[], Planted]]:
                     for row in rows
                     if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin
                 ]
-                yield lambda g=gone, o=other, a=after, e=late: _held_back(trace, g, o, a, e)  # type: ignore[misc]
+                yield partial(_held_back, trace, gone, other, after, late)
 
 
 def _call_of_another_lane(trace: Trace, row: Row) -> Row | None:
@@ -1108,7 +1140,7 @@ def _held_back(trace: Trace, gone: Sequence[int], other: Row, after: Row, late: 
     return Planted(sorted([*rows, again], key=lambda row: row.seq_begin), tuple(sorted(about)))
 
 
-def called_late(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def called_late(trace: Trace) -> Changes:
     """No call of a lane follows one that went well until the bound is over, though the next message was there."""
     slack_us = trace.info.config.schedule_slack_ms * MS
     for rows in trace.works:
@@ -1142,14 +1174,17 @@ def called_late(trace: Trace) -> Iterator[Callable[[], Planted]]:
                     for row in rows
                     if row.kind is Kind.DELIVER and row.seq_begin > before.seq_begin
                 ]
-                yield lambda g=gone, a=after, e=late: Trace(
-                    trace.without(g, ()).rows, trace.info
-                ).with_more(  # type: ignore[misc]
-                    [trace.another(a, e, 1)]
+                yield partial(
+                    lambda g, a, e: Trace(trace.without(g, ()).rows, trace.info).with_more(
+                        [trace.another(a, e, 1)]
+                    ),
+                    gone,
+                    after,
+                    late,
                 )
 
 
-def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lane_stands_still(trace: Trace) -> Changes:
     """No call follows a dead letter for longer than the bound, though (as is said now) the messages were there."""
     works = {(rows[0].lane, rows[0].incarnation): rows for rows in trace.works}
     for last, letter, _after in _given_up(trace):
@@ -1175,17 +1210,25 @@ def lane_stands_still(trace: Trace) -> Iterator[Callable[[], Planted]]:
         change = {pulls[-1].seq_begin: {"value": (late.queue_offset or 0) + 1}}
         gone = [r.seq_begin for r in calls if r.seq_begin < late.seq_begin]
         about = (letter.seq_begin, late.seq_begin)
-        yield lambda c=change, g=gone, a=about: Trace(trace.changed(c).rows, trace.info).without(
-            g, a
-        )  # type: ignore[misc]
+        yield partial(
+            lambda c, g, a: Trace(trace.changed(c).rows, trace.info).without(g, a),
+            change,
+            gone,
+            about,
+        )
 
 
-def second_try_arrives(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def second_try_arrives(trace: Trace) -> Changes:
     for last, letter, _after in _given_up(trace):
         failed = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
-        yield lambda r=last, a=letter, f=failed: Trace(  # type: ignore[misc]
-            trace.changed({a.seq_begin: {"attempt": 2}}).rows, trace.info
-        ).with_more([trace.another(a, r, 1, **f)], [a.seq_begin])
+        yield partial(
+            lambda r, a, f: Trace(
+                trace.changed({a.seq_begin: {"attempt": 2}}).rows, trace.info
+            ).with_more([trace.another(a, r, 1, **f)], [a.seq_begin]),
+            last,
+            letter,
+            failed,
+        )
 
 
 def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
@@ -1221,44 +1264,47 @@ def _dead_reads(trace: Trace) -> list[tuple[Row, Row]]:
     return found
 
 
-def lost_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lost_dead_letter(trace: Trace) -> Changes:
     for marker, row in _dead_reads(trace):
-        yield lambda m=marker, r=row: trace.without([r.seq_begin], [m.seq_begin])  # type: ignore[misc]
+        yield partial(lambda m, r: trace.without([r.seq_begin], [m.seq_begin]), marker, row)
 
 
-def dead_letter_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def dead_letter_twice(trace: Trace) -> Changes:
     if trace.info.config.batch != 1:
         return
     for _marker, row in _dead_reads(trace):
-        yield lambda r=row: trace.with_more(  # type: ignore[misc]
-            [
-                trace.another(
-                    r,
-                    r,
-                    1,
-                    queue_offset=1_000_000 + (r.queue_offset or 0),
-                    message_id=f"{r.message_id}-again",
-                )
-            ],
-            [r.seq_begin],
+        yield partial(
+            lambda r: trace.with_more(
+                [
+                    trace.another(
+                        r,
+                        r,
+                        1,
+                        queue_offset=1_000_000 + (r.queue_offset or 0),
+                        message_id=f"{r.message_id}-again",
+                    )
+                ],
+                [r.seq_begin],
+            ),
+            row,
         )
 
 
-def changed_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def changed_dead_letter(trace: Trace) -> Changes:
     for _marker, row in _dead_reads(trace):
         if row.body_hash is not None:
             change = {row.seq_begin: {"body_hash": row.body_hash + 1}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
-def another_origin(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def another_origin(trace: Trace) -> Changes:
     for _marker, row in _dead_reads(trace):
         if row.body_hash is not None:
             change = {row.seq_begin: {"view": f"{trace.info.run}-topic"}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
-def dead_letters_reversed(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def dead_letters_reversed(trace: Trace) -> Changes:
     """All of them, so that those of one lane are among them."""
     queues: dict[Any, list[Row]] = {}
     for _marker, row in _dead_reads(trace):
@@ -1278,10 +1324,10 @@ def dead_letters_reversed(trace: Trace) -> Iterator[Callable[[], Planted]]:
             there = reversed([{name: getattr(row, name) for name in kept} for row in rows])
             changes = {row.seq_begin: columns for row, columns in zip(rows, there, strict=True)}
             about = (rows[0].seq_begin, rows[-1].seq_begin)
-            yield lambda c=changes, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, changes, about)
 
 
-def copy_in_its_own_topic(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def copy_in_its_own_topic(trace: Trace) -> Changes:
     """Before the end of the queue is read, a copy of a given-up message lies there."""
     last: dict[Any, Row] = {}
     for row in trace.of(Kind.READ):
@@ -1296,29 +1342,31 @@ def copy_in_its_own_topic(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 "body_hash": None,
             }
             place = {"queue_offset": (read.queue_offset or 0) + 1, "key_seq": None}
-            yield lambda r=read, c={**columns, **place}: trace.with_more(  # type: ignore[misc]
-                [trace.another(r, r, 1, **c)], [r.seq_begin]
+            yield partial(
+                lambda r, c: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin]),
+                read,
+                {**columns, **place},
             )
 
 
-def given_up_without_limit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def given_up_without_limit(trace: Trace) -> Changes:
     for _last, letter, after in _given_up(trace):
         about = (letter.seq_begin, after.seq_begin)
-        yield lambda a=about: Planted(trace.rows, a)  # type: ignore[misc]
+        yield partial(lambda a: Planted(trace.rows, a), about)
 
 
-def slow_dead_letter(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def slow_dead_letter(trace: Trace) -> Changes:
     late_us = (trace.info.config.dead_letter_bound_ms + 5_000) * MS
     for _marker, row in _dead_reads(trace):
         if row.wall_us is not None:
             change = {row.seq_begin: {"wall_us": row.wall_us + late_us}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
 # ---------------------------------------------------------------- commits
 
 
-def commit_past_unfinished(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def commit_past_unfinished(trace: Trace) -> Changes:
     for rows in trace.works:
         commits = [
             row
@@ -1339,10 +1387,10 @@ def commit_past_unfinished(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if here and running and (later is None or later > (row.value or 0)):
                 change = {row.seq_begin: {"value": (row.value or 0) + 1}}
                 about = [row.seq_begin, *([sent.seq_begin] if sent is not None else [])]
-                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+                yield partial(trace.changed, change, about)
 
 
-def lost_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lost_commits(trace: Trace) -> Changes:
     config = trace.info.config
     bound = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms + 1) * MS
     for rows in trace.works:
@@ -1360,10 +1408,10 @@ def lost_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ]
         if done is not None and late and commits:
             about = (add.seq_begin, done.seq_begin, late[0].seq_begin)
-            yield lambda g=commits, a=about: trace.without(g, a)  # type: ignore[misc]
+            yield partial(trace.without, commits, about)
 
 
-def commit_rewinds(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def commit_rewinds(trace: Trace) -> Changes:
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
         ends = {
@@ -1382,10 +1430,10 @@ def commit_rewinds(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if apart and lower is not None and lower > (add.value or 0):
                 change = {row.seq_begin: {"value": lower}}
                 about = (before.seq_begin, row.seq_begin)
-                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+                yield partial(trace.changed, change, about)
 
 
-def late_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def late_commit(trace: Trace) -> Changes:
     lease = trace.info.config.broker_lease_ms * MS
     for lane, rows in trace.lanes.items():
         locks = trace.locks(lane)
@@ -1405,9 +1453,11 @@ def late_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
             ]
             in_time = (other.ended_us or 0) <= lock.started_us + lease
             if lock.client_id != other.client_id and given_back and mine and in_time:
-                yield lambda c=mine[-1], o=other: trace.with_more(
-                    [trace.another(c, o, 1)], [o.seq_begin]
-                )  # type: ignore[misc]
+                yield partial(
+                    lambda c, o: trace.with_more([trace.another(c, o, 1)], [o.seq_begin]),
+                    mine[-1],
+                    other,
+                )
 
 
 def _finished(rows: Sequence[Row]) -> list[Row]:
@@ -1429,13 +1479,14 @@ def _finished(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def committed_in_manual_mode(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def committed_in_manual_mode(trace: Trace) -> Changes:
     for rows in trace.works:
         commit = next(
             (row for row in rows if row.kind is Kind.COMMIT and row.value is not None), None
         )
-        for row in _finished(rows) if commit is not None else ():
-            yield lambda r=row, c=commit: _committed_after(trace, r, c)  # type: ignore[misc]
+        if commit is not None:
+            for row in _finished(rows):
+                yield partial(_committed_after, trace, row, commit)
 
 
 def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
@@ -1469,19 +1520,19 @@ def _commit_at(trace: Trace, drop: Row, like: Row, value: int) -> Planted:
     return trace.with_more([trace.another(like, drop, 1, **columns)], [drop.seq_begin])
 
 
-def progress_after_the_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def progress_after_the_drop(trace: Trace) -> Changes:
     for drop, commit in _dropped(trace):
         done = [row for row in trace.lanes[drop.lane] if row.incarnation == drop.incarnation]
         if all(row.detail is None for row in done if row.kind is Kind.COMMIT):
-            yield lambda d=drop, c=commit: _commit_at(trace, d, c, (c.value or 0) + 1)  # type: ignore[misc]
+            yield partial(lambda d, c: _commit_at(trace, d, c, (c.value or 0) + 1), drop, commit)
 
 
-def told_again_after_the_drop(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def told_again_after_the_drop(trace: Trace) -> Changes:
     for drop, commit in _dropped(trace):
-        yield lambda d=drop, c=commit: _commit_at(trace, d, c, c.value or 0)  # type: ignore[misc]
+        yield partial(lambda d, c: _commit_at(trace, d, c, c.value or 0), drop, commit)
 
 
-def released_without_a_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def released_without_a_commit(trace: Trace) -> Changes:
     for rows in trace.works:
         unlock = next((row for row in rows if row.kind is Kind.UNLOCK), None)
         finished = _finished(rows)
@@ -1499,7 +1550,7 @@ def released_without_a_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ]
         if told and all(row.seq_begin < unlock.seq_begin for row in told):
             gone, about = [row.seq_begin for row in told], (last.seq_begin, unlock.seq_begin)
-            yield lambda g=gone, a=about: trace.without(g, a)  # type: ignore[misc]
+            yield partial(trace.without, gone, about)
 
 
 def _acknowledged(trace: Trace) -> Iterator[Row]:
@@ -1521,26 +1572,28 @@ def _looked_up(trace: Trace, commit: Row, after: Row, step: int, value: int) -> 
     return row._replace(kind=Kind.FETCH_OFFSET, view=None, detail=None)
 
 
-def commit_forgotten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def commit_forgotten(trace: Trace) -> Changes:
     for commit in _acknowledged(trace):
         nobodys = (
             max(row.value or 0 for row in trace.lanes[commit.lane] if row.kind is Kind.COMMIT)
             + 1_000
         )
-        yield lambda c=commit, v=nobodys: trace.with_more(  # type: ignore[misc]
-            [_looked_up(trace, c, c, 1, v)], [c.seq_begin]
+        yield partial(
+            lambda c, v: trace.with_more([_looked_up(trace, c, c, 1, v)], [c.seq_begin]),
+            commit,
+            nobodys,
         )
 
 
-def reset_overwritten(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def reset_overwritten(trace: Trace) -> Changes:
     """In a group of its own an operator resets, somebody commits, and a look-up answers the commit."""
     for commit in _acknowledged(trace):
-        yield lambda c=commit: _reset_of_strangers(trace, c, won=False)  # type: ignore[misc]
+        yield partial(lambda c: _reset_of_strangers(trace, c, won=False), commit)
 
 
-def reset_in_flight(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def reset_in_flight(trace: Trace) -> Changes:
     for commit in _acknowledged(trace):
-        yield lambda c=commit: _reset_of_strangers(trace, c, won=True)  # type: ignore[misc]
+        yield partial(lambda c: _reset_of_strangers(trace, c, won=True), commit)
 
 
 def _reset_of_strangers(trace: Trace, commit: Row, *, won: bool) -> Planted:
@@ -1552,16 +1605,16 @@ def _reset_of_strangers(trace: Trace, commit: Row, *, won: bool) -> Planted:
     return trace.with_more([reset, again, asked])
 
 
-def wrong_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def wrong_start(trace: Trace) -> Changes:
     """A stranger hears an offset and adds the lane elsewhere; it takes nothing, and commits nothing."""
     for commit in _acknowledged(trace):
         if not any(row.client_id == STRANGER for row in trace.lanes[commit.lane]):
-            yield lambda c=commit: _started_elsewhere(trace, c, 1)  # type: ignore[misc]
+            yield partial(lambda c: _started_elsewhere(trace, c, 1), commit)
 
 
-def right_start(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def right_start(trace: Trace) -> Changes:
     for commit in _acknowledged(trace):
-        yield lambda c=commit: _started_elsewhere(trace, c, 0)  # type: ignore[misc]
+        yield partial(lambda c: _started_elsewhere(trace, c, 0), commit)
 
 
 def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
@@ -1595,19 +1648,19 @@ def _settled_queues(trace: Trace) -> set[Queue]:
     }
 
 
-def never_delivered(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def never_delivered(trace: Trace) -> Changes:
     for mine, gone in _last_works(trace):
-        yield lambda g=gone, a=mine[0]: trace.without(g, [a.seq_begin])  # type: ignore[misc]
+        yield partial(lambda g, a: trace.without(g, [a.seq_begin]), gone, mine[0])
 
 
-def nobodys_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def nobodys_lane(trace: Trace) -> Changes:
     for mine, gone in _last_works(trace):
         drop = trace.another(mine[0], mine[-1], 1, value=None)._replace(kind=Kind.DROP)
         rows = Trace(trace.without(gone, ()).rows, trace.info)
-        yield lambda r=rows, d=drop: r.with_more([d])  # type: ignore[misc]
+        yield partial(lambda r, d: r.with_more([d]), rows, drop)
 
 
-def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def starved_lane(trace: Trace) -> Changes:
     cap = (trace.info.config.continuous_ms + trace.info.config.schedule_slack_ms) * MS
     lease = trace.info.config.client_lease_ms * MS
     for rows in trace.works:
@@ -1631,10 +1684,12 @@ def starved_lane(trace: Trace) -> Iterator[Callable[[], Planted]]:
         ]
         same = [row for row in others if row.incarnation == others[0].incarnation]
         if same and same[-1].started_us > same[0].started_us + cap:
-            yield lambda g=gone, p=pull, o=same[0]: trace.without(g, [p.seq_begin, o.seq_begin])  # type: ignore[misc]
+            yield partial(
+                lambda g, p, o: trace.without(g, [p.seq_begin, o.seq_begin]), gone, pull, same[0]
+            )
 
 
-def woken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def woken_by_nobody(trace: Trace) -> Changes:
     """A message is acknowledged where a pull waits, which is answered only long after."""
     slack_us = (trace.info.config.schedule_slack_ms + 1) * MS
     sent = {
@@ -1647,7 +1702,7 @@ def woken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
         came = _later(trace, pull, slack_us)
         answered = None if came is None else _later(trace, came, slack_us)
         if came is not None and answered is not None:
-            yield lambda p=pull, a=like, c=came, e=answered: _woken_late(trace, p, a, c, e)  # type: ignore[misc]
+            yield partial(_woken_late, trace, pull, like, came, answered)
 
 
 def _woken_late(trace: Trace, pull: Row, like: Row, came: Row, answered: Row) -> Planted:
@@ -1660,13 +1715,13 @@ def _woken_late(trace: Trace, pull: Row, like: Row, came: Row, answered: Row) ->
     )
 
 
-def written_commit_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def written_commit_lost(trace: Trace) -> Changes:
     config = trace.info.config
     interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
     for commit in _acknowledged(trace):
         late = _later(trace, commit, interval)
         if late is not None:
-            yield lambda c=commit, b=late: _crashed(trace, c, b)  # type: ignore[misc]
+            yield partial(_crashed, trace, commit, late)
 
 
 def _crashed(trace: Trace, commit: Row, after: Row) -> Planted:
@@ -1705,18 +1760,18 @@ def _reads(trace: Trace) -> Iterator[tuple[Row, Row]]:
             yield send, rows[0]
 
 
-def lost_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lost_message(trace: Trace) -> Changes:
     for send, read in _reads(trace):
-        yield lambda s=send, r=read: trace.without([r.seq_begin], [s.seq_begin])  # type: ignore[misc]
+        yield partial(lambda s, r: trace.without([r.seq_begin], [s.seq_begin]), send, read)
 
 
-def removed_above_the_minimum(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def removed_above_the_minimum(trace: Trace) -> Changes:
     """The broker says that it removed what lies below a message, and the message is missing as well."""
     for send, read in _reads(trace):
-        yield lambda s=send, r=read: _removed(trace, s, r, s.queue_offset)  # type: ignore[misc]
+        yield partial(lambda s, r: _removed(trace, s, r, s.queue_offset), send, read)
 
 
-def removed_on_purpose(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def removed_on_purpose(trace: Trace) -> Changes:
     """It says that the message is among what it removed; only that of a queue's first message leaves no hole."""
     lowest: dict[Queue, int] = {}
     for send, _ in _reads(trace):
@@ -1725,7 +1780,7 @@ def removed_on_purpose(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
     for send, read in _reads(trace):
         if send.queue_offset == lowest[send.queue]:
-            yield lambda s=send, r=read: _removed(trace, s, r, (s.queue_offset or 0) + 1)  # type: ignore[misc]
+            yield partial(lambda s, r: _removed(trace, s, r, (s.queue_offset or 0) + 1), send, read)
 
 
 def _removed(trace: Trace, send: Row, read: Row, kept_from: int | None) -> Planted:
@@ -1745,33 +1800,33 @@ def _removed(trace: Trace, send: Row, read: Row, kept_from: int | None) -> Plant
     return Trace(planted.rows, trace.info).with_more([trim], planted.about)
 
 
-def replaced_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def replaced_message(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         change = {read.seq_begin: {"message_id": f"{read.message_id}-other"}}
         about = (send.seq_begin, read.seq_begin)
-        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+        yield partial(trace.changed, change, about)
 
 
-def invented_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def invented_message(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id:
-            yield lambda s=send, r=read: trace.without([s.seq_begin], [r.seq_begin])  # type: ignore[misc]
+            yield partial(lambda s, r: trace.without([s.seq_begin], [r.seq_begin]), send, read)
 
 
-def seen_though_refused(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def seen_though_refused(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id and send.attempt in (None, 1):
             change = {
                 send.seq_begin: {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
             }
             about = (send.seq_begin, read.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def keyed_send_again(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def keyed_send_again(trace: Trace) -> Changes:
     for send, _read in _reads(trace):
         if send.sharding_key is not None and send.attempt == 1:
-            yield lambda s=send: _sent_again(trace, s)  # type: ignore[misc]
+            yield partial(_sent_again, trace, send)
 
 
 def _sent_again(trace: Trace, send: Row) -> Planted:
@@ -1782,7 +1837,7 @@ def _sent_again(trace: Trace, send: Row) -> Planted:
     )
 
 
-def stored_behind(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def stored_behind(trace: Trace) -> Changes:
     last: dict[tuple[str | None, ...], Row] = {}
     for send in trace.of(Kind.SEND):
         key = (send.client_id, send.topic, send.sharding_key)
@@ -1794,7 +1849,7 @@ def stored_behind(trace: Trace) -> Iterator[Callable[[], Planted]]:
         )
         before = last.get(key) if plain else None
         if before is not None and before.queue == send.queue and send.sharding_key is not None:
-            yield lambda b=before, s=send: _stored_behind(trace, b, s)  # type: ignore[misc]
+            yield partial(_stored_behind, trace, before, send)
         if plain:
             last[key] = send
 
@@ -1808,20 +1863,20 @@ def _stored_behind(trace: Trace, before: Row, send: Row) -> Planted:
     return changed.with_more([again], [before.seq_begin, send.seq_begin])
 
 
-def changed_body(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def changed_body(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
             change = {read.seq_begin: {"body_hash": (read.body_hash or 0) ^ 1}}
             about = (send.seq_begin, read.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def seen_before_its_level(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def seen_before_its_level(trace: Trace) -> Changes:
     last = len(trace.info.config.delay_levels.split())
     for send, read in _reads(trace):
         change = {send.seq_begin: {"delay_level": last}}
         about = (send.seq_begin, read.seq_begin)
-        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+        yield partial(trace.changed, change, about)
 
 
 def _missed(trace: Trace, wait_us: int) -> Iterator[tuple[Row, Row]]:
@@ -1849,9 +1904,9 @@ def _missed(trace: Trace, wait_us: int) -> Iterator[tuple[Row, Row]]:
             yield send, read
 
 
-def delayed_message_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def delayed_message_missing(trace: Trace) -> Changes:
     for send, read in _missed(trace, 1_000 * MS):
-        yield lambda s=send, r=read: _delayed(trace, s, r)  # type: ignore[misc]
+        yield partial(_delayed, trace, send, read)
 
 
 def _delayed(trace: Trace, send: Row, read: Row) -> Planted:
@@ -1861,17 +1916,17 @@ def _delayed(trace: Trace, send: Row, read: Row) -> Planted:
     return Trace(gone.rows, trace.info).changed(change, about)
 
 
-def read_in_another_queue(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def read_in_another_queue(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id:
             change = {send.seq_begin: {"queue_id": (send.queue_id or 0) + 90, "attempt": 1}}
             about = (send.seq_begin, read.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def committed_half_missing(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def committed_half_missing(trace: Trace) -> Changes:
     for send, read in _missed(trace, 0):
-        yield lambda s=send, r=read: _half_committed(trace, s, r)  # type: ignore[misc]
+        yield partial(_half_committed, trace, send, read)
 
 
 def _half_committed(trace: Trace, send: Row, read: Row) -> Planted:
@@ -1885,7 +1940,7 @@ def _half_committed(trace: Trace, send: Row, read: Row) -> Planted:
     return Trace(gone.rows, trace.info).with_more([commit], gone.about)
 
 
-def batch_interrupted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def batch_interrupted(trace: Trace) -> Changes:
     found = {read.message_id: read for _send, read in _reads(trace)}
     found |= {row.message_id: row for row in trace.of(Kind.READ) if row.queue_offset is not None}
     parts = [
@@ -1896,18 +1951,18 @@ def batch_interrupted(trace: Trace) -> Iterator[Callable[[], Planted]]:
         if part.op_id == after.op_id and read is not None and other is not None:
             change = {other.seq_begin: {"message_id": f"{other.message_id}-other"}}
             about = (part.seq_begin, after.seq_begin, read.seq_begin, other.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def unwanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def unwanted_tag(trace: Trace) -> Changes:
     for calls in trace.calls:
         for row in calls:
             if row.body_hash is not None and row.tags is not None:
                 change = {row.seq_begin: {"tags": f"not-{row.tags}"}}
-                yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+                yield partial(trace.changed, change)
 
 
-def wanted_passed_over(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def wanted_passed_over(trace: Trace) -> Changes:
     for calls in trace.calls:
         for before, row, after in zip(calls, calls[1:], calls[2:], strict=False):
             ascending = (
@@ -1917,10 +1972,10 @@ def wanted_passed_over(trace: Trace) -> Iterator[Callable[[], Planted]]:
             once = sum(each.queue_offset == row.queue_offset for each in calls) == 1
             if ascending and once and sent is not None and sent.seq_begin < before.seq_begin:
                 about = (before.seq_begin, sent.seq_begin, after.seq_begin)
-                yield lambda r=row, a=about: trace.without([r.seq_begin], a)  # type: ignore[misc]
+                yield partial(lambda r, a: trace.without([r.seq_begin], a), row, about)
 
 
-def another_wanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def another_wanted_tag(trace: Trace) -> Changes:
     """A message had another of the wanted tags from the beginning."""
     wanted = {tag.strip() for tag in trace.info.config.subscription.split("||")}
     for row in trace.of(Kind.SEND):
@@ -1932,7 +1987,7 @@ def another_wanted_tag(trace: Trace) -> Iterator[Callable[[], Planted]]:
                     if each.message_id == row.message_id and each.tags
                 ]
                 change = {seq: {"tags": tag} for seq in same}
-                yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+                yield partial(trace.changed, change)
 
 
 # ---------------------------------------------------------------- assignment
@@ -1956,39 +2011,39 @@ def _shared_alike(trace: Trace) -> Iterator[list[Row]]:
             yield [row, *(each for each in party if each.client_id != row.client_id)]
 
 
-def taken_twice(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def taken_twice(trace: Trace) -> Changes:
     for mine, other, *_ in _shared_alike(trace):
         if other.detail:
             change = {
                 mine.seq_begin: {"detail": f"{mine.detail} {other.detail.split()[0]}".strip()}
             }
             about = (other.seq_begin, mine.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def taken_by_nobody(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def taken_by_nobody(trace: Trace) -> Changes:
     for mine, other, *_ in _shared_alike(trace):
         if mine.detail:
             change = {mine.seq_begin: {"detail": " ".join(mine.detail.split()[1:])}}
             about = (other.seq_begin, mine.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def shared_otherwise(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def shared_otherwise(trace: Trace) -> Changes:
     for mine, other, *_ in _shared_alike(trace):
         members, _bar, queues = (mine.view or "").partition(" | ")
         turned = " ".join(reversed(queues.split()))
         if turned != queues:
             change = {mine.seq_begin: {"view": f"{members} | {turned}"}}
             about = (other.seq_begin, mine.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def seen_by_one_only(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def seen_by_one_only(trace: Trace) -> Changes:
     for mine, other, *_ in _shared_alike(trace):
         if other.detail:
             change = {mine.seq_begin: {"view": f"newcomer {mine.view}", "detail": other.detail}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
 def _as_half(trace: Trace, send: Row) -> Planted:
@@ -1996,19 +2051,19 @@ def _as_half(trace: Trace, send: Row) -> Planted:
     return trace.changed({send.seq_begin: change})
 
 
-def seen_half_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def seen_half_message(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id:
-            yield lambda s=send: _as_half(trace, s)  # type: ignore[misc]
+            yield partial(_as_half, trace, send)
 
 
 # ---------------------------------------------------------------- lookalikes
 
 
-def reset_between(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def reset_between(trace: Trace) -> Changes:
     for first, second in _neighbours(trace):
         if first.sharding_key is None or first.sharding_key != second.sharding_key:
-            yield lambda a=first, b=second: _reset(trace, a, b)  # type: ignore[misc]
+            yield partial(_reset, trace, first, second)
 
 
 def _reset(trace: Trace, first: Row, second: Row) -> Planted:
@@ -2021,25 +2076,31 @@ def _reset(trace: Trace, first: Row, second: Row) -> Planted:
     return Trace(planted.rows, trace.info).with_more([reset], planted.about)
 
 
-def unanswered_lock(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def unanswered_lock(trace: Trace) -> Changes:
     for lock in _held(trace):
-        yield lambda a=lock: trace.with_more(
-            [_lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin]
-        )  # type: ignore[misc]
-
-
-def stranger_unlocks_in_vain(trace: Trace) -> Iterator[Callable[[], Planted]]:
-    for lock in _held(trace):
-        yield lambda a=lock: trace.with_more(  # type: ignore[misc]
-            [
-                _lock(trace, a, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK),
-                _lock(trace, a, 2, ANOTHER, Outcome.REFUSED),
-            ],
-            [a.seq_begin],
+        yield partial(
+            lambda a: trace.with_more(
+                [_lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin]
+            ),
+            lock,
         )
 
 
-def overlapping_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def stranger_unlocks_in_vain(trace: Trace) -> Changes:
+    for lock in _held(trace):
+        yield partial(
+            lambda a: trace.with_more(
+                [
+                    _lock(trace, a, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK),
+                    _lock(trace, a, 2, ANOTHER, Outcome.REFUSED),
+                ],
+                [a.seq_begin],
+            ),
+            lock,
+        )
+
+
+def overlapping_commits(trace: Trace) -> Changes:
     for rows in trace.works:
         commits = [
             row
@@ -2050,12 +2111,16 @@ def overlapping_commits(trace: Trace) -> Iterator[Callable[[], Planted]]:
             apart = before.seq_end is not None and before.seq_end < row.seq_begin
             longer = row.seq_end is not None and row.seq_end > row.seq_begin
             if apart and longer and (before.value or 0) < (row.value or 0):
-                yield lambda b=before, r=row: trace.with_more(  # type: ignore[misc]
-                    [trace.another(r, r, 1, at_end=False, value=b.value)], [r.seq_begin]
+                yield partial(
+                    lambda b, r: trace.with_more(
+                        [trace.another(r, r, 1, at_end=False, value=b.value)], [r.seq_begin]
+                    ),
+                    before,
+                    row,
                 )
 
 
-def unacknowledged_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def unacknowledged_is_lost(trace: Trace) -> Changes:
     for send, _read in _reads(trace):
         unknown = {
             "outcome": Outcome.UNKNOWN,
@@ -2063,12 +2128,14 @@ def unacknowledged_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
             "message_id": f"{send.message_id}-unknown",
             "code": None,
         }
-        yield lambda s=send, u=unknown: trace.with_more(
-            [trace.another(s, s, 1, **u)], [s.seq_begin]
-        )  # type: ignore[misc]
+        yield partial(
+            lambda s, u: trace.with_more([trace.another(s, s, 1, **u)], [s.seq_begin]),
+            send,
+            unknown,
+        )
 
 
-def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def stored_weakly_is_lost(trace: Trace) -> Changes:
     """Only the last message of a queue: a hole between others would be no loss by a flush that came too late."""
     last = {
         row.queue: row.queue_offset or 0
@@ -2080,16 +2147,21 @@ def stored_weakly_is_lost(trace: Trace) -> Iterator[Callable[[], Planted]]:
         marker = markers[read.queue]
         if read.queue_offset == last[read.queue] and marker.value == last[read.queue] + 1:
             change = {send.seq_begin: {"code": 10}, marker.seq_begin: {"value": read.queue_offset}}
-            yield lambda s=send, r=read, c=change: Trace(  # type: ignore[misc]
-                trace.changed(c).rows, trace.info
-            ).without([r.seq_begin], [s.seq_begin])
+            yield partial(
+                lambda s, r, c: Trace(trace.changed(c).rows, trace.info).without(
+                    [r.seq_begin], [s.seq_begin]
+                ),
+                send,
+                read,
+                change,
+            )
 
 
-def refused_then_stored(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def refused_then_stored(trace: Trace) -> Changes:
     """A send without a key is refused, and stored at its second try."""
     for send, read in _reads(trace):
         if send.message_id == read.message_id and send.attempt == 1:
-            yield lambda s=send: _stored_later(trace, s)  # type: ignore[misc]
+            yield partial(_stored_later, trace, send)
 
 
 def _stored_later(trace: Trace, send: Row) -> Planted:
@@ -2107,17 +2179,17 @@ def _stored_later(trace: Trace, send: Row) -> Planted:
     return later.with_more([refused], [send.seq_begin])
 
 
-def content_unknown(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def content_unknown(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.body_hash is not None:
             change = {read.seq_begin: {"body_hash": None, "tags": "other"}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
-def committed_half_message(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def committed_half_message(trace: Trace) -> Changes:
     for send, read in _reads(trace):
         if send.message_id == read.message_id:
-            yield lambda s=send: _committed(trace, s)  # type: ignore[misc]
+            yield partial(_committed, trace, send)
 
 
 def _committed(trace: Trace, send: Row) -> Planted:
@@ -2134,7 +2206,7 @@ def _committed(trace: Trace, send: Row) -> Planted:
     return Trace(_as_half(trace, send).rows, trace.info).with_more([commit], [send.seq_begin])
 
 
-def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def no_level_at_all(trace: Trace) -> Changes:
     for send, _read in _reads(trace):
         told = (
             row
@@ -2142,10 +2214,10 @@ def no_level_at_all(trace: Trace) -> Iterator[Callable[[], Planted]]:
             if row.message_id == send.message_id and row.delay_level is not None
         )
         change = {row.seq_begin: {"delay_level": -1} for row in (send, *told)}
-        yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+        yield partial(trace.changed, change)
 
 
-def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def short_suspend(trace: Trace) -> Changes:
     config = trace.info.config
     soon_us = (
         min(config.suspend_ms, config.schedule_slack_ms) * MS
@@ -2153,15 +2225,15 @@ def short_suspend(trace: Trace) -> Iterator[Callable[[], Planted]]:
     for before, row in _redelivered(trace):
         if 11 * MS < row.started_us - (before.ended_us or 0) <= soon_us:
             change = {before.seq_begin: {"suspend_ms": 3}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
-def corrected_commit(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def corrected_commit(trace: Trace) -> Changes:
     for rows in trace.works:
         commits = [row for row in rows if row.kind is Kind.COMMIT and row.value]
         for row in commits[1:-1]:
             change = {row.seq_begin: {"value": (row.value or 0) - 1, "detail": "corrected"}}
-            yield lambda c=change: trace.changed(c)  # type: ignore[misc]
+            yield partial(trace.changed, change)
 
 
 # ---------------------------------------------------------------- modes in which calls run side by side
@@ -2171,7 +2243,7 @@ KEY_ORDERED = ("key_ordered", "clustering")
 BROADCASTING = ("concurrent", "broadcasting")
 
 
-def key_overlaps(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def key_overlaps(trace: Trace) -> Changes:
     for calls in trace.calls:
         last: dict[str | None, Row] = {}
         for row in calls:
@@ -2186,17 +2258,17 @@ def key_overlaps(trace: Trace) -> Iterator[Callable[[], Planted]]:
                     before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}
                 }
                 about = (before.seq_begin, row.seq_begin)
-                yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+                yield partial(trace.changed, change, about)
 
 
-def lease_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def lease_in_broadcasting(trace: Trace) -> Changes:
     for add in trace.of(Kind.ADD):
-        yield lambda a=add: trace.with_more([_asks(trace, a, a.client_id)], [a.seq_begin])  # type: ignore[misc]
+        yield partial(lambda a: trace.with_more([_asks(trace, a, a.client_id)], [a.seq_begin]), add)
 
 
-def strangers_lease_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def strangers_lease_in_broadcasting(trace: Trace) -> Changes:
     for add in trace.of(Kind.ADD):
-        yield lambda a=add: trace.with_more([_asks(trace, a, STRANGER)], [a.seq_begin])  # type: ignore[misc]
+        yield partial(lambda a: trace.with_more([_asks(trace, a, STRANGER)], [a.seq_begin]), add)
 
 
 def _asks(trace: Trace, add: Row, client: str | None) -> Row:
@@ -2209,13 +2281,15 @@ def _asks(trace: Trace, add: Row, client: str | None) -> Row:
     return trace.another(add, add, 1, kind=Kind.LOCK, **fields)
 
 
-def commit_in_broadcasting(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def commit_in_broadcasting(trace: Trace) -> Changes:
     for row in trace.of(Kind.PERSIST):
         commit = {"kind": Kind.COMMIT, "outcome": Outcome.SENT}
-        yield lambda r=row, c=commit: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin])  # type: ignore[misc]
+        yield partial(
+            lambda r, c: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin]), row, commit
+        )
 
 
-def own_file_not_read(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def own_file_not_read(trace: Trace) -> Changes:
     written: dict[tuple[str | None, Lane], Row] = {}
     for row in trace.of(Kind.PERSIST, Kind.ADD):
         if row.kind is Kind.PERSIST:
@@ -2223,30 +2297,30 @@ def own_file_not_read(trace: Trace) -> Iterator[Callable[[], Planted]]:
         elif (row.process, row.lane) in written and row.value:
             change = {row.seq_begin: {"value": 0}}
             about = (written[row.process, row.lane].seq_begin, row.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def copy_too_soon(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def copy_too_soon(trace: Trace) -> Changes:
     for back, copy in _copies(trace):
         if copy.reconsume_times == (back.reconsume_times or 0) + 1:
             change = {back.seq_begin: {"delay_level": 99}}
             about = (back.seq_begin, copy.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
-def copy_miscounted(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def copy_miscounted(trace: Trace) -> Changes:
     for back, copy in _copies(trace):
         change = {copy.seq_begin: {"reconsume_times": (copy.reconsume_times or 0) + 99}}
         about = (back.seq_begin, copy.seq_begin)
-        yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+        yield partial(trace.changed, change, about)
 
 
-def copy_later_than_asked(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def copy_later_than_asked(trace: Trace) -> Changes:
     for back, copy in _copies(trace):
         if (back.delay_level or 0) > 0:
             change = {back.seq_begin: {"delay_level": 1}}
             about = (back.seq_begin, copy.seq_begin)
-            yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+            yield partial(trace.changed, change, about)
 
 
 def _copies(trace: Trace) -> Iterator[tuple[Row, Row]]:
@@ -2260,7 +2334,7 @@ def _copies(trace: Trace) -> Iterator[tuple[Row, Row]]:
             yield mine[0], row
 
 
-def commit_past_the_smallest(trace: Trace) -> Iterator[Callable[[], Planted]]:
+def commit_past_the_smallest(trace: Trace) -> Changes:
     for rows in trace.works:
         calls = [row for row in rows if row.kind is Kind.DELIVER and acknowledges(row)]
         for row in rows:
@@ -2269,7 +2343,7 @@ def commit_past_the_smallest(trace: Trace) -> Iterator[Callable[[], Planted]]:
                 if running:
                     change = {row.seq_begin: {"value": (running[-1].queue_offset or 0) + 1}}
                     about = (running[-1].seq_begin, row.seq_begin)
-                    yield lambda c=change, a=about: trace.changed(c, a)  # type: ignore[misc]
+                    yield partial(trace.changed, change, about)
 
 
 def _mutants(*mutants: Mutant) -> dict[str, Mutant]:
