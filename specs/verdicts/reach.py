@@ -42,8 +42,9 @@ def _lack(stake: Stake, plans: Sequence[Plan], floor: int) -> str | None:
     if not times:
         return f"such a run lacks {stake.trait}"
     if stake.brings is not None and times * stake.brings < floor:
+        often = "once" if times == 1 else f"{times} times"
         return (
-            f"such a run has {stake.trait} only {times} times, and one brings about {stake.brings} "
+            f"such a run has {stake.trait} only {often}, and that brings about {stake.brings * times} "
             "opportunities"
         )
     return None

@@ -109,7 +109,7 @@ def test_what_a_run_has_too_seldom_is_said_with_its_number() -> None:
     assert stake.brings is not None
     assert "LSE-5" not in out_of_reach([RICH], floor=stake.brings)
     assert out_of_reach([RICH], floor=stake.brings + 1)["LSE-5"] == (
-        "such a run has a consumer that dies while another one works only 1 times, and one brings about 4 "
+        "such a run has a consumer that dies while another one works only once, and that brings about 4 "
         "opportunities"
     )
     assert "LSE-5" not in out_of_reach([RICH, RICH], floor=stake.brings + 1)
