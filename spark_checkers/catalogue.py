@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from types import ModuleType
 
 import spark_checkers.clauses as package
 from spark_checkers.twin import Twin
@@ -14,15 +15,21 @@ from specs.vocabulary import Key
 
 
 @cache
-def all_twins() -> tuple[Twin, ...]:
-    """In catalogue order."""
-    found: dict[str, Twin] = {}
+def twin_modules() -> tuple[ModuleType, ...]:
+    """The modules of the twins, in catalogue order."""
+    found: dict[str, ModuleType] = {}
     for family in FAMILIES:
         folder = importlib.import_module(f"{package.__name__}.{family}")
         for entry in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{entry.name}")
-            found[module.TWIN.id] = module.TWIN
+            found[module.TWIN.id] = module
     return tuple(found[clause.id] for clause in all_clauses() if clause.id in found)
+
+
+@cache
+def all_twins() -> tuple[Twin, ...]:
+    """In catalogue order."""
+    return tuple(module.TWIN for module in twin_modules())
 
 
 def applicable(info: RunInfo) -> tuple[Twin, ...]:

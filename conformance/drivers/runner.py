@@ -40,6 +40,7 @@ from specs.plan.config import Config
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
+from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import Kind, Level, Queue, dead_letter_topic
@@ -47,27 +48,6 @@ from specs.vocabulary import Kind, Level, Queue, dead_letter_topic
 ROUNDS = 2
 FLOOR = 5
 SAY = Callable[[str], Any]
-
-OUT_OF_REACH: Mapping[str, str] = {
-    "ORD-6": "two producers of one key are no part of such a run",
-    "LSE-8": "nobody asks to free what is not his in such a run",
-    "RTY-8": "such a run has a limit of reconsume times",
-    "RTY-9": "no listener rolled back in manual mode in this run",
-    "RTY-11": "lanes hardly change hands between two tries in such a run",
-    "DLQ-6": "no dead letter fails in such a run",
-    "CMT-3": "no listener committed by itself in this run",
-    "CMT-6": "lanes are hardly dropped at work in such a run",
-    "CMT-7": "the broker is not killed in such a run",
-    "SND-3": "sends are hardly refused in such a run",
-    "SND-4": "sends hardly fail in such a run",
-    "SND-5": "no batch is sent in such a run",
-    "SND-6": "no half message is sent in such a run",
-    "SND-7": "no delayed message is sent in such a run",
-    "SND-9": "no refused send is tried again in such a run",
-    "SND-11": "no delayed message is sent in such a run",
-    "SND-13": "no half message is sent in such a run",
-}
-"""What a run of drawn plans does not, or hardly, put at stake, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +163,7 @@ def conform_driven(
         profile,
         floor=floor,
         require_exercised=False,
-        out_of_reach=OUT_OF_REACH,
+        out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
         ours_too=ours_too,
         tool={"engine": "python", "inorder": version("inorder")},
     )

@@ -33,54 +33,16 @@ from specs.history.store import History, compact_journal, write_history
 from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.plan.traits import Trait
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
+from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import OURS, Verdict, conclude
 from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
 
-OUT_OF_REACH: Mapping[str, str] = {
-    "ORD-6": "two producers of one key are no part of a run on the wire",
-    "LSE-5": "nobody dies at work in a run on the wire; a chaos scenario kills",
-    "RTY-2": "a run on the wire has fewer threads than its bound takes for granted",
-    "RTY-6": "a run on the wire has fewer threads than its bound takes for granted",
-    "RTY-7": "no listener throws in a run on the wire",
-    "RTY-9": "no listener rolls back in a run on the wire",
-    "RTY-11": "lanes hardly change hands between two tries in a run on the wire",
-    "DLQ-6": "no dead letter fails in a run on the wire",
-    "DLQ-9": "a message given up has hardly a successor that waits in a run on the wire",
-    "CMT-3": "no listener commits by itself in a run on the wire",
-    "CMT-6": "no lane is dropped at work in a run on the wire",
-    "CMT-7": "the broker is not killed in a run on the wire; a chaos scenario kills",
-    "CMT-11": "no offset is reset in a run on the wire",
-    "SND-3": "sends are hardly refused in a run on the wire",
-    "SND-5": "no batch is sent in a run on the wire",
-    "SND-6": "no half message is sent in a run on the wire",
-    "SND-7": "no delayed message is sent in a run on the wire",
-    "SND-9": "no refused send is tried again in a run on the wire",
-    "SND-11": "no delayed message is sent in a run on the wire",
-    "SND-13": "no half message is sent in a run on the wire",
-    "ASG-1": "members hardly come and go in a run on the wire",
-    "ASG-2": "members hardly come and go in a run on the wire",
-    "ASG-4": "members hardly come and go in a run on the wire",
-    "LIV-3": "threads are not short in a run on the wire",
-    "LIV-4": "a pull hardly waits long enough in a run on the wire",
-}
-"""What a run on the wire does not, or hardly, put at stake, and why."""
-
-WITH_KILLS: Mapping[str, str] = {
-    "ORD-8": "the broker is killed in this run, and offsets are promised to be dense within one of its lives",
-    "ORD-14": "the broker is killed in this run, so few lanes are handed over cleanly",
-    "LSE-16": "the broker is killed in this run, so few lanes are released by their owner",
-}
-"""The same of a run in which the broker is killed; in return CMT-7 is at stake."""
-
-SERVED: Mapping[str, str] = {
-    "DLQ-6": "a dead letter hardly meets the moment in which a killed broker is gone, and its disk is not ours to fill",
-    "SND-3": "a broker that is killed hardly refuses a send, and a served broker's disk is not ours to fill",
-    "SND-9": "a broker that is killed refuses nothing, and a served broker's disk is not ours to fill",
-}
-"""The same of a run with rounds on a broker in a process of its own."""
+ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
+"""What a run on the wire has beside its plans: a raw client's part, read back before any broker is killed."""
 
 EXAMPLES = 20
 """Of the wire machine: time is real, so they are few."""
@@ -273,7 +235,11 @@ class Worked:
             replace(self.shown(profile).history.info, profile=profile.name),
             profile,
             floor=floor,
-            out_of_reach=out_of_reach(self.run, rounds=len(self.parts) - 1),
+            out_of_reach=out_of_reach(
+                [Plan.from_json(part.history.info.plan) for part in self.parts],
+                floor=floor,
+                beside=ASKED_BESIDE,
+            ),
             extra=self.session.under(profile).judged(self.run.parties["broker"], floor),
             tool={"engine": "python", "inorder": version("inorder")},
         )
@@ -443,17 +409,6 @@ def make_groups(session: Session, plan: Plan) -> None:
             client.heartbeat(group, plan.topology.topics[0].name)
     finally:
         client.close()
-
-
-def out_of_reach(run: WireRun, *, rounds: int) -> Mapping[str, str]:
-    """What a run with so many rounds does not, or hardly, put at stake, and why."""
-    if rounds:
-        return SERVED if run.kills_broker else {}
-    if not run.kills_broker:
-        return OUT_OF_REACH
-    return {clause: why for clause, why in OUT_OF_REACH.items() if clause != "CMT-7"} | dict(
-        WITH_KILLS
-    )
 
 
 def replace_run_folder(out: Path) -> None:

@@ -21,6 +21,7 @@ from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
+from specs.plan.traits import Stake
 from specs.vocabulary import (
     DLQ_PREFIX,
     LISTENER_SUSPENDS,
@@ -645,7 +646,8 @@ class Promise:
     """What every clause has, whatever judges it.
 
     rules: the wire rules that decide it. vectors: the file of the table that does, in `specs/vectors/`. A clause
-    with a judge may name both: what a history can't show, an exchange or a table does.
+    with a judge may name both: what a history can't show, an exchange or a table does. stakes: what a run needs so
+    that a clause is at stake, as far as a plan may lack it; the run has to have each of them.
     """
 
     id: str
@@ -659,6 +661,7 @@ class Promise:
     doc: str
     rules: tuple[str, ...] = ()
     vectors: str | None = None
+    stakes: tuple[Stake, ...] = ()
 
     BY_HISTORY: ClassVar[bool] = False
 

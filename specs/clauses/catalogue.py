@@ -36,6 +36,7 @@ def _promise(module: ModuleType) -> Promise:
         "doc": (module.__doc__ or "").strip(),
         "rules": tuple(getattr(module, "RULES", ())),
         "vectors": getattr(module, "VECTORS", None),
+        "stakes": tuple(getattr(module, "STAKES", ())),
     }
     judge = getattr(module, "judge", None)
     if judge is None:

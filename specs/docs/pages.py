@@ -106,6 +106,8 @@ def _clause_section(clause: Promise) -> str:
     ]
     if isinstance(clause, Clause):
         facts += _rests_on(clause)
+    if clause.stakes:
+        facts.append(f"At stake only with {', and '.join(stake.trait for stake in clause.stakes)}.")
     if clause.refines:
         facts.append(f"A special case of {', '.join(clause.refines)}.")
     if clause.rules:

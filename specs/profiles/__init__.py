@@ -1,9 +1,10 @@
-"""Profiles: which clauses a product promises in which mode and version, each line with its source.
+"""Profiles: which clauses a product promises in which mode and version, and where that is said.
 
 A profile is a TOML file; those of this folder are known by name, others by path. It starts with the lines of the
 profile that it `extends`; a line of `[families]` speaks for all clauses of a family, and a line of `[clauses]` for
-one, whatever its family's line says (docs/profiles.md); one of `[rules]` excuses a wire rule. Detection is apart
-from policy: clauses find every anomaly, profiles say what counts.
+one, whatever its family's line says (docs/profiles.md); one of `[rules]` excuses a wire rule. The word "claimed" in
+place of a line takes the source from the clause, so a new clause of a family that is claimed needs no line at all.
+Detection is apart from policy: clauses find every anomaly, profiles say what counts.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ ANY = "any"
 """In place of a [wire] answer: the profile does not say; what the profile it extends says is taken back."""
 KNOWN = ("extends", "title", "mode", "message_model", "families", "clauses", "rules", "wire")
 """The entries of a profile."""
+AS_THE_CLAUSE_SAYS = "claimed"
+"""In place of a line: promised, and the source is the first one that the clause itself names."""
 BESIDE = " + "
 BY_BROKER = ("DLQ-1", "DLQ-4")
 """Promises of client and broker together whose deviations in our profiles are the broker's: how it stores what it is
@@ -256,19 +259,25 @@ def _family(name: str, prefix: str, line: Any) -> dict[str, Claim]:
     if prefix not in Promise.FAMILIES:
         known = ", ".join(Promise.FAMILIES)
         raise SpecError(f"profile {name} names the unknown family {prefix}; known are {known}")
+    members = [promise for promise in catalogue() if promise.family == prefix]
+    if line == AS_THE_CLAUSE_SAYS:
+        return {promise.id: as_the_clause_says(promise) for promise in members}
     claim = _line(f"profile {name}, {prefix}", line)
     if claim.findings:
         raise SpecError(
             f"profile {name}, {prefix}: findings are those of one clause, so its own line names them"
         )
-    return {
-        clause_id: claim for clause_id in sorted(all_ids()) if clause_id.startswith(f"{prefix}-")
-    }
+    return {promise.id: claim for promise in members}
+
+
+def as_the_clause_says(promise: Promise) -> Claim:
+    """The clause is promised, and its own first source says where."""
+    return Claim("claimed", promise.sources[0])
 
 
 def _named(where: str, clause_id: str, claim: Claim) -> Claim:
     """The line, if it names only what the clause finds."""
-    promise = next(promise for promise in catalogue() if promise.id == clause_id)
+    promise = _promise(clause_id)
     known = promise.findings if isinstance(promise, Clause) else ()
     for finding in claim.findings:
         if finding not in known:
@@ -283,7 +292,13 @@ def _claim(name: str, clause_id: str, line: Any) -> Claim:
         close = difflib.get_close_matches(clause_id, sorted(all_ids()), n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `inorder list clauses` shows all"
         raise SpecError(f"profile {name} names the unknown clause {clause_id}{hint}")
+    if line == AS_THE_CLAUSE_SAYS:
+        return as_the_clause_says(_promise(clause_id))
     return _named(f"profile {name}", clause_id, _line(f"profile {name}, {clause_id}", line))
+
+
+def _promise(clause_id: str) -> Promise:
+    return next(promise for promise in catalogue() if promise.id == clause_id)
 
 
 def _rule(name: str, rule: str, line: Any) -> Claim:
@@ -299,7 +314,10 @@ def _rule(name: str, rule: str, line: Any) -> Claim:
 
 def _line(where: str, line: Any) -> Claim:
     if not isinstance(line, dict) or line.get("status") not in _STATUSES:
-        raise SpecError(f"{where}: status must be one of {', '.join(_STATUSES)}")
+        raise SpecError(
+            f"{where}: status must be one of {', '.join(_STATUSES)}; the line is a table, or the word "
+            f'"{AS_THE_CLAUSE_SAYS}" of a clause or a family'
+        )
     unknown = sorted(line.keys() - {"status", "source", "reason", "findings"})
     if unknown:
         raise SpecError(

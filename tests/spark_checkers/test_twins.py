@@ -13,7 +13,7 @@ from judging import by_python, by_twins
 from recorded import recorded
 
 import spark_checkers
-from spark_checkers.catalogue import all_twins
+from spark_checkers.catalogue import all_twins, twin_modules
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant, spread
 from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
@@ -99,6 +99,13 @@ def test_a_lookalike_of_a_recorded_history_breaks_nothing(mutant: Mutant) -> Non
 
 def test_every_clause_has_a_defect() -> None:
     assert {mutant.clause for mutant in DEFECTS.values()} == {clause.id for clause in all_clauses()}
+
+
+def test_a_defect_lies_with_the_twin_of_the_clause_that_it_breaks() -> None:
+    """And a lookalike names no clause: it breaks nothing."""
+    for module in twin_modules():
+        assert {mutant.clause for mutant in module.DEFECTS} == {module.TWIN.id}
+        assert {mutant.clause for mutant in getattr(module, "LOOKALIKES", ())} <= {None}
 
 
 def test_a_history_without_a_place_for_a_defect_says_so() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Findings, Rows
 from spark_checkers.shares import COLUMNS, by_group, last_of_each
 from spark_checkers.twin import Twin
@@ -39,3 +43,25 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("ASG-2", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def taken_by_nobody(trace: Trace) -> Changes:
+    for mine, other, *_ in planting.shared_alike(trace):
+        if mine.detail:
+            change = {mine.seq_begin: {"detail": " ".join(mine.detail.split()[1:])}}
+            about = (other.seq_begin, mine.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "taken-by-nobody",
+        "ASG-2",
+        "a member leaves a queue of its share out",
+        taken_by_nobody,
+        generated=False,
+    ),
+)

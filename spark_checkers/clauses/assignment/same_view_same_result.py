@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Findings, Rows
 from spark_checkers.shares import COLUMNS, Share, by_group, last_of_each
 from spark_checkers.twin import Twin
@@ -28,3 +32,27 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("ASG-4", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def shared_otherwise(trace: Trace) -> Changes:
+    for mine, other, *_ in planting.shared_alike(trace):
+        members, _bar, queues = (mine.view or "").partition(" | ")
+        turned = " ".join(reversed(queues.split()))
+        if turned != queues:
+            change = {mine.seq_begin: {"view": f"{members} | {turned}"}}
+            about = (other.seq_begin, mine.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "another-order",
+        "ASG-4",
+        "a member shares out in another order",
+        shared_otherwise,
+        generated=False,
+    ),
+)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from spark_checkers.planting import BROADCASTING, Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.history.row import Row
+from specs.vocabulary import Kind, Lane, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -54,3 +57,45 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("CMT-12", ("client_id", "process", "value"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def commit_in_broadcasting(trace: Trace) -> Changes:
+    for row in trace.of(Kind.PERSIST):
+        commit = {"kind": Kind.COMMIT, "outcome": Outcome.SENT}
+        yield partial(
+            lambda r, c: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin]), row, commit
+        )
+
+
+def own_file_not_read(trace: Trace) -> Changes:
+    written: dict[tuple[str | None, Lane], Row] = {}
+    for row in trace.of(Kind.PERSIST, Kind.ADD):
+        if row.kind is Kind.PERSIST:
+            written[row.process, row.lane] = row
+        elif (row.process, row.lane) in written and row.value:
+            change = {row.seq_begin: {"value": 0}}
+            about = (written[row.process, row.lane].seq_begin, row.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "commit-in-broadcasting",
+        "CMT-12",
+        "a broadcast client commits",
+        commit_in_broadcasting,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
+    Mutant(
+        "own-file-not-read",
+        "CMT-12",
+        "a broadcast client begins anew",
+        own_file_not_read,
+        generated=False,
+        consumed=BROADCASTING,
+    ),
+)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.clauses import base
 from specs.clauses.base import Intervals
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
@@ -299,3 +302,34 @@ _KINDS = (
 )
 TWIN = Twin("CMT-2", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def lost_commits(trace: Trace) -> Changes:
+    config = trace.info.config
+    bound = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms + 1) * MS
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        done = next(
+            (
+                row
+                for row in rows
+                if row.kind is Kind.DELIVER and base.acknowledges(row) and row.seq_end
+            ),
+            None,
+        )
+        work = [row for row in rows if row.kind in (Kind.DELIVER, Kind.PULL)]
+        commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
+        late = [
+            row
+            for row in work
+            if done is not None and row.started_us > (done.ended_us or 0) + bound
+        ]
+        if done is not None and late and commits:
+            about = (add.seq_begin, done.seq_begin, late[0].seq_begin)
+            yield partial(trace.without, commits, about)
+
+
+DEFECTS = (Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
+from typing import Any
 
+from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 REMEMBERED_MAX = 4_096
@@ -159,3 +164,37 @@ TWIN = Twin(
     machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False),
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def written_commit_lost(trace: Trace) -> Changes:
+    config = trace.info.config
+    interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
+    for commit in planting.acknowledged(trace):
+        late = planting.later(trace, commit, interval)
+        if late is not None:
+            yield partial(_crashed, trace, commit, late)
+
+
+def _crashed(trace: Trace, commit: Row, after: Row) -> Planted:
+    names = ("client_id", "incarnation", "group", "topic", "queue_id", "value", "view", "code")
+    nothing: dict[str, Any] = dict.fromkeys(names)
+    crash = trace.another(commit, after, 1, **nothing, outcome=Outcome.OK)._replace(
+        kind=Kind.CRASH, process=commit.broker, detail=None
+    )
+    return trace.with_more(
+        [crash, planting.looked_up(trace, commit, after, 2, 0)], [commit.seq_begin]
+    )
+
+
+DEFECTS = (
+    Mutant(
+        "written-commit-lost",
+        "CMT-7",
+        "an old commit is lost",
+        written_commit_lost,
+        generated=False,
+    ),
+)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
+from spark_checkers import planting
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -156,3 +159,26 @@ TWIN = Twin(
     machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False),
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def commit_forgotten(trace: Trace) -> Changes:
+    for commit in planting.acknowledged(trace):
+        nobodys = (
+            max(row.value or 0 for row in trace.lanes[commit.lane] if row.kind is Kind.COMMIT)
+            + 1_000
+        )
+        yield partial(
+            lambda c, v: trace.with_more([planting.looked_up(trace, c, c, 1, v)], [c.seq_begin]),
+            commit,
+            nobodys,
+        )
+
+
+DEFECTS = (
+    Mutant(
+        "commit-forgotten", "CMT-9", "a look-up answers what nobody committed", commit_forgotten
+    ),
+)

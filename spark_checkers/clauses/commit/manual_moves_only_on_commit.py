@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+from spark_checkers import planting
 from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -110,3 +116,40 @@ class Lane(Machine):
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)
 TWIN = Twin("CMT-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def committed_in_manual_mode(trace: Trace) -> Changes:
+    for rows in trace.works:
+        commit = next(
+            (row for row in rows if row.kind is Kind.COMMIT and row.value is not None), None
+        )
+        if commit is not None:
+            for row in planting.finished(rows):
+                yield partial(_committed_after, trace, row, commit)
+
+
+def _committed_after(trace: Trace, row: Row, like: Row) -> Planted:
+    value = (row.queue_offset or 0) + 1
+    columns: dict[str, Any] = {
+        "value": value,
+        "outcome": Outcome.SENT,
+        "view": None,
+        "code": None,
+        "detail": None,
+    }
+    commit = trace.another(like, row, 1, **columns)
+    manual = Trace(trace.changed({row.seq_begin: {"commit_mode": "manual"}}).rows, trace.info)
+    return manual.with_more([commit], [row.seq_begin])
+
+
+DEFECTS = (
+    Mutant(
+        "committed-in-manual-mode",
+        "CMT-3",
+        "a SUCCESS in manual mode is committed",
+        committed_in_manual_mode,
+    ),
+)

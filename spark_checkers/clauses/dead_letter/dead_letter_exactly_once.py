@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.stored import STORED_WEAKLY
@@ -110,3 +114,38 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def dead_letter_twice(trace: Trace) -> Changes:
+    if trace.info.config.batch != 1:
+        return
+    for _marker, row in planting.dead_reads(trace):
+        yield partial(
+            lambda r: trace.with_more(
+                [
+                    trace.another(
+                        r,
+                        r,
+                        1,
+                        queue_offset=1_000_000 + (r.queue_offset or 0),
+                        message_id=f"{r.message_id}-again",
+                    )
+                ],
+                [r.seq_begin],
+            ),
+            row,
+        )
+
+
+DEFECTS = (
+    Mutant(
+        "dead-letter-twice",
+        "DLQ-2",
+        "a dead letter is there twice",
+        dead_letter_twice,
+        dead_letters=True,
+    ),
+)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_copy_topic
+from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 GIVES, SENT, READ = 0, 1, 2
@@ -98,3 +105,38 @@ TWIN = Twin(
     "DLQ-8", ("message_id", "origin_id", "queue_offset", "outcome", "reconsume_times"), kernel
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def copy_in_its_own_topic(trace: Trace) -> Changes:
+    """Before the end of the queue is read, a copy of a given-up message lies there."""
+    last: dict[Any, Row] = {}
+    for row in trace.of(Kind.READ):
+        if row.queue_offset is not None and not is_copy_topic(row.topic):
+            last[row.queue] = row
+    for _last, letter, _after in planting.given_up(trace):
+        read = last.get(letter.queue)
+        if read is not None and read.seq_begin > (letter.seq_end or 0):
+            columns = {
+                "message_id": f"{letter.message_id}-copy",
+                "origin_id": letter.message_id,
+                "body_hash": None,
+            }
+            place = {"queue_offset": (read.queue_offset or 0) + 1, "key_seq": None}
+            yield partial(
+                lambda r, c: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin]),
+                read,
+                {**columns, **place},
+            )
+
+
+DEFECTS = (
+    Mutant(
+        "copy-in-its-topic",
+        "DLQ-8",
+        "a copy of a given-up message lies in its topic",
+        copy_in_its_own_topic,
+    ),
+)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask, dense, positions
 from spark_checkers.twin import Twin
@@ -97,3 +101,38 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def changed_dead_letter(trace: Trace) -> Changes:
+    for _marker, row in planting.dead_reads(trace):
+        if row.body_hash is not None:
+            change = {row.seq_begin: {"body_hash": row.body_hash + 1}}
+            yield partial(trace.changed, change)
+
+
+def another_origin(trace: Trace) -> Changes:
+    for _marker, row in planting.dead_reads(trace):
+        if row.body_hash is not None:
+            change = {row.seq_begin: {"view": f"{trace.info.run}-topic"}}
+            yield partial(trace.changed, change)
+
+
+DEFECTS = (
+    Mutant(
+        "changed-dead-letter",
+        "DLQ-5",
+        "a dead letter has another body",
+        changed_dead_letter,
+        dead_letters=True,
+    ),
+    Mutant(
+        "another-origin",
+        "DLQ-5",
+        "a dead letter names another topic",
+        another_origin,
+        dead_letters=True,
+    ),
+)

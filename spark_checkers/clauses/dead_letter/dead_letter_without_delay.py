@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Timeline, dense
 from spark_checkers.twin import Twin
@@ -76,3 +80,25 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def slow_dead_letter(trace: Trace) -> Changes:
+    late_us = (trace.info.config.dead_letter_bound_ms + 5_000) * MS
+    for _marker, row in planting.dead_reads(trace):
+        if row.wall_us is not None:
+            change = {row.seq_begin: {"wall_us": row.wall_us + late_us}}
+            yield partial(trace.changed, change)
+
+
+DEFECTS = (
+    Mutant(
+        "slow-dead-letter",
+        "DLQ-7",
+        "a dead letter was stored late",
+        slow_dead_letter,
+        dead_letters=True,
+    ),
+)

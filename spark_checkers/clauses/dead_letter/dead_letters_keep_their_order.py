@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
+from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -71,3 +77,40 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("DLQ-4", ("message_id", "origin_id", "queue_offset", "outcome", "attempt"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def dead_letters_reversed(trace: Trace) -> Changes:
+    """All of them, so that those of one lane are among them."""
+    queues: dict[Any, list[Row]] = {}
+    for _marker, row in planting.dead_reads(trace):
+        queues.setdefault(row.queue, []).append(row)
+    kept = (
+        "message_id",
+        "origin_id",
+        "sharding_key",
+        "body_hash",
+        "tags",
+        "reconsume_times",
+        "wall_us",
+        "view",
+    )
+    for rows in queues.values():
+        if len(rows) > 3:
+            there = reversed([{name: getattr(row, name) for name in kept} for row in rows])
+            changes = {row.seq_begin: columns for row, columns in zip(rows, there, strict=True)}
+            about = (rows[0].seq_begin, rows[-1].seq_begin)
+            yield partial(trace.changed, changes, about)
+
+
+DEFECTS = (
+    Mutant(
+        "dead-letters-reversed",
+        "DLQ-4",
+        "dead letters lie the other way round",
+        dead_letters_reversed,
+        True,
+    ),
+)

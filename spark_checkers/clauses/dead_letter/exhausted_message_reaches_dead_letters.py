@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, run_lane
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
@@ -260,3 +264,40 @@ def _was_removed(rows: Rows, row: int, last: int) -> bool:
 
 TWIN = Twin("DLQ-1", (*OP_COLUMNS, "message_id", "origin_id"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def second_try_arrives(trace: Trace) -> Changes:
+    for last, letter, _after in planting.given_up(trace):
+        failed = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
+        yield partial(
+            lambda r, a, f: Trace(
+                trace.changed({a.seq_begin: {"attempt": 2}}).rows, trace.info
+            ).with_more([trace.another(a, r, 1, **f)], [a.seq_begin]),
+            last,
+            letter,
+            failed,
+        )
+
+
+def lost_dead_letter(trace: Trace) -> Changes:
+    for marker, row in planting.dead_reads(trace):
+        yield partial(lambda m, r: trace.without([r.seq_begin], [m.seq_begin]), marker, row)
+
+
+DEFECTS = (
+    Mutant(
+        "lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True
+    ),
+)
+
+LOOKALIKES = (
+    Mutant(
+        "second-try-arrives",
+        None,
+        "a dead letter is refused at first, and acknowledged then",
+        second_try_arrives,
+    ),
+)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.calls import CALL_KINDS, CallLane, Calls
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.vocabulary import Outcome
 
 
 class Lane(CallLane):
@@ -32,3 +37,23 @@ class Lane(CallLane):
 
 TWIN = Twin("DLQ-6", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def failed_dead_letter_skipped(trace: Trace) -> Changes:
+    for _last, letter, after in planting.given_up(trace):
+        change = {letter.seq_begin: {"outcome": Outcome.REFUSED, "code": 1}}
+        about = (letter.seq_begin, after.seq_begin)
+        yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "failed-letter-skipped",
+        "DLQ-6",
+        "a dead letter is refused, the lane goes on",
+        failed_dead_letter_skipped,
+    ),
+)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.batches import BATCH_KINDS, BatchLane, Work, is_safe
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 
 
@@ -29,3 +33,22 @@ class Lane(BatchLane):
 
 TWIN = Twin("DLQ-10", OP_COLUMNS, machine_kernel(Lane, BATCH_KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def given_up_again(trace: Trace) -> Changes:
+    for _last, letter, _after in planting.given_up(trace):
+        yield partial(lambda a: trace.with_more([trace.another(a, a, 1)], [a.seq_begin]), letter)
+
+
+DEFECTS = (
+    Mutant(
+        "given-up-again",
+        "DLQ-10",
+        "a message of a batch is given up twice",
+        given_up_again,
+        config={"batch": 2},
+    ),
+)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -128,3 +131,30 @@ class Lane(Machine):
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP)
 TWIN = Twin("LSE-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def stale_lease(trace: Trace) -> Changes:
+    limit = (trace.info.config.client_lease_ms + 2) * MS
+    for calls in trace.calls:
+        if not calls:
+            continue
+        locks = [
+            lock for lock in trace.locks(calls[0].lane) if lock.client_id == calls[0].client_id
+        ]
+        mine = [lock for lock in locks if lock.seq_begin > calls[0].seq_begin]
+        before = [lock for lock in locks if lock.seq_begin < calls[0].seq_begin]
+        for index, call in enumerate(calls):
+            if index and before and call.started_us - (before[-1].ended_us or 0) > limit:
+                gone = [lock.seq_begin for lock in mine if (lock.seq_end or 0) < call.seq_begin]
+                if gone:
+                    about = (before[-1].seq_begin, call.seq_begin)
+                    yield partial(trace.without, gone, about)
+                break
+
+
+DEFECTS = (
+    Mutant("stale-lease", "LSE-3", "renewals are missing, and the client goes on", stale_lease),
+)

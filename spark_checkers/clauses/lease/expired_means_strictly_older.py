@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.grants import EXPIRED, LeaseEndLane
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
+from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 EDGE_MS = 10
 
@@ -32,3 +36,28 @@ class Lane(LeaseEndLane):
 
 TWIN = Twin("LSE-14", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def outlived_lease(trace: Trace) -> Changes:
+    limit = (trace.info.config.broker_lease_ms + 1) * MS
+    for lock in trace.of(Kind.LOCK):
+        late = planting.later(trace, lock, limit)
+        if late is not None:
+            yield partial(
+                lambda a, b: trace.with_more(
+                    [
+                        planting.elsewhere(trace, a, a, STRANGER, Outcome.OK),
+                        planting.elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
+                    ]
+                ),
+                lock,
+                late,
+            )
+
+
+DEFECTS = (
+    Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
+)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.grants import refuses
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -75,3 +78,29 @@ class Lane(Machine):
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD)
 TWIN = Twin("LSE-11", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def pull_without_lease(trace: Trace) -> Changes:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        pull = next((row for row in rows if row.kind is Kind.PULL), None)
+        asked = [
+            row.seq_begin
+            for row in trace.lanes[add.lane]
+            if row.kind is Kind.LOCK and row.client_id == add.client_id and pull is not None
+        ]
+        gone = [seq for seq in asked if pull is not None and seq < pull.seq_begin]
+        if gone and pull is not None:
+            yield partial(
+                lambda g, a, p: trace.without(g, [a.seq_begin, p.seq_begin]), gone, add, pull
+            )
+
+
+DEFECTS = (
+    Mutant(
+        "pull-without-lease", "LSE-11", "the first grant of a client is missing", pull_without_lease
+    ),
+)

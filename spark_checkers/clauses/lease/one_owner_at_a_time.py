@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.grants import Grants
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -35,3 +39,33 @@ class Lane(Machine):
 
 TWIN = Twin("LSE-1", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def second_owner(trace: Trace) -> Changes:
+    for lock in planting.held(trace):
+        yield partial(
+            lambda a: trace.with_more(
+                [planting.lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin]
+            ),
+            lock,
+        )
+
+
+def unanswered_lock(trace: Trace) -> Changes:
+    for lock in planting.held(trace):
+        yield partial(
+            lambda a: trace.with_more(
+                [planting.lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin]
+            ),
+            lock,
+        )
+
+
+DEFECTS = (Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),)
+
+LOOKALIKES = (
+    Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
+)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
@@ -80,3 +83,41 @@ class Lane(Machine):
 _KINDS = (Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.COMMIT)
 TWIN = Twin("LSE-13", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,)))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def renewals_missing(trace: Trace) -> Changes:
+    config = trace.info.config
+    bound = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+    working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        late = next(
+            (
+                row
+                for row in rows
+                if row.kind in working and row.started_us - add.started_us > bound
+            ),
+            None,
+        )
+        if late is not None:
+            asked = [
+                row.seq_begin
+                for row in rows
+                if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin
+            ]
+            about = (add.seq_begin, late.seq_begin)
+            yield partial(trace.without, asked, about)
+
+
+DEFECTS = (
+    Mutant(
+        "renewals-missing",
+        "LSE-13",
+        "a client at work does not renew",
+        renewals_missing,
+        generated=False,
+    ),
+)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.grants import RELEASED, LastGrantLane
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 
 class Lane(LastGrantLane):
@@ -20,3 +24,32 @@ class Lane(LastGrantLane):
 
 TWIN = Twin("LSE-6", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def unlock_in_vain(trace: Trace) -> Changes:
+    for lock in planting.held(trace):
+        yield partial(
+            lambda a: trace.with_more(
+                [
+                    planting.lock(trace, a, 1, str(a.client_id), Outcome.OK)._replace(
+                        kind=Kind.UNLOCK
+                    ),
+                    planting.lock(trace, a, 2, STRANGER, Outcome.REFUSED),
+                ],
+                [a.seq_begin],
+            ),
+            lock,
+        )
+
+
+DEFECTS = (
+    Mutant(
+        "unlock-in-vain",
+        "LSE-6",
+        "the owner gives a lane back, and the next one is refused",
+        unlock_in_vain,
+    ),
+)

@@ -3,9 +3,13 @@ how long the lane had been without an owner. Queues of which a group has no row 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
 from spark_checkers.lanes import LaneItems, Op
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import Incarnation
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.settled import COLUMNS, Settled, places, readings, settled_kernel
@@ -147,3 +151,24 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("LIV-2", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def nobodys_lane(trace: Trace) -> Changes:
+    for mine, gone in planting.last_works(trace):
+        drop = trace.another(mine[0], mine[-1], 1, value=None)._replace(kind=Kind.DROP)
+        rows = Trace(trace.without(gone, ()).rows, trace.info)
+        yield partial(lambda r, d: r.with_more([d]), rows, drop)
+
+
+DEFECTS = (
+    Mutant(
+        "nobodys-lane",
+        "LIV-2",
+        "a lane is dropped for good, with a message left",
+        nobodys_lane,
+        generated=False,
+    ),
+)

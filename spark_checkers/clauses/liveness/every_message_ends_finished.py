@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import Incarnation
 from spark_checkers.settled import COLUMNS, Settled, places, settled_kernel
 from spark_checkers.twin import Twin
@@ -41,3 +45,22 @@ class Lane(Settled):
 
 TWIN = Twin("LIV-1", COLUMNS, settled_kernel(Lane))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def never_delivered(trace: Trace) -> Changes:
+    for mine, gone in planting.last_works(trace):
+        yield partial(lambda g, a: trace.without(g, [a.seq_begin]), gone, mine[0])
+
+
+DEFECTS = (
+    Mutant(
+        "never-delivered",
+        "LIV-1",
+        "the last message is never delivered",
+        never_delivered,
+        generated=False,
+    ),
+)

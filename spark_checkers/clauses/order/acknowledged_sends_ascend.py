@@ -6,12 +6,17 @@ The few sends whose place only a reader tells are compared one by one, with the 
 from __future__ import annotations
 
 import itertools
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_copy_topic
+from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 WATCHED = 64
@@ -189,3 +194,31 @@ class _Queue:
 COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
 TWIN = Twin("ORD-9", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def sends_swapped(trace: Trace) -> Changes:
+    last: dict[Any, Row] = {}
+    for row in trace.sent.values():
+        before = last.get(row.queue)
+        usual = not row.delay_level and not is_copy_topic(row.topic)
+        if (
+            usual
+            and before is not None
+            and before.seq_end is not None
+            and before.seq_end < row.seq_begin
+        ):
+            change = {
+                before.seq_begin: {"queue_offset": row.queue_offset},
+                row.seq_begin: {"queue_offset": before.queue_offset},
+            }
+            yield partial(trace.changed, change)
+        if usual:
+            last[row.queue] = row
+
+
+DEFECTS = (
+    Mutant("sends-swapped", "ORD-9", "a later send is given the smaller offset", sends_swapped),
+)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Segments, dense, first_of_each
 from spark_checkers.twin import Twin
@@ -67,3 +71,28 @@ def was_removed(rows: Rows, place: int, before: int) -> bool:
 
 TWIN = Twin("ORD-12", ("queue_offset", "sharding_key", "key_seq"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def swap_key(trace: Trace) -> Changes:
+    for first, second in planting.neighbours(trace):
+        same = first.sharding_key is not None and first.sharding_key == second.sharding_key
+        if (
+            same
+            and first.key_seq is not None
+            and second.key_seq is not None
+            and first.key_seq < second.key_seq
+        ):
+            yield partial(planting.swapped, trace, first, second)
+
+
+DEFECTS = (
+    Mutant(
+        "swap-key",
+        "ORD-12",
+        "two neighbours of one key are delivered the wrong way round",
+        swap_key,
+    ),
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_manual
 from specs.vocabulary import Kind, Outcome
 
 _DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
@@ -165,3 +168,61 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET)
 TWIN = Twin("ORD-14", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+_OWNER = ("client_id", "process", "incarnation")
+"""The columns that say whose delivery it is."""
+
+
+def handover_without_report(trace: Trace) -> Changes:
+    """The old owner reports nothing, and the new one begins with the first of what the old one had finished."""
+    for rows in trace.works:
+        drop = next((row for row in rows if row.kind is Kind.DROP), None)
+        lane = trace.lanes[rows[0].lane]
+        if drop is None:
+            continue
+        calls = [row for row in rows if row.kind is Kind.DELIVER and row.seq_begin < drop.seq_begin]
+        done = [row for row in calls if row.outcome is Outcome.SUCCESS and not is_manual(row)]
+        unlock = next(
+            (r for r in lane if r.kind is Kind.UNLOCK and r.seq_begin > drop.seq_begin), None
+        )
+        add = next(
+            (row for row in lane if row.kind is Kind.ADD and row.seq_begin > drop.seq_begin), None
+        )
+        if len(done) < 2 or unlock is None or unlock.client_id != drop.client_id or add is None:
+            continue
+        theirs = [
+            row
+            for row in lane
+            if row.incarnation == add.incarnation and row.seq_begin > add.seq_begin
+        ]
+        first = next((row for row in theirs if row.kind is Kind.DELIVER), None)
+        early = (done[0].queue_offset or 0) < (calls[-1].queue_offset or 0) and done[
+            0
+        ].seq_begin != calls[-1].seq_begin
+        if first is None or not early or unlock.seq_begin > add.seq_begin:
+            continue
+        commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
+        again = trace.another(done[0], first, 1, **{name: getattr(first, name) for name in _OWNER})
+        again = again._replace(seq_begin=first.seq_begin - 2, seq_end=first.seq_begin - 1)
+        yield partial(
+            lambda g, a, d: Trace(trace.without(g, ()).rows, trace.info).with_more(
+                [a], [d.seq_begin]
+            ),
+            commits,
+            again,
+            drop,
+        )
+
+
+DEFECTS = (
+    Mutant(
+        "handover-without-report",
+        "ORD-14",
+        "an old owner reports nothing at all",
+        handover_without_report,
+    ),
+)

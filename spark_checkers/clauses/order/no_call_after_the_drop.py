@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
 
 
 class Lane(Machine):
@@ -36,3 +39,25 @@ TWIN = Twin(
     "ORD-13", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.DROP), lease=False)
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def call_after_drop(trace: Trace) -> Changes:
+    for rows in trace.works:
+        calls = [row for row in rows if row.kind is Kind.DELIVER and row.outcome is Outcome.SUCCESS]
+        drops = [row for row in rows if row.kind is Kind.DROP]
+        if calls and drops:
+            yield partial(
+                lambda c, d: trace.with_more([trace.another(c, d, 1)], [d.seq_begin]),
+                calls[-1],
+                drops[-1],
+            )
+
+
+DEFECTS = (
+    Mutant(
+        "call-after-drop", "ORD-13", "a call starts after the lane was dropped", call_after_drop
+    ),
+)

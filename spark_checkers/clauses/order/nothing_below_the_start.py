@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -76,3 +79,31 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT)
 TWIN = Twin("ORD-5", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def delivered_below_start(trace: Trace) -> Changes:
+    for rows in trace.works:
+        add = next(row for row in rows if row.kind is Kind.ADD)
+        calls = [row for row in rows if row.kind is Kind.DELIVER]
+        said = [row for row in rows if row.kind is Kind.FETCH_OFFSET or row.detail == "corrected"]
+        if calls and add.value and all(row.value == add.value for row in said):
+            below = {
+                "queue_offset": add.value - 1,
+                "message_id": f"{calls[0].message_id}-below",
+                "key_seq": None,
+            }
+            about = (add.seq_begin, calls[0].seq_begin)
+            yield partial(trace.changed, {calls[0].seq_begin: below}, about)
+
+
+DEFECTS = (
+    Mutant(
+        "below-the-start",
+        "ORD-5",
+        "a new owner begins one message too early",
+        delivered_below_start,
+    ),
+)

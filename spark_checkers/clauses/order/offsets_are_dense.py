@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_copy_topic
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -63,3 +69,29 @@ def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Int
 
 TWIN = Twin("ORD-8", ("message_id", "queue_offset", "outcome", "value"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def hole_between(trace: Trace) -> Changes:
+    found: dict[Any, list[Row]] = {}
+    for row in trace.of(Kind.READ):
+        if not is_copy_topic(row.topic):
+            found.setdefault(row.queue, []).append(row)
+    died = {row.broker for row in trace.of(Kind.CRASH)}
+    for rows in found.values():
+        marker, *reads = rows
+        if (
+            marker.queue_offset is None
+            and marker.outcome is Outcome.OK
+            and marker.broker not in died
+        ):
+            for below, gone, above in zip(reads, reads[1:], reads[2:], strict=False):
+                about = (below.seq_begin, above.seq_begin)
+                yield partial(lambda g, a: trace.without([g], a), gone.seq_begin, about)
+
+
+DEFECTS = (
+    Mutant("hole-between", "ORD-8", "a message between two others is missing", hole_between),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from spark_checkers.lanes import (
     OP_COLUMNS,
@@ -13,8 +14,10 @@ from spark_checkers.lanes import (
     ended_before,
     machine_kernel,
 )
+from spark_checkers.planting import KEY_ORDERED, Changes, Mutant, Trace
 from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -139,3 +142,36 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)
 TWIN = Twin("ORD-11", (*OP_COLUMNS, "sharding_key"), machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def key_overlaps(trace: Trace) -> Changes:
+    for calls in trace.calls:
+        last: dict[str | None, Row] = {}
+        for row in calls:
+            before = last.get(row.sharding_key)
+            last[row.sharding_key] = row
+            if (
+                row.sharding_key is not None
+                and before is not None
+                and before.outcome is Outcome.SUCCESS
+            ):
+                change = {
+                    before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}
+                }
+                about = (before.seq_begin, row.seq_begin)
+                yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "key-overlaps",
+        "ORD-11",
+        "a call of a key begins while another one of it runs",
+        key_overlaps,
+        generated=False,
+        consumed=KEY_ORDERED,
+    ),
+)

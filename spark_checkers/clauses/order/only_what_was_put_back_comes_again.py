@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
+
 import numpy as np
 
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_manual
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 REMEMBERED = 1000
@@ -137,3 +142,29 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def finished_comes_again(trace: Trace) -> Changes:
+    for calls in trace.calls:
+        for before, row in itertools.pairwise(calls):
+            done = (
+                before.outcome is Outcome.SUCCESS
+                and before.seq_end is not None
+                and not is_manual(before)
+            )
+            if done and (before.seq_end or 0) < row.seq_begin and before.op_id != row.op_id:
+                again = trace.another(before, before, 1, attempt=2)
+                yield partial(lambda a, b: trace.with_more([a], [b.seq_begin]), again, before)
+
+
+DEFECTS = (
+    Mutant(
+        "finished-comes-again",
+        "ORD-10",
+        "a finished message is delivered again",
+        finished_comes_again,
+    ),
+)

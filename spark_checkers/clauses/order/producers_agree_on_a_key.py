@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
+from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import dense, first_of_each, positions
 from spark_checkers.twin import Twin
@@ -26,3 +30,26 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 TWIN = Twin("ORD-6", ("client_id", "sharding_key", "view"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def producers_disagree(trace: Trace) -> Changes:
+    for before, row in planting.keyed(trace):
+        yield partial(
+            lambda b, r: planting.moved(trace, b, r, client_id=STRANGER, process=STRANGER),
+            before,
+            row,
+        )
+
+
+DEFECTS = (
+    Mutant(
+        "producers-disagree",
+        "ORD-6",
+        "another producer has another queue",
+        producers_disagree,
+        generated=False,
+    ),
+)

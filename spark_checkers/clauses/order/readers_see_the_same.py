@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
@@ -118,3 +121,25 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def another_message_there(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        call = trace.first_calls.get((read.topic, read.broker, read.queue_id, read.queue_offset))
+        if call is not None and send.message_id == read.message_id == call.message_id:
+            change = {call.seq_begin: {"message_id": f"{read.message_id}-other"}}
+            about = (call.seq_begin, read.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "another-message-there",
+        "ORD-7",
+        "a group is given another message than the drain",
+        another_message_there,
+    ),
+)

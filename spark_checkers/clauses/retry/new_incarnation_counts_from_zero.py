@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
+from functools import partial
+from typing import Any
 
 from spark_checkers.lanes import (
     OP_COLUMNS,
@@ -13,10 +16,12 @@ from spark_checkers.lanes import (
     asks_again,
     machine_kernel,
 )
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import Intervals
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind
+from specs.clauses.base import Intervals, acknowledges, is_manual
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 _KNOWN_AT_ONCE = 1024
 
@@ -82,3 +87,39 @@ TWIN = Twin(
     "RTY-11", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False)
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def counted_on(trace: Trace) -> Changes:
+    """The old owner's last call suspends the message with which the new owner begins, as its first retry."""
+    by_lane: dict[object, list[list[Row]]] = {}
+    for calls in trace.calls:
+        if calls:
+            by_lane.setdefault(calls[0].lane, []).append(calls)
+    for works in by_lane.values():
+        for old, new in itertools.pairwise(sorted(works, key=lambda calls: calls[0].seq_begin)):
+            last, first = old[-1], new[0]
+            ended = (
+                last.seq_end is not None and last.seq_end < first.seq_begin and acknowledges(last)
+            )
+            follows = last.queue_offset is not None and last.queue_offset + 1 == first.queue_offset
+            if ended and follows and not is_manual(last) and first.reconsume_times == 0:
+                yield partial(_counted_on, trace, last, first)
+
+
+def _counted_on(trace: Trace, last: Row, first: Row) -> Planted:
+    whose: dict[str, Any] = {
+        name: getattr(last, name) for name in ("process", "client_id", "incarnation")
+    }
+    tried = trace.another(
+        first, last, 1, outcome=Outcome.SUSPEND, suspend_ms=trace.info.config.suspend_ms, **whose
+    )
+    planted = trace.changed({first.seq_begin: {"reconsume_times": 1}})
+    return Trace(planted.rows, trace.info).with_more([tried], [first.seq_begin])
+
+
+DEFECTS = (
+    Mutant("counted-on", "RTY-11", "a new owner counts from where the old one stopped", counted_on),
+)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.calls import CALL_KINDS, CallLane, Calls
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_SUSPENDS
+from specs.clauses.base import acknowledges
+from specs.vocabulary import LISTENER_SUSPENDS, Outcome
 
 
 class Lane(CallLane):
@@ -44,3 +48,39 @@ class Lane(CallLane):
 
 TWIN = Twin("RTY-4", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def start_before_suspended(trace: Trace) -> Changes:
+    """A message that was finished comes in the place of the suspended one that follows it."""
+    for calls in trace.calls:
+        if any(row.outcome is Outcome.ROLLBACK for row in calls):
+            continue
+        for before, suspended, again in zip(calls, calls[1:], calls[2:], strict=False):
+            gone = (
+                before.queue_offset is not None
+                and before.queue_offset + 1 == suspended.queue_offset
+            )
+            fine = (
+                acknowledges(before)
+                and suspended.outcome in LISTENER_SUSPENDS
+                and suspended.seq_end is not None
+            )
+            if gone and fine and again.queue_offset == suspended.queue_offset:
+                yield partial(
+                    lambda b, s: trace.with_more([trace.another(b, s, 1)], [s.seq_begin]),
+                    before,
+                    suspended,
+                )
+
+
+DEFECTS = (
+    Mutant(
+        "start-before-suspended",
+        "RTY-4",
+        "a call starts before the suspended message",
+        start_before_suspended,
+    ),
+)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.lanes import (
     BEGIN,
     OP_COLUMNS,
@@ -12,6 +15,7 @@ from spark_checkers.lanes import (
     asks_again,
     machine_kernel,
 )
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
@@ -78,3 +82,23 @@ TWIN = Twin(
     machine_kernel(Lane, (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD), lease=False),
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def given_up_without_limit(trace: Trace) -> Changes:
+    for _last, letter, after in planting.given_up(trace):
+        about = (letter.seq_begin, after.seq_begin)
+        yield partial(lambda a: Planted(trace.rows, a), about)
+
+
+DEFECTS = (
+    Mutant(
+        "no-limit",
+        "RTY-8",
+        "the run had no limit",
+        given_up_without_limit,
+        config={"max_reconsume_times": -1},
+    ),
+)

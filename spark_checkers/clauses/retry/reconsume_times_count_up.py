@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.counting import COUNTING_KINDS, Counter, Counting, Try
 from spark_checkers.lanes import OP_COLUMNS, Op, asks_again, ended_before, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NONE
 from spark_checkers.twin import Twin
+from specs.clauses.base import acknowledges
 
 
 class Lane(Counting):
@@ -33,3 +38,20 @@ class Lane(Counting):
 
 TWIN = Twin("RTY-3", OP_COLUMNS, machine_kernel(Lane, COUNTING_KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def counter_reset(trace: Trace) -> Changes:
+    if trace.info.config.batch != 1:
+        return
+    for before, row in planting.redelivered(trace):
+        counted = row.reconsume_times == (before.reconsume_times or 0) + 1
+        if counted and before.reconsume_times is not None and acknowledges(row):
+            change = {row.seq_begin: {"reconsume_times": 0}}
+            about = (before.seq_begin, row.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (Mutant("counter-reset", "RTY-3", "the retry counter starts anew", counter_reset),)

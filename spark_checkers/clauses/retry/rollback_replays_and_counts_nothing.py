@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spark_checkers.lanes import (
     END,
     OP_COLUMNS,
@@ -12,8 +14,10 @@ from spark_checkers.lanes import (
     ended_before,
     machine_kernel,
 )
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_manual
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
@@ -120,3 +124,36 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 TWIN = Twin("RTY-9", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def rollback_counted(trace: Trace) -> Changes:
+    for calls in trace.calls:
+        for index, row in enumerate(calls):
+            again = calls[index + 1] if index + 1 < len(calls) else None
+            if (
+                row.outcome is not Outcome.ROLLBACK
+                or not is_manual(row)
+                or again is None
+                or row.seq_end is None
+            ):
+                continue
+            if again.reconsume_times is not None and (again.queue_offset or 0) <= (
+                row.queue_offset or 0
+            ):
+                change = {again.seq_begin: {"reconsume_times": again.reconsume_times + 1}}
+                about = (row.seq_begin, again.seq_begin)
+                yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "rollback-counted",
+        "RTY-9",
+        "a replayed message was counted",
+        rollback_counted,
+        by_hand=True,
+    ),
+)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from spark_checkers import planting
 from spark_checkers.calls import CALL_KINDS, CallLane, Calls
 from spark_checkers.clauses.retry.no_redelivery_before_suspend import wait_ms
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_manual
 from specs.vocabulary import Outcome
 
 
@@ -37,3 +42,25 @@ class Lane(CallLane):
 
 TWIN = Twin("RTY-7", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def throw_taken_for_success(trace: Trace) -> Changes:
+    """The first of two neighbours ends with a throw, and nothing follows from it."""
+    for first, second in planting.neighbours(trace):
+        if not is_manual(first):
+            change = {
+                first.seq_begin: {
+                    "outcome": Outcome.THREW,
+                    "suspend_ms": trace.info.config.suspend_ms,
+                }
+            }
+            about = (first.seq_begin, second.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant("throw-as-success", "RTY-7", "the lane goes on after a throw", throw_taken_for_success),
+)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Segments, positions
 from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
+from specs.clauses.base import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 
@@ -67,3 +73,31 @@ def _judge(
 
 TWIN = Twin("SND-5", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def batch_interrupted(trace: Trace) -> Changes:
+    found = {read.message_id: read for _send, read in planting.reads(trace)}
+    found |= {row.message_id: row for row in trace.of(Kind.READ) if row.queue_offset is not None}
+    parts = [
+        row for row in trace.of(Kind.SEND) if row.value is not None and not is_copy_topic(row.topic)
+    ]
+    for part, after in itertools.pairwise(parts):
+        read, other = found.get(part.message_id), found.get(after.message_id)
+        if part.op_id == after.op_id and read is not None and other is not None:
+            change = {other.seq_begin: {"message_id": f"{other.message_id}-other"}}
+            about = (part.seq_begin, after.seq_begin, read.seq_begin, other.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "batch-interrupted",
+        "SND-5",
+        "another message lies within a batch",
+        batch_interrupted,
+        tagged=True,
+    ),
+)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask, dense, positions
 from spark_checkers.twin import Twin
@@ -80,3 +84,26 @@ COLUMNS = (
 )
 TWIN = Twin("SND-10", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def changed_body(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
+            change = {read.seq_begin: {"body_hash": (read.body_hash or 0) ^ 1}}
+            about = (send.seq_begin, read.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+def content_unknown(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.body_hash is not None:
+            change = {read.seq_begin: {"body_hash": None, "tags": "other"}}
+            yield partial(trace.changed, change)
+
+
+DEFECTS = (Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),)
+
+LOOKALIKES = (Mutant("content-unknown", None, "a reader does not know the body", content_unknown),)

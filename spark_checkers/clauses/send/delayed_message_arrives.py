@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
 from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
@@ -18,6 +22,7 @@ from spark_checkers.stored import (
     refused,
 )
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Outcome
 
 
@@ -135,3 +140,29 @@ class _Delayed:
 
 TWIN = Twin("SND-11", tuple(dict.fromkeys([*COLUMNS, *READING_COLUMNS])), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def delayed_message_missing(trace: Trace) -> Changes:
+    for send, read in planting.missed(trace, 1_000 * MS):
+        yield partial(_delayed, trace, send, read)
+
+
+def _delayed(trace: Trace, send: Row, read: Row) -> Planted:
+    about = (send.seq_begin,)
+    gone = trace.without([read.seq_begin], about)
+    change = {send.seq_begin: {"delay_level": 1, "key_seq": None}}
+    return Trace(gone.rows, trace.info).changed(change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "delayed-message-missing",
+        "SND-11",
+        "a delayed message does not come",
+        delayed_message_missing,
+        generated=False,
+    ),
+)

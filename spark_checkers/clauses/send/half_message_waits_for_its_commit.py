@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, dense
 from spark_checkers.stored import COMMIT, halves, refused
 from spark_checkers.stored import copies as copies_of
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -68,3 +74,48 @@ TWIN = Twin(
     "SND-6", ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt"), kernel
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def seen_half_message(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id:
+            yield partial(planting.as_half, trace, send)
+
+
+def committed_half_message(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id:
+            yield partial(_committed, trace, send)
+
+
+def _committed(trace: Trace, send: Row) -> Planted:
+    unsaid = dict.fromkeys(
+        ("queue_offset", "sharding_key", "key_seq", "body_hash", "tags", "view", "attempt", "code")
+    )
+    more: dict[str, Any] = {
+        **unsaid,
+        "kind": Kind.END_TRANSACTION,
+        "outcome": Outcome.SENT,
+        "value": 8,
+    }
+    commit = trace.another(send, send, 1, at_end=False, **more)
+    return Trace(planting.as_half(trace, send).rows, trace.info).with_more(
+        [commit], [send.seq_begin]
+    )
+
+
+DEFECTS = (
+    Mutant(
+        "seen-half-message",
+        "SND-6",
+        "a half message is read though nobody committed it",
+        seen_half_message,
+    ),
+)
+
+LOOKALIKES = (
+    Mutant("committed-half-message", None, "a half message was committed", committed_half_message),
+)

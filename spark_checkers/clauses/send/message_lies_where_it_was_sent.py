@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense, first_of_each
 from spark_checkers.stored import copies, refused
@@ -76,3 +80,25 @@ TWIN = Twin(
     "SND-12", ("message_id", "origin_id", "queue_offset", "outcome", "code", "attempt"), kernel
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def read_in_another_queue(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id:
+            change = {send.seq_begin: {"queue_id": (send.queue_id or 0) + 90, "attempt": 1}}
+            about = (send.seq_begin, read.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant(
+        "read-in-another-queue",
+        "SND-12",
+        "a message lies where nobody sent it",
+        read_in_another_queue,
+        generated=False,
+    ),
+)

@@ -3,8 +3,12 @@ places against its sends, where there are more than one that no answer named."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, Mask, dense
 from spark_checkers.stored import broker_died, copies, delayed, halves, refused
@@ -165,3 +169,15 @@ class _Message:
 
 TWIN = Twin("SND-2", COLUMNS, kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def invented_message(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id:
+            yield partial(lambda s, r: trace.without([s.seq_begin], [r.seq_begin]), send, read)
+
+
+DEFECTS = (Mutant("invented-message", "SND-2", "a message was never sent", invented_message),)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NONE, Findings, Rows
 from spark_checkers.segments import dense, positions
 from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 ATTEMPTS_MAX = 9
@@ -51,3 +56,54 @@ def _looked_for(rows: Rows, place: int) -> bool:
 
 TWIN = Twin("SND-3", ("message_id", "origin_id", "outcome", "code", "attempt"), kernel)
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def seen_though_refused(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id and send.attempt in (None, 1):
+            change = {
+                send.seq_begin: {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
+            }
+            about = (send.seq_begin, read.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+def refused_then_stored(trace: Trace) -> Changes:
+    """A send without a key is refused, and stored at its second try."""
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id and send.attempt == 1:
+            yield partial(_stored_later, trace, send)
+
+
+def _stored_later(trace: Trace, send: Row) -> Planted:
+    refused = trace.another(
+        send,
+        send,
+        1,
+        at_end=False,
+        outcome=Outcome.REFUSED,
+        code=14,
+        queue_offset=None,
+        sharding_key=None,
+    )
+    later = Trace(trace.changed({send.seq_begin: {"attempt": 2}}).rows, trace.info)
+    return later.with_more([refused], [send.seq_begin])
+
+
+DEFECTS = (
+    Mutant(
+        "seen-though-refused", "SND-3", "a message that was refused is read", seen_though_refused
+    ),
+)
+
+LOOKALIKES = (
+    Mutant(
+        "refused-then-stored",
+        None,
+        "a refused send is stored at its second try",
+        refused_then_stored,
+    ),
+)

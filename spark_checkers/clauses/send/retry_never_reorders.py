@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense, positions
 from spark_checkers.stored import broker_died, halves
 from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 TRIES_MAX = 8
@@ -98,3 +102,39 @@ TWIN = Twin(
     kernel,
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def stored_behind(trace: Trace) -> Changes:
+    last: dict[tuple[str | None, ...], Row] = {}
+    for send in trace.of(Kind.SEND):
+        key = (send.client_id, send.topic, send.sharding_key)
+        plain = (
+            send.attempt == 1
+            and send.outcome is Outcome.OK
+            and send.key_seq is not None
+            and not send.delay_level
+        )
+        before = last.get(key) if plain else None
+        if before is not None and before.queue == send.queue and send.sharding_key is not None:
+            yield partial(_stored_behind, trace, before, send)
+        if plain:
+            last[key] = send
+
+
+def _stored_behind(trace: Trace, before: Row, send: Row) -> Planted:
+    refused = {"outcome": Outcome.REFUSED, "code": 14, "queue_offset": None}
+    again = trace.another(
+        before, send, 1, attempt=2, queue_offset=1_000_000 + (send.queue_offset or 0)
+    )
+    changed = Trace(trace.changed({before.seq_begin: refused}).rows, trace.info)
+    return changed.with_more([again], [before.seq_begin, send.seq_begin])
+
+
+DEFECTS = (
+    Mutant(
+        "stored-behind", "SND-9", "a refused message is stored behind its successor", stored_behind
+    ),
+)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from spark_checkers import planting
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import dense, first_of_each, positions
 from spark_checkers.twin import Twin
+from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 
@@ -30,3 +35,30 @@ TWIN = Twin(
     "SND-4", ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "outcome"), kernel
 )
 find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def keyed_send_again(trace: Trace) -> Changes:
+    for send, _read in planting.reads(trace):
+        if send.sharding_key is not None and send.attempt == 1:
+            yield partial(_sent_again, trace, send)
+
+
+def _sent_again(trace: Trace, send: Row) -> Planted:
+    unknown = {"outcome": Outcome.UNKNOWN, "code": None, "queue_offset": None}
+    again = trace.another(send, send, 1, attempt=2)
+    return Trace(trace.changed({send.seq_begin: unknown}).rows, trace.info).with_more(
+        [again], [send.seq_begin]
+    )
+
+
+DEFECTS = (
+    Mutant(
+        "keyed-send-again",
+        "SND-4",
+        "an unanswered send with a key is tried again",
+        keyed_send_again,
+    ),
+)

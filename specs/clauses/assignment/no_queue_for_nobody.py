@@ -25,6 +25,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.shares import Latest, put, share_of
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ASG-2"
@@ -34,6 +35,7 @@ PARTY = Party.CLIENT
 KEY = Key.GROUP
 PREMISE = (CLUSTERING, DEALT_TO_THE_LAST)
 SOURCES = ("docs/sources.md#assignment",)
+STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from specs.clauses.base import CLUSTERING, DEALT, NOTHING, Context, Finding, Judge, at, who
 from specs.clauses.shares import Latest, others, put, share_of
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ASG-1"
@@ -23,6 +24,7 @@ PARTY = Party.CLIENT
 KEY = Key.GROUP
 PREMISE = (CLUSTERING, DEALT)
 SOURCES = ("docs/sources.md#assignment",)
+STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
 

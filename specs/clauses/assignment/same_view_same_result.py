@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from specs.clauses.base import CLUSTERING, NOTHING, Context, Finding, Judge, at, who
 from specs.clauses.shares import Latest, Share, others, put, share_of
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ASG-4"
@@ -22,6 +23,7 @@ PARTY = Party.CLIENT
 KEY = Key.GROUP
 PREMISE = (CLUSTERING,)
 SOURCES = ("docs/sources.md#assignment",)
+STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
 

@@ -51,7 +51,7 @@ STATEMENT = (
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, NOT_PAUSED, BROKER_LIVES)
-SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
+SOURCES = ("docs/sources.md#offsets", "docs/sources.md#orderly-loop")
 KINDS = frozenset(
     {
         Kind.COMMIT,

@@ -40,6 +40,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-7"
@@ -49,6 +50,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_RESET, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#offsets",)
+STAKES = (Stake(Trait.BROKER_KILL),)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 CONCLUDES_FROM_ABSENCE = True

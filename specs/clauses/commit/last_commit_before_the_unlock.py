@@ -40,7 +40,7 @@ STATEMENT = "In a clean release the last commit is sent before the unlock."
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
-SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
+SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET}
 )

@@ -31,6 +31,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-3"
@@ -40,6 +41,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
+STAKES = (Stake(Trait.MANUAL),)
 KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET}
 )

@@ -39,7 +39,7 @@ STATEMENT = (
 PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
-SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
+SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
 

@@ -28,6 +28,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-6"
@@ -37,6 +38,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
+STAKES = (Stake(Trait.LONG_CALL),)
 KINDS = frozenset(
     {
         Kind.ADD,

@@ -42,6 +42,7 @@ from specs.clauses.base import (
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.incarnations import OFFSET_MOVED
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-11"
@@ -61,6 +62,7 @@ NOTHING_LATE = Premise(
 )
 PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, NOTHING_LATE, RESETS_ARE_THE_BROKERS)
 SOURCES = ("docs/sources.md#offsets",)
+STAKES = (Stake(Trait.RESET),)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from specs.clauses.base import NO_RESET, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-6"
@@ -23,6 +24,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 REFINES = ("ORD-3",)
+STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = CALL_KINDS
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 

@@ -35,6 +35,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "DLQ-9"
@@ -56,7 +57,8 @@ PREMISE = (
         "the lane has its thread for less than the cap: since a retry, or since its add",
     ),
 )
-SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
+SOURCES = ("docs/sources.md#dead-letters", "docs/sources.md#orderly-loop")
+STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset(
     {
         Kind.DELIVER,

@@ -32,6 +32,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.grants import refuses
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Lane, Outcome, Party
 
 DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
@@ -55,10 +56,11 @@ PREMISE = (
     ),
 )
 SOURCES = (
-    "docs/sources.md#lock-table",
     "docs/sources.md#client-leases",
+    "docs/sources.md#lock-table",
     "docs/sources.md#membership",
 )
+STAKES = (Stake(Trait.DEATH, brings=4),)
 KINDS = frozenset(
     {
         Kind.LOCK,

@@ -34,6 +34,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.grants import refuses
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-16"
@@ -43,6 +44,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, BROKER_LIVES, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases",)
+STAKES = (Stake(Trait.CLEAN_CHANGE, brings=2),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER})
 NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True

@@ -60,7 +60,7 @@ PREMISE = (
         "answered in time", "the second call does not follow a grant whose answer came too late"
     ),
 )
-SOURCES = ("docs/sources.md#lock-table", "docs/sources.md#client-leases")
+SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#lock-table")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})

@@ -23,6 +23,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.grants import UNHINDERED, Grants
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-8"
@@ -32,6 +33,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
+STAKES = (Stake(Trait.STRANGER),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1",)

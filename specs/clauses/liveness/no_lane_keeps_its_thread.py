@@ -34,6 +34,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-3"
@@ -51,6 +52,7 @@ IN_LINE = Premise(
 )
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED, IN_LINE, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
+STAKES = (Stake(Trait.FEW_THREADS),)
 KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET}
 )

@@ -36,6 +36,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.stored import STORED_WEAKLY, lies_at_once
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-4"
@@ -58,6 +59,7 @@ PREMISE = (
     Premise("it waited", "the pull had begun by the slack of a timer before the message was sent"),
 )
 SOURCES = ("docs/sources.md#pull",)
+STAKES = (Stake(Trait.QUIET_QUEUE),)
 KINDS = frozenset({Kind.PULL, Kind.SEND})
 NEEDS = frozenset({Kind.PULL, Kind.SEND})
 

@@ -32,6 +32,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.incarnations import Corrections
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-14"
@@ -41,6 +42,7 @@ PARTY = Party.PAIR
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#offsets")
+STAKES = (Stake(Trait.CLEAN_CHANGE, brings=2),)
 KINDS = frozenset(
     {Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET, Kind.PULL}
 )

@@ -24,7 +24,7 @@ STATEMENT = (
 PARTY = Party.PAIR
 KEY = Key.PRODUCER_KEY
 PREMISE = (SAME_QUEUES, BROKER_LIVES)
-SOURCES = ("docs/sources.md#send", "docs/sources.md#selector")
+SOURCES = ("docs/sources.md#selector", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 

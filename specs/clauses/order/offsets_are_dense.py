@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from specs.clauses.base import BROKER_LIVES, DRAINED, NOTHING, Context, Finding, Judge, Premise, at
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-8"
@@ -33,6 +34,7 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#store",)
+STAKES = (Stake(Trait.LIVING_BROKER),)
 KINDS = frozenset({Kind.READ})
 NEEDS = frozenset({Kind.READ})
 

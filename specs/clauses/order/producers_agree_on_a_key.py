@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import NOTHING, SAME_QUEUES, Context, Finding, Judge, at, who
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ORD-6"
@@ -25,6 +26,7 @@ PARTY = Party.PRODUCER
 KEY = Key.TOPIC_KEY
 PREMISE = (SAME_QUEUES,)
 SOURCES = ("docs/sources.md#selector",)
+STAKES = (Stake(Trait.SHARED_KEY),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 VECTORS = "key_to_queue.json"

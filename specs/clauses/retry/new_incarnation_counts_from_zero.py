@@ -27,6 +27,7 @@ from specs.clauses.base import (
     who,
 )
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-11"
@@ -37,6 +38,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("RTY-3",)
+STAKES = (Stake(Trait.LONG_REST),)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 

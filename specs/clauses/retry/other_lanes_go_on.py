@@ -46,6 +46,7 @@ from specs.clauses.base import (
 from specs.clauses.calls import may_be_given_up
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-6"
@@ -72,6 +73,7 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
+STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 

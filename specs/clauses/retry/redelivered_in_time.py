@@ -38,6 +38,7 @@ from specs.clauses.retry.no_redelivery_before_suspend import (
     suspend_ms,
 )
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-2"
@@ -54,6 +55,7 @@ PREMISE = (
     Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
+STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset(
     {Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET}
 )

@@ -28,6 +28,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.calls import may_be_given_up
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
@@ -39,6 +40,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
+STAKES = (Stake(Trait.ROLLBACK),)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 NEEDS = frozenset({Kind.DELIVER})
 

@@ -14,6 +14,7 @@ from specs.clauses.base import MS, NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "RTY-7"
@@ -24,6 +25,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
+STAKES = (Stake(Trait.THROW),)
 KINDS = CALL_KINDS
 NEEDS = frozenset({Kind.DELIVER})
 

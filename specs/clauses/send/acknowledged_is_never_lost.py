@@ -49,7 +49,7 @@ STATEMENT = "A message whose send was acknowledged is never lost while it has to
 PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (DRAINED, NOT_REMOVED)
-SOURCES = ("docs/sources.md#send", "docs/sources.md#store")
+SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 

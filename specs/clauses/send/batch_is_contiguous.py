@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from specs.clauses.base import BROKER_LIVES, NOTHING, Context, Finding, Judge, at, who
 from specs.clauses.stored import is_half, is_refused
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-5"
@@ -28,6 +29,7 @@ PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#send",)
+STAKES = (Stake(Trait.BATCH),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 

@@ -38,6 +38,7 @@ from specs.clauses.base import (
 from specs.clauses.readings import Readings
 from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 NOTHING_IN_THE_WAY = Premise(
@@ -53,6 +54,7 @@ PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (CLOSED_WORLD, DRAINED, NOT_REMOVED, NOTHING_IN_THE_WAY, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#transactions",)
+STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND, Kind.END_TRANSACTION})
 

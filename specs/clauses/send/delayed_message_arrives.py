@@ -38,6 +38,7 @@ from specs.clauses.base import (
 from specs.clauses.readings import Readings
 from specs.clauses.stored import STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party
 
 ID = "SND-11"
@@ -50,6 +51,7 @@ PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (DRAINED, NOT_REMOVED, NO_WALL_CLOCK_STEP)
 SOURCES = ("docs/sources.md#delay",)
+STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 

@@ -29,6 +29,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.stored import wait_us
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-7"
@@ -40,6 +41,7 @@ PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (NO_WALL_CLOCK_STEP,)
 SOURCES = ("docs/sources.md#delay",)
+STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 

@@ -28,6 +28,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.stored import COMMIT, is_half, is_refused
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-6"
@@ -40,6 +41,7 @@ PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (CLOSED_WORLD, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#transactions",)
+STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from specs.clauses.base import NO_FRAME_TWICE, NOTHING, Context, Finding, Judge, at, who
 from specs.clauses.stored import is_refused
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-3"
@@ -25,6 +26,7 @@ PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (NO_FRAME_TWICE,)
 SOURCES = ("docs/sources.md#send",)
+STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 

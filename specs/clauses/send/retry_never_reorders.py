@@ -28,6 +28,7 @@ from specs.clauses.base import (
 )
 from specs.clauses.stored import is_half, is_refused
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-9"
@@ -38,6 +39,7 @@ KEY = Key.PRODUCER_KEY
 PREMISE = (SENT_IN_TURN, NO_FRAME_TWICE, BROKER_LIVES)
 SOURCES = ("docs/sources.md#send",)
 REFINES = ("SND-4",)
+STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from specs.clauses.base import NOTHING, Context, Finding, Judge, at, who
 from specs.history.row import Row
+from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-4"
@@ -22,6 +23,7 @@ PARTY = Party.PRODUCER
 KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#send",)
+STAKES = (Stake(Trait.FAILED_SEND),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 

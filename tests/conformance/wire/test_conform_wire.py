@@ -9,7 +9,7 @@ import pytest
 from conformance.parts import jars
 from conformance.parts.processes import living
 from conformance.targets.base import find
-from conformance.wire.runner import BROKER_KILLS, OUT_OF_REACH, WireRun, conform_wire
+from conformance.wire.runner import BROKER_KILLS, WireRun, conform_wire
 from specs import profiles
 from specs.errors import UsageError
 from specs.history.store import open_history
@@ -55,8 +55,7 @@ def test_our_cluster_on_sockets_keeps_every_clause_and_every_wire_rule(tmp_path:
     other = [judged for judged in verdict.clauses if judged.verdict is not ClauseVerdict.UPHELD]
     assert {judged.verdict for judged in other} <= {ClauseVerdict.NOT_CLAIMED}
     assert all(
-        judged.reason.startswith("its premise is not met") or judged.id in OUT_OF_REACH
-        for judged in other
+        judged.reason.startswith(("its premise is not met", "such a run ")) for judged in other
     )
     assert len(verdict.of(ClauseVerdict.UPHELD)) >= 60
     assert open_history(tmp_path / "run").info.target == "reference+tcp"
