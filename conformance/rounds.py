@@ -14,7 +14,6 @@ from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
-from conformance.drivers.runner import OUT_OF_REACH
 from conformance.run import fresh_names, run
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
@@ -23,6 +22,7 @@ from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
+from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
 
@@ -92,7 +92,7 @@ def conform_rounds(
         profile,
         floor=floor,
         require_exercised=False,
-        out_of_reach=OUT_OF_REACH,
+        out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
         tool={"engine": "python", "inorder": version("inorder")},
     )
     return verdict, done
