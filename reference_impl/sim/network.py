@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from reference_impl.core.io import Answered, Closed, Failed, Opened, Pushed, Received
 from reference_impl.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
 from reference_impl.sim.time import Timeline
+from specs.plan.rig import Trouble
 
 if TYPE_CHECKING:
     from reference_impl.sim.node import Node
@@ -48,7 +49,7 @@ Pair = tuple[str, str]
 class Fault:
     """op: its open operation in the recorder. number: its ms, percent or request code. seen: it had an effect."""
 
-    kind: str
+    kind: Trouble
     op: object
     number: int = 0
     answer: bool = False
@@ -81,7 +82,7 @@ def pair_of(a: str, b: str) -> Pair:
 class Network:
     """All connections and links of a run.
 
-    begin_fault(kind, link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
+    begin_fault(link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
     than that; with 1 it takes no time. dice: each connection gets a stream of its own from them, so that what one
     client does, or no longer does in a shorter plan, changes nothing on another's line.
     """
@@ -90,7 +91,7 @@ class Network:
         self,
         timeline: Timeline,
         dice: Random,
-        begin_fault: Callable[[str, Pair, int], object],
+        begin_fault: Callable[[Pair, int], object],
         end_fault: Callable[[Fault], None],
         latency_ms: int = LATENCY_MS,
     ) -> None:
@@ -147,7 +148,7 @@ class Network:
             return None
         pair = pair_of(client.name, server.name)
         for fault in self._links.get(pair, ()):
-            if fault.kind in ("cut", "hold"):
+            if fault.kind in (Trouble.CUT, Trouble.HOLD):
                 fault.seen = True
                 return None
         self._number += 1
@@ -174,7 +175,9 @@ class Network:
             self._links.get(pair_of(client.name, server.name), ()) if server is not None else ()
         )
         return (
-            CONNECT_TIMEOUT_MS if any(fault.kind == "hold" for fault in faults) else self._latency()
+            CONNECT_TIMEOUT_MS
+            if any(fault.kind is Trouble.HOLD for fault in faults)
+            else self._latency()
         )
 
     def _open(self, connection: Connection) -> None:
@@ -220,25 +223,25 @@ class Network:
         if faults:
             for fault in list(faults):
                 match fault.kind:
-                    case "hold":
+                    case Trouble.HOLD:
                         connection.held.append((to_server, command))
                         fault.seen = True
                         return
-                    case "lose" if dice.random() * 100 < fault.number:
+                    case Trouble.LOSE if dice.random() * 100 < fault.number:
                         fault.seen = True
                         return
-                    case "drop_next" if self._is_meant(connection, to_server, command, fault):
+                    case Trouble.DROP_NEXT if self._is_meant(connection, to_server, command, fault):
                         fault.seen = True
                         self._end(connection.pair, fault)
                         return
-                    case "duplicate" if dice.random() * 100 < fault.number:
+                    case Trouble.DUPLICATE if dice.random() * 100 < fault.number:
                         fault.seen = True
                         self._arrive_later(connection, to_server, command, delay_ms)
                         delay_ms += int(dice.random() * self._latency_ms)
-                    case "delay":
+                    case Trouble.DELAY:
                         fault.seen = True
                         delay_ms += fault.number
-                    case "reorder":
+                    case Trouble.REORDER:
                         jitter_ms = int(dice.random() * (fault.number + 1))
                         fault.seen = fault.seen or jitter_ms > 0
                         delay_ms += jitter_ms
@@ -338,24 +341,28 @@ class Network:
 
     # ------------------------------------------------------------ faults
 
-    def inject(self, kind: str, a: str, b: str, number: int = 0, *, answer: bool = False) -> None:
+    def inject(
+        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+    ) -> None:
         """Begin a fault of the link; one of the same kind that is there already ends first."""
         pair = pair_of(a, b)
         faults = self._links.setdefault(pair, [])
-        for old in [fault for fault in faults if fault.kind == kind and kind != "drop_next"]:
+        for old in [
+            fault for fault in faults if fault.kind is kind and kind is not Trouble.DROP_NEXT
+        ]:
             self._end(pair, old)
-        if kind in ("delay", "reorder"):
+        if kind in (Trouble.DELAY, Trouble.REORDER):
             number = max(0, min(number, DELAY_MAX_MS))
-        fault = Fault(kind, self._begin_fault(kind, pair, number), number, answer)
+        fault = Fault(kind, self._begin_fault(pair, number), number, answer)
         self._links.setdefault(pair, []).append(fault)
-        if kind == "cut":
+        if kind is Trouble.CUT:
             for connection in [c for c in self._connections.values() if c.pair == pair]:
                 fault.seen = True
                 self._break(connection)
-        elif kind == "hold":
+        elif kind is Trouble.HOLD:
             self._timeline.after(HOLD_MAX_MS, self._held_too_long, pair, fault)
 
-    def faults_between(self, a: str, b: str) -> list[str]:
+    def faults_between(self, a: str, b: str) -> list[Trouble]:
         """The kinds of the faults of the link, in the order in which they began."""
         return [fault.kind for fault in self._links.get(pair_of(a, b), ())]
 
@@ -375,7 +382,7 @@ class Network:
         if not faults:
             del self._links[pair]
         self._end_fault(fault)
-        if fault.kind == "hold":
+        if fault.kind is Trouble.HOLD:
             for connection in [c for c in self._connections.values() if c.pair == pair]:
                 held, connection.held = connection.held, []
                 for to_server, command in held:

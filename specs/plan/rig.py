@@ -15,6 +15,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol
 
+from specs.errors import SpecError
 from specs.plan.ability import Ability
 
 
@@ -72,3 +73,48 @@ class Rig(Protocol):
 
     def step_clock(self, node: str, ms: int) -> None:
         """Its wall clock is set by so much."""
+
+
+class PartialRig:
+    """A rig that can do nothing yet: a child names its abilities, and does what they stand for.
+
+    `specs.faults.perform` asks nobody for what he is not able to; who gets here has named an ability too many.
+    """
+
+    verb = ""
+    abilities: Collection[Ability] = frozenset()
+    brokers: Collection[str] = ()
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        self._cant()
+
+    def revive(self, node: str) -> None:
+        self._cant()
+
+    def pause(self, node: str) -> None:
+        self._cant()
+
+    def resume(self, node: str) -> None:
+        self._cant()
+
+    def trouble(
+        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+    ) -> None:
+        self._cant()
+
+    def mend(self, a: str, b: str) -> None:
+        self._cant()
+
+    def fill_disk(self, broker: str) -> None:
+        self._cant()
+
+    def make_room(self, broker: str) -> None:
+        self._cant()
+
+    def step_clock(self, node: str, ms: int) -> None:
+        self._cant()
+
+    def _cant(self) -> None:
+        raise SpecError(
+            f"{type(self).__name__} names an ability that {self.verb!r} needs, and has it not"
+        )
