@@ -1012,9 +1012,9 @@ class ClusterMachine(RuleBasedStateMachine):
         queue=st.integers(0, 3),
         offset=st.sampled_from((0, 0, 0, 1, 2)),
         gap_ms=st.sampled_from(GAPS_MS),
-        crash=st.sampled_from((False, False, True)),
+        dies=st.sampled_from((False, False, True)),
     )
-    def rewind(self, queue: int, offset: int, gap_ms: int, crash: bool) -> None:
+    def rewind(self, queue: int, offset: int, gap_ms: int, dies: bool) -> None:
         """An operator moves the offset of the smaller group while its members work, or one of them dies."""
         members = [
             name
@@ -1026,7 +1026,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.rewinds += 1
         self.move("reset", "e2", GROUPS[1], queue, offset)
         self.wait(gap_ms)
-        if crash:
+        if dies:
             self.do(crash.VERB, client=members[0])
             self.wait(5)
         self.probe("probe_offset", "e3", GROUPS[1], queue)
