@@ -118,6 +118,12 @@ class Fault:
     def healing_arguments(self) -> Arguments:
         return {name: self.arguments[name] for name in self.nodes}
 
+    @property
+    def abilities(self) -> tuple[Ability, ...]:
+        """All that a target must be able to, to have it done to everybody whom it can befall."""
+        first = () if self.subject is Subject.BROKER else (self.needs,)
+        return tuple(dict.fromkeys((*first, self.needs_of_broker)))
+
     def ability(self, *, of_broker: bool) -> Ability:
         """What a target must be able to have done to it."""
         return self.needs_of_broker if of_broker else self.needs
