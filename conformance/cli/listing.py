@@ -165,7 +165,7 @@ def _abilities_of(target: str) -> Collection[Ability]:
 
 
 def _cant(lacks: Sequence[Ability]) -> str:
-    return f"can't {' or '.join(lacks)}" if lacks else ""
+    return "; ".join(f"can't {lack}" for lack in lacks)
 
 
 def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:

@@ -498,7 +498,7 @@ class Cluster:
         found = self._nodes[node]
         if not found.alive or found.paused:
             return
-        pause, fault = ("pause", node, self._next_fault()), ("fault", self._next_fault())
+        pause, fault = (Kind.PAUSE, node, self._next_fault()), ("fault", self._next_fault())
         fields = self._party(node)
         self._recorder.begin(pause, Kind.PAUSE, fields)
         self._recorder.begin(fault, Kind.FAULT, {**fields, "detail": f"{self.verb} {node}"})
@@ -517,7 +517,7 @@ class Cluster:
     def step_clock(self, node: str, ms: int) -> None:
         found = self._nodes[node]
         self._recorder.note(Kind.CLOCK_STEP, Outcome.OK, {**self._party(node), "value": ms})
-        self._fault_note(node)
+        self._fault_note(node, Outcome.OK if ms else Outcome.REFUSED)
         found.skew_ms += ms
 
     def trouble(
@@ -709,6 +709,6 @@ class Cluster:
     def _fault_ends(self, fault: Fault) -> None:
         self._recorder.end(fault.op, Outcome.OK if fault.seen else Outcome.REFUSED)
 
-    def _fault_note(self, name: str) -> None:
+    def _fault_note(self, name: str, outcome: Outcome = Outcome.OK) -> None:
         fields = {"level": Level.CLIENT, "process": "harness", "detail": f"{self.verb} {name}"}
-        self._recorder.note(Kind.FAULT, Outcome.OK, fields)
+        self._recorder.note(Kind.FAULT, outcome, fields)

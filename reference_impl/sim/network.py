@@ -239,7 +239,7 @@ class Network:
                         self._arrive_later(connection, to_server, command, delay_ms)
                         delay_ms += int(dice.random() * self._latency_ms)
                     case Trouble.DELAY:
-                        fault.seen = True
+                        fault.seen = fault.seen or fault.number > 0
                         delay_ms += fault.number
                     case Trouble.REORDER:
                         jitter_ms = int(dice.random() * (fault.number + 1))
