@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from conformance.wire.runner import KEYS, POISON_EVERY, QUEUES, SHORT_LEASES
+from specs.faults import crash
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Outcome
@@ -101,7 +102,7 @@ def _changes(consumers: list[str], draw: Random, changes: int) -> list[Action]:
             client = draw.choice(at_work)
             at_work.remove(client)
             gone.append(client)
-            actions.append(Action(at_ms, draw.choice(("stop", "crash")), {"client": client}))
+            actions.append(Action(at_ms, draw.choice(("stop", crash.VERB)), {"client": client}))
         else:
             client = waiting.pop(0) if waiting else gone.pop(0)
             at_work.append(client)

@@ -13,6 +13,7 @@ from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, parties_of, runinfo_of, target_name, with_config
 from specs.errors import UsageError
+from specs.faults import broker_crash
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.ability import Ability
@@ -58,7 +59,8 @@ class SimulatedTarget:
         """A client for the first time, or a broker that was crashed."""
         is_broker = party in self._plan.topology.brokers
         self.cluster.perform(
-            "broker_restart" if is_broker else "start", {"broker" if is_broker else "client": party}
+            broker_crash.HEALED_BY if is_broker else "start",
+            {"broker" if is_broker else "client": party},
         )
 
     async def act(self, action: Action) -> None:
@@ -70,7 +72,7 @@ class SimulatedTarget:
         """A client in good order; a broker of the simulated world can only crash."""
         is_broker = party in self._plan.topology.brokers
         self.cluster.perform(
-            "broker_crash" if is_broker else "stop", {"broker" if is_broker else "client": party}
+            broker_crash.VERB if is_broker else "stop", {"broker" if is_broker else "client": party}
         )
 
     async def close(self) -> None:

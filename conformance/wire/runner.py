@@ -26,7 +26,7 @@ from conformance.wire.nodes import PlanRunner
 from conformance.wire.session import Session
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash
+from specs.faults import broker_crash, crash
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
@@ -167,11 +167,11 @@ def orderly_plan(
         ("start", {"client": shop}, 0),
         ("start", {"client": c1}, 0),
         ("start", {"client": c2}, lease + 2 * step),
-        ("crash", {"client": c1}, 3 * step),
+        (crash.VERB, {"client": c1}, 3 * step),
         ("restart", {"client": c1}, lease + 2 * step),
         ("stop", {"client": c2}, 3 * step),
         ("restart", {"client": c2}, 2 * step),
-        ("crash", {"client": c2}, 3 * step),
+        (crash.VERB, {"client": c2}, 3 * step),
         ("restart", {"client": c2}, lease + 2 * step),
     ]
     actions: list[Action] = []
