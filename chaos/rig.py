@@ -227,7 +227,14 @@ class Rig(PartialRig):
         self.journal.end((Kind.PAUSE, node), Outcome.OK)
 
     def trouble(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
         proxy = self._proxy(a, b)
         if kind is Trouble.CUT:

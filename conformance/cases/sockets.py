@@ -130,7 +130,14 @@ class _Network:
         pass
 
     def inject(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
         raise NotOnSockets(f"sockets of one machine don't {kind.replace('_', ' ')}")
 

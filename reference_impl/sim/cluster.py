@@ -521,9 +521,16 @@ class Cluster:
         found.skew_ms += ms
 
     def trouble(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
-        self._network.inject(kind, a, b, number, answer=answer)
+        self._network.inject(kind, a, b, number, answer=answer, error=error)
 
     def mend(self, a: str, b: str) -> None:
         self._network.heal(a, b)

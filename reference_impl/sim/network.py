@@ -16,6 +16,7 @@ end, and is effective when it changed the fate of at least one frame or connecti
 | duplicate | so many frames of a hundred come twice |
 | reorder | every frame takes up to so many ms more, and frames overtake each other |
 | drop_next | the next frame with that request code vanishes, or the answer to it; then it is over |
+| refuse_next | the next request with that code is answered with an error instead of being done; then it is over |
 
 Frames are held for less than the time within which the judges take a one-way request to be applied or lost
 (`delay_bound_ms`).
@@ -42,6 +43,9 @@ HOLD_MAX_MS = 2_000
 DELAY_MAX_MS = 2_000
 """The longest delay and jitter that a link can be given."""
 
+_ONCE = (Trouble.DROP_NEXT, Trouble.REFUSE_NEXT)
+"""Each is over by itself, and there may be several of a kind."""
+
 Pair = tuple[str, str]
 
 
@@ -53,6 +57,7 @@ class Fault:
     op: object
     number: int = 0
     answer: bool = False
+    error: int = 0
     seen: bool = False
 
 
@@ -234,6 +239,13 @@ class Network:
                         fault.seen = True
                         self._end(connection.pair, fault)
                         return
+                    case Trouble.REFUSE_NEXT if to_server and self._is_meant(
+                        connection, to_server, command, fault
+                    ):
+                        fault.seen = True
+                        self._end(connection.pair, fault)
+                        self._refuse(connection, command, fault.error, delay_ms)
+                        return
                     case Trouble.DUPLICATE if dice.random() * 100 < fault.number:
                         fault.seen = True
                         self._arrive_later(connection, to_server, command, delay_ms)
@@ -254,6 +266,11 @@ class Network:
             arrive = self._at_server if to_server else self._at_client
             self._timeline.after(delay_ms, arrive, connection, command)
 
+    def _refuse(self, connection: Connection, command: Command, error: int, delay_ms: int) -> None:
+        """The request goes no further; who waits for an answer gets this one."""
+        if not command.is_oneway:
+            self._arrive_later(connection, False, command.reply(error), delay_ms)
+
     def _arrive_later(
         self, connection: Connection, to_server: bool, command: Command, delay_ms: int
     ) -> None:
@@ -268,6 +285,8 @@ class Network:
     def _is_meant(
         self, connection: Connection, to_server: bool, command: Command, fault: Fault
     ) -> bool:
+        if fault.kind is Trouble.REFUSE_NEXT and not connection.server.alive:
+            return False  # nobody is there in whose place it could be answered
         if fault.answer:
             if to_server or not command.flag & FLAG_RESPONSE:
                 return False
@@ -342,18 +361,23 @@ class Network:
     # ------------------------------------------------------------ faults
 
     def inject(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
         """Begin a fault of the link; one of the same kind that is there already ends first."""
         pair = pair_of(a, b)
         faults = self._links.setdefault(pair, [])
-        for old in [
-            fault for fault in faults if fault.kind is kind and kind is not Trouble.DROP_NEXT
-        ]:
+        for old in [fault for fault in faults if fault.kind is kind and kind not in _ONCE]:
             self._end(pair, old)
         if kind in (Trouble.DELAY, Trouble.REORDER):
             number = max(0, min(number, DELAY_MAX_MS))
-        fault = Fault(kind, self._begin_fault(pair, number), number, answer)
+        fault = Fault(kind, self._begin_fault(pair, number), number, answer, error)
         self._links.setdefault(pair, []).append(fault)
         if kind is Trouble.CUT:
             for connection in [c for c in self._connections.values() if c.pair == pair]:

@@ -28,9 +28,8 @@ class Trouble(StrEnum):
     LOSE = "lose"  # so many frames of a hundred vanish
     DUPLICATE = "duplicate"  # so many frames of a hundred come twice
     REORDER = "reorder"  # every frame takes up to so many ms more, and frames overtake each other
-    DROP_NEXT = (
-        "drop_next"  # the next request of a code, or the answer to it, vanishes; then it is over
-    )
+    DROP_NEXT = "drop_next"  # the next request of a code, or the answer to it, vanishes, once
+    REFUSE_NEXT = "refuse_next"  # the next request of a code gets an error for an answer, once
 
 
 class Rig(Protocol):
@@ -58,9 +57,19 @@ class Rig(Protocol):
         """And goes on."""
 
     def trouble(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
-        """The link suffers from now on. number: ms, percent or a request's code. answer: of DROP_NEXT."""
+        """The link suffers from now on. number: ms, percent or a request's code.
+
+        answer: of DROP_NEXT, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
+        """
 
     def mend(self, a: str, b: str) -> None:
         """The link is well again, whatever it suffered from."""
@@ -98,7 +107,14 @@ class PartialRig:
         self._cant()
 
     def trouble(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
         self._cant()
 

@@ -336,3 +336,28 @@ def test_a_core_that_raises_is_named() -> None:
     world = World()
     with pytest.raises(CoreFailed, match="Broken of alice failed at Start"):
         world.client.boot(Broken())
+
+
+def test_the_next_request_of_a_code_is_answered_with_an_error_and_never_arrives() -> None:
+    world = World()
+    world.network.inject(Trouble.REFUSE_NEXT, "alice", "b0", 5, error=2)
+    world.request("a", code=4)
+    world.request("b", code=5)
+    world.request("c", code=5)
+    world.run(100)
+    answers = {event.token: event.command.code for event in world.core.of(io.Answered)}
+    assert answers == {"a": 4, "b": 2, "c": 5}
+    arrived = [event.command.code for event in world.echo.of(io.Received)]
+    assert sorted(arrived) == [4, 5]
+    assert [(fault.kind, fault.seen) for fault in world.ended] == [(Trouble.REFUSE_NEXT, True)]
+
+
+def test_nobody_answers_in_the_place_of_a_dead_server() -> None:
+    world = World()
+    world.server.halt()
+    world.network.inject(Trouble.REFUSE_NEXT, "alice", "b0", 5, error=2)
+    world.request("a", code=5)
+    world.run(100)
+    assert world.ends() == [("a", "unreachable")]
+    world.network.heal("alice", "b0")
+    assert [fault.seen for fault in world.ended] == [False]

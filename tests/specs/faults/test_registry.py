@@ -42,9 +42,16 @@ class Heard:
         self.asked.append((self.verb, "resume", node))
 
     def trouble(
-        self, kind: Trouble, a: str, b: str, number: int = 0, *, answer: bool = False
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
     ) -> None:
-        self.asked.append((self.verb, str(kind), a, b, number, answer))
+        self.asked.append((self.verb, str(kind), a, b, number, answer, error))
 
     def mend(self, a: str, b: str) -> None:
         self.asked.append((self.verb, "mend", a, b))
