@@ -81,7 +81,10 @@ EXAMPLES: dict[str, Any] = {
 
 
 def arguments_of(verb: str) -> dict[str, Any]:
-    return {name: EXAMPLES[name] for name in VERBS[verb]}
+    return {
+        name: EXAMPLES.get(name, 7 if kind == "integer" else True)
+        for name, (kind, _) in VERBS[verb].items()
+    }
 
 
 def test_every_file_of_the_folder_is_a_fault() -> None:
