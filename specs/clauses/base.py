@@ -614,7 +614,11 @@ CONTEXT_KINDS = frozenset(
 def is_pause_of_another(fault: Row, client_id: str | None, broker: str | None) -> bool:
     """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail."""
     word, _, names = (fault.detail or "").partition(" ")
-    if word != standstill.VERB or {client_id, broker} & {fault.client_id, fault.broker, *names.split()}:
+    if word != standstill.VERB or {client_id, broker} & {
+        fault.client_id,
+        fault.broker,
+        *names.split(),
+    }:
         return False
     return fault.client_id is not None or fault.broker is not None
 
