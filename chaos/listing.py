@@ -1,11 +1,10 @@
-"""What `inorder list scenarios` and `inorder list faults` show: the names, and why they are there."""
+"""What `inorder list scenarios` shows: the names, and why they are there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chaos.faults import FAULTS
 from chaos.scenario import load, names
 
 
@@ -18,13 +17,6 @@ def scenarios() -> Iterator[Mapping[str, Any]]:
             "why": " ".join(scenario.why.split()),
             "clauses": list(scenario.clauses),
             "must_reach": list(scenario.must_reach),
-            "faults": [fault.NAME for fault in scenario.faults],
+            "faults": [step.fault.verb for step in scenario.faults],
             "backends": list(scenario.backends),
         }
-
-
-def faults() -> Iterator[Mapping[str, Any]]:
-    """Every fault, with the first sentence of its class."""
-    for name, fault in sorted(FAULTS.items()):
-        doc = (fault.__doc__ or "").strip().splitlines()
-        yield {"name": name, "why": doc[0] if doc else "", "needs_proxy": fault.NEEDS_PROXY}

@@ -19,16 +19,25 @@ from docker import DockerClient
 from chaos.live import Live
 from chaos.toxiproxy.proxy import Proxy
 from chaos.toxiproxy.server import ToxiproxyServer
+from chaos.toxiproxy.toxics import Latency, Stream, Timeout
 from conformance.parts import docker_engine
 from conformance.parts.docker_engine import Container
 from conformance.parts.processes import Process
 from conformance.targets.systems import System
-from specs.errors import TargetMisbehaved
+from specs.errors import TargetMisbehaved, UsageError
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
+from specs.plan.ability import Ability
+from specs.plan.rig import PartialRig, Trouble
+from specs.vocabulary import Kind, Outcome
 
 MODULE = "reference_impl.shell.client_process"
 STOP_GRACE_S = 20.0
+EVERYBODY = "everybody"
+"""The other end of a link to a broker: its proxy knows no clients."""
+OF_CLIENTS = frozenset({Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+OF_PROXIES = frozenset({Ability.BREAK_LINK})
+_BOTH_WAYS = ((Stream.UPSTREAM, "up"), (Stream.DOWNSTREAM, "down"))
 
 
 class Party(ABC):
@@ -154,8 +163,11 @@ class ContainerParty(Party):
             self._container = None
 
 
-class Rig:
-    """Everything that faults act on. A context manager: leaving it ends all that it started."""
+class Rig(PartialRig):
+    """Everything that faults act on. A context manager: leaving it ends all that it started.
+
+    A proxy stands before a broker, not before a client: a link that suffers is that of everybody to a broker.
+    """
 
     def __init__(self, system: System, out: Path, journal: Journal, *, proxied: bool) -> None:
         self.system = system
@@ -164,6 +176,8 @@ class Rig:
         self.live = Live(out)
         self.parties: dict[str, Party] = {}
         self.proxies: Mapping[str, Proxy] = {}
+        self.brokers = tuple(system.brokers)
+        self.abilities = OF_CLIENTS | system.abilities | (OF_PROXIES if proxied else set())
         self._proxied = proxied
         self._stack = ExitStack()
         self._clock = host_clock()
@@ -184,6 +198,74 @@ class Rig:
             elif party.pid() is not None:
                 party.kill()
         self._stack.close()
+
+    # ------------------------------------------------------------ what faults are made of (specs.plan.rig)
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        if silent:
+            raise UsageError("a process can't die here without its connections being seen to close")
+        if node in self.brokers:
+            self.system.crash_broker(node)
+            who = {"broker": node}
+        else:
+            self.parties[node].kill()
+            who = {"client_id": node}
+        self.journal.note(Kind.CRASH, Outcome.OK, {**who, "detail": "killed by the harness"})
+
+    def revive(self, node: str) -> None:
+        if node in self.brokers:
+            self.system.restart_broker(node)
+        else:
+            self.parties[node].start()
+
+    def pause(self, node: str) -> None:
+        self.journal.begin((Kind.PAUSE, node), Kind.PAUSE, {"client_id": node})
+        self.parties[node].pause()
+
+    def resume(self, node: str) -> None:
+        self.parties[node].resume()
+        self.journal.end((Kind.PAUSE, node), Outcome.OK)
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        proxy = self._proxy(a, b)
+        if kind is Trouble.CUT:
+            proxy.disable()
+        for stream, way in _BOTH_WAYS:
+            if kind is Trouble.DELAY:
+                proxy.add(Latency(latency_ms=number, stream=stream), f"{kind}_{way}")
+            elif kind is Trouble.HOLD:
+                proxy.add(Timeout(stream=stream), f"{kind}_{way}")
+
+    def mend(self, a: str, b: str) -> None:
+        proxy = self._proxy(a, b)
+        for name in proxy.toxics():
+            proxy.remove(name)
+        if not proxy.enabled:
+            proxy.enable()
+
+    def _proxy(self, a: str, b: str) -> Proxy:
+        if a != EVERYBODY or b not in self.proxies:
+            raise UsageError(
+                f"the link between {a} and {b} can't be broken alone: a proxy knows no clients"
+            )
+        return self.proxies[b]
+
+    def fill_disk(self, broker: str) -> None:
+        self.system.fill_disk(broker, full=True)
+
+    def make_room(self, broker: str) -> None:
+        self.system.fill_disk(broker, full=False)
+
+    # ------------------------------------------------------------ parties
 
     def now_us(self) -> int:
         return self._clock.monotonic_us()

@@ -15,11 +15,11 @@ from typing import Any
 
 from docker import DockerClient
 
-from chaos.faults.base import Fault
 from chaos.live import all_finished
 from chaos.reached import CONDITIONS
-from chaos.rig import Rig
+from chaos.rig import OF_CLIENTS, OF_PROXIES, Rig
 from chaos.scenario import Scenario, Workload
+from chaos.step import Step
 from conformance import again
 from conformance.parts import docker_engine
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
@@ -34,6 +34,7 @@ from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, declared, write_runinfo
 from specs.history.store import History, open_history, write_history
+from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
@@ -47,6 +48,8 @@ READY_S = 30.0
 SHOP = "shop"
 RECORDED = declared(client=records.OF_CLIENTS | BEFALLS | BY_WIRE_CLIENTS)
 """Each client writes what it does, be it a process or a container, and the harness what it does to them."""
+OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
+"""What some systems can have done to their brokers; whether the target's can is known once it runs."""
 SAY = Callable[[str], Any]
 
 
@@ -138,10 +141,12 @@ def _check(scenario: Scenario, backend: str) -> DockerClient | None:
         raise UsageError(
             f"scenario {scenario.name} is for the backend {' or '.join(scenario.backends)}"
         )
-    for fault in scenario.faults:
-        why_not = fault.applies_to(backend, scenario.needs_proxy)
-        if why_not is not None:
-            raise UsageError(f"scenario {scenario.name}: {why_not}")
+    for step in scenario.faults:
+        if step.need not in OF_CLIENTS | OF_PROXIES | OF_SYSTEMS:
+            raise UsageError(
+                f"scenario {scenario.name}: {step.fault.verb} needs a target that can {step.need};"
+                " processes and proxies can't"
+            )
     return docker_engine.connect() if backend == "docker" else None
 
 
@@ -152,6 +157,11 @@ def _run(
         Journal(out, "harness", common={"level": Level.CLIENT, "client_id": None}) as journal,
         Rig(system, out, journal, proxied=scenario.needs_proxy) as rig,
     ):
+        for step in scenario.faults:
+            if step.need not in rig.abilities:
+                raise UsageError(
+                    f"scenario {scenario.name}: {step.fault.verb} needs a target that can {step.need}"
+                )
         broker = next(iter(sorted(system.upstreams)))
         session = Session(system.upstreams[broker], broker, journal, plan.config, {}, "")
         make_topics(session, plan, system.namesrv)
@@ -175,9 +185,9 @@ def _run(
             party.start()
         rig.live.wait_for("all consumers to join", _all_joined(tuple(rig.parties)), READY_S)
         with _Producer(plan, system, out):
-            for fault in scenario.faults:
-                say(f"fault: {fault.NAME}")
-                _inject_and_heal(fault, rig)
+            for step in scenario.faults:
+                say(f"fault: {step.told(rig)['detail']}")
+                _inject_and_heal(step, rig)
         say("healed; waiting until everything is consumed")
         rig.live.wait_for("every message to be consumed after healing", all_finished, CATCH_UP_S)
         for party in rig.parties.values():
@@ -191,15 +201,16 @@ def _all_joined(names: Sequence[str]) -> Callable[[list[Row]], bool]:
     return lambda rows: set(names) <= {row.client_id for row in rows if row.kind is Kind.JOIN}
 
 
-def _inject_and_heal(fault: Fault, rig: Rig) -> None:
+def _inject_and_heal(step: Step, rig: Rig) -> None:
     """The FAULT row spans injection to healing; whether it had an effect is attested from the history."""
-    fault.await_moment(rig)
-    operation = ("fault", rig.now_us())
-    rig.journal.begin(operation, Kind.FAULT, {"detail": fault.NAME})
+    step.await_moment(rig)
+    since_us = rig.now_us()
+    operation = (Kind.FAULT, since_us)
+    rig.journal.begin(operation, Kind.FAULT, step.told(rig))
     try:
-        fault.inject(rig)
+        step.inject(rig)
     finally:
-        fault.heal(rig)
+        step.heal(rig, since_us)
         rig.journal.end(operation, Outcome.OK)
 
 
@@ -237,7 +248,7 @@ def _judge(
     faults = iter(scenario.faults)
     for row in rows:
         if row.kind is Kind.FAULT:
-            shown = next(faults).attest(rows, row)
+            shown = next(faults).fault.attest(rows, row)
             evidence.append(shown or "")
             outcome = Outcome.OK if shown else Outcome.REFUSED
             row = row._replace(outcome=outcome, view=shown)

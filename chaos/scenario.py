@@ -7,7 +7,7 @@ must_reach = ["takeover", "caught_up"]
 consumers = 2
 messages = 240
 [[fault]]
-do = "kill_consumer"
+do = "crash"
 client = "c1"
 """
 
@@ -20,9 +20,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from chaos.faults import make
-from chaos.faults.base import Fault
 from chaos.reached import CONDITIONS
+from chaos.step import Step
 from specs.clauses.catalogue import get
 from specs.errors import UsageError
 
@@ -51,14 +50,14 @@ class Scenario:
     clauses: tuple[str, ...]
     must_reach: tuple[str, ...]
     workload: Workload
-    faults: tuple[Fault, ...]
+    faults: tuple[Step, ...]
     backends: tuple[str, ...] = ("process", "docker")
     config: Mapping[str, Any] = field(default_factory=dict)
     asked_for: str | None = None
 
     @property
     def needs_proxy(self) -> bool:
-        return any(fault.NEEDS_PROXY for fault in self.faults)
+        return any(step.needs_proxy for step in self.faults)
 
 
 def names() -> tuple[str, ...]:
@@ -115,7 +114,8 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
     faults = []
     for number, table in enumerate(data.get("fault", ())):
         arguments = dict(table)
-        faults.append(make(str(arguments.pop("do", "")), arguments, f"{where}, fault {number + 1}"))
+        name = str(arguments.pop("do", ""))
+        faults.append(Step.of(name, arguments, f"{where}, fault {number + 1}"))
     if not faults:
         raise UsageError(f"{where}: a scenario breaks something: it needs a [[fault]]")
     return Scenario(

@@ -18,6 +18,7 @@ from reference_impl.sim.simulate import simulate
 from specs.clauses.base import Clause
 from specs.clauses.catalogue import by_id, get
 from specs.errors import UsageError
+from specs.faults import FAULTS
 from specs.history.store import open_history, write_history
 from specs.plan.plan import Plan, read_plan
 from specs.profiles import Profile
@@ -29,31 +30,13 @@ from specs.verdicts.verdict import conclude
 BUDGET = 2_000
 """How many plans are tried. Eight times what a search spends: here somebody waits for the smallest one."""
 
-FAULTS = frozenset(
-    {
-        "crash",
-        "broker_crash",
-        "disk_full",
-        "pause",
-        "cut",
-        "hold",
-        "delay",
-        "lose",
-        "duplicate",
-        "reorder",
-        "drop_next",
-        "clock_step",
-    }
-)
-"""The actions that harm; what heals them again is not counted."""
-
 Progress = Callable[[int, int, str], None]
 """(plans tried, plans to be tried at most, a few words)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSize:
-    """How large a run and its plan are. queues: per broker."""
+    """How large a run and its plan are. queues: per broker. faults: what ends them again is not counted."""
 
     rows: int
     actions: int

@@ -23,6 +23,7 @@ from specs.clauses.base import changed_nothing, is_pause_of_another
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
+from specs.faults import disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -54,9 +55,9 @@ _CONTEXT_KINDS = (
     Kind.RESET,
     Kind.TRIM,
 )
-_FRAMES_TWICE = "duplicate"
+_FRAMES_TWICE = duplicate.VERB
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
-_DISK_FULL = "disk_full"
+_DISK_FULL = disk_full.VERB
 Looks = Mapping[tuple[Any, ...], int]
 Adds = Mapping[tuple[str | None, str | None], tuple[int, Row]]
 

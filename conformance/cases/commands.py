@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from conformance.cases import questions
 from conformance.cases.story import WATCHED
-from conformance.cases.table import says
+from conformance.cases.table import Handler, says
 from conformance.cases.world import Setting, World
 from reference_impl.core.allocation import strategy
 from reference_impl.protocol.bodies import SubscriptionGroup
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.message import StoredMessage
 from specs.errors import UsageError
+from specs.faults import FAULTS
+from specs.plan.fault import Fault, Saying
 from specs.plan.plan import STATES, ListenerRule
 from specs.vocabulary import Outcome, Queue
 
@@ -326,20 +329,6 @@ def bodies(world: World, topic: str) -> list[str]:
     return lines or [f"{topic}  none"]
 
 
-@says("disk of NODE is full")
-def disk_full(world: World, node: str) -> list[str]:
-    """A broker has no room left: it refuses what is sent, and gives what it has."""
-    world.perform("disk_full", {"broker": node})
-    return []
-
-
-@says("disk of NODE has room")
-def disk_room(world: World, node: str) -> list[str]:
-    """And takes messages again."""
-    world.perform("disk_room", {"broker": node})
-    return []
-
-
 @says("retention forgets QUEUE below OFFSET")
 def retention(world: World, queue: Queue, offset: int) -> list[str]:
     """The broker's oldest messages go."""
@@ -426,51 +415,10 @@ def starts(world: World, consumer: str, group: str, words: Sequence[str]) -> lis
     return []
 
 
-@says("NODE restarts")
-def restarts(world: World, node: str) -> list[str]:
-    """A consumer that stopped or crashed, as a new process with a new client id; or a broker, on its store."""
-    is_broker = node in world.brokers
-    world.perform(
-        "broker_restart" if is_broker else "restart", {"broker" if is_broker else "client": node}
-    )
-    return []
-
-
 @says("CONSUMER stops")
 def stops(world: World, consumer: str) -> list[str]:
     """A consumer shuts down in good order."""
     world.perform("stop", {"client": consumer})
-    return []
-
-
-@says("NODE crashes")
-def crashes(world: World, node: str) -> list[str]:
-    """A process dies; its connections close. A broker keeps what it had written."""
-    is_broker = node in world.brokers
-    world.perform(
-        "broker_crash" if is_broker else "crash", {"broker" if is_broker else "client": node}
-    )
-    return []
-
-
-@says("CONSUMER crashes silently")
-def crashes_silently(world: World, consumer: str) -> list[str]:
-    """A consumer's machine dies: nobody sees its connections close."""
-    world.perform("crash", {"client": consumer, "silent": True})
-    return []
-
-
-@says("NODE pauses")
-def pauses(world: World, node: str) -> list[str]:
-    """A process is stopped; what arrives waits."""
-    world.perform("pause", {"node": node})
-    return []
-
-
-@says("NODE resumes")
-def resumes(world: World, node: str) -> list[str]:
-    """It goes on, and handles what has waited."""
-    world.perform("resume", {"node": node})
     return []
 
 
@@ -554,18 +502,29 @@ def _rule(text: str) -> ListenerRule:
 # ---------------------------------------------------------------- faults
 
 
-@says("next request REQUEST from NODE to OTHER is lost")
-def request_lost(world: World, request: str, node: str, other: str) -> list[str]:
-    """The next request of that name never arrives."""
-    world.perform("drop_next", {"a": node, "b": other, "code": _code(request)})
-    return []
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the actions that a sentence stands for: a fault's verb or that which ends it, and how it is said."""
+
+    verb: str
+    fault: Fault
+    saying: Saying
 
 
-@says("next answer to REQUEST from OTHER to NODE is lost")
-def answer_lost(world: World, request: str, node: str, other: str) -> list[str]:
-    """The next request of that name is done, and nobody hears of it."""
-    world.perform("drop_next", {"a": node, "b": other, "code": _code(request), "answer": True})
-    return []
+def _of_a_fault(ways: Sequence[_Way]) -> Handler:
+    """The command of a sentence about faults. Where it stands for several, the node says which one is meant."""
+
+    def handle(world: World, **told: Any) -> list[str]:
+        for way in ways:
+            args = {name: told[word.lower()] for name, word in way.saying.takes.items()}
+            of_broker = any(args[name] in world.brokers for name in way.fault.nodes)
+            if len(ways) == 1 or way.fault.fits(is_broker=of_broker):
+                codes = {name: _code(args[name]) for name in args if name == "code"}
+                world.perform(way.verb, {**args, **codes, **way.saying.fixed})
+        return []
+
+    handle.__doc__ = " ".join(dict.fromkeys(way.saying.meaning for way in ways))
+    return handle
 
 
 def _code(name: str) -> int:
@@ -577,32 +536,20 @@ def _code(name: str) -> int:
         ) from None
 
 
-@says("link NODE OTHER is cut")
-def cut(world: World, node: str, other: str) -> list[str]:
-    """Connections between the two are reset, new ones refused."""
-    world.perform("cut", {"a": node, "b": other})
-    return []
+def _sentences_of_faults() -> None:
+    """Every sentence that a fault has for its begin or its end joins the table, by the faults' ranks."""
+    ways: dict[str, list[_Way]] = {}
+    for fault in FAULTS.values():
+        for saying in fault.says:
+            ways.setdefault(saying.form, []).append(_Way(fault.verb, fault, saying))
+        for saying in fault.healing_says:
+            assert fault.healed_by is not None, "what has no end has no word for it"
+            ways.setdefault(saying.form, []).append(_Way(fault.healed_by, fault, saying))
+    for form, meant in ways.items():
+        says(form)(_of_a_fault(meant))
 
 
-@says("link NODE OTHER takes MS ms")
-def takes(world: World, node: str, other: str, ms: int) -> list[str]:
-    """Every frame between the two takes that long, each way."""
-    world.perform("delay", {"a": node, "b": other, "ms": ms})
-    return []
-
-
-@says("link NODE OTHER is healed")
-def healed(world: World, node: str, other: str) -> list[str]:
-    """All faults between the two end."""
-    world.perform("heal", {"a": node, "b": other})
-    return []
-
-
-@says("clock of NODE steps STEP ms")
-def clock_steps(world: World, node: str, step: int) -> list[str]:
-    """A wall clock jumps, by which leases are measured."""
-    world.perform("clock_step", {"node": node, "ms": step})
-    return []
+_sentences_of_faults()
 
 
 # ---------------------------------------------------------------- allocation

@@ -14,6 +14,7 @@ from conformance.cases.world import Setting, World
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.cluster import Cluster
 from specs.errors import UsageError
+from specs.faults import broker_crash
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.plan import ClientPlan
@@ -93,8 +94,8 @@ def _kill(world: World) -> None:
     """Every broker that runs is gone without a word, and starts again on what it had written."""
     for broker in world.brokers:
         if world.cluster.is_running(broker):
-            world.perform("broker_crash", {"broker": broker})
-            world.perform("broker_restart", {"broker": broker})
+            world.perform(broker_crash.VERB, {"broker": broker})
+            world.perform(broker_crash.HEALED_BY, {"broker": broker})
 
 
 def _understand(case: Case, line: Line) -> Step:

@@ -30,6 +30,7 @@ from reference_impl.sim.time import EPOCH_MS
 from specs.errors import UsageError
 from specs.history.journal import MemoryRecorder
 from specs.plan.plan import Plan
+from specs.plan.rig import Trouble
 from specs.vocabulary import Kind, Level, Outcome
 
 ON_ITS_WAY_S = 0.002
@@ -128,7 +129,16 @@ class _Network:
     def listen(self, address: str, node: Any) -> None:
         pass
 
-    def inject(self, kind: str, a: str, b: str, number: int = 0, *, answer: bool = False) -> None:
+    def inject(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
         raise NotOnSockets(f"sockets of one machine don't {kind.replace('_', ' ')}")
 
     def heal(self, a: str, b: str) -> None:
@@ -137,7 +147,7 @@ class _Network:
     def heal_all(self) -> None:
         pass
 
-    def faults_between(self, a: str, b: str) -> list[str]:
+    def faults_between(self, a: str, b: str) -> list[Trouble]:
         return []
 
 
@@ -333,7 +343,7 @@ class SocketCluster(Cluster):
         is_server = address in {self._address(number) for number in range(len(self._reserved))}
         return SocketNode(name, address, self._loop, self._recorder, hooks, is_server=is_server)
 
-    def faults_between(self, a: str, b: str) -> list[str]:
+    def faults_between(self, a: str, b: str) -> list[Trouble]:
         return []
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -15,10 +15,13 @@ from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import console
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
+from conformance.targets.base import find
 from specs import profiles
 from specs.clauses.base import Clause
 from specs.clauses.catalogue import catalogue
 from specs.errors import InorderError, UsageError
+from specs.faults import FAULTS
+from specs.plan.ability import Ability
 
 LISTS_GROUP = "inorder.lists"
 TARGETS_GROUP = "inorder.targets"
@@ -134,6 +137,37 @@ def cases() -> Iterable[Item]:
         }
 
 
+def known_faults(target: str | None = None) -> Iterable[Item]:
+    """The faults. target: whether that one can have each done to it, and which abilities it lacks for it."""
+    has = None if target is None else _abilities_of(target)
+    for fault in FAULTS.values():
+        needs = fault.abilities
+        lacks = [need for need in needs if has is not None and need not in has]
+        yield {
+            "name": fault.verb,
+            "why": _first_line(fault.why),
+            "befalls": fault.subject.value,
+            "arguments": {name: kind for name, (kind, _) in fault.arguments.items()},
+            "needs": [need.value for need in needs],
+            "healed_by": fault.healed_by,
+            "also": list(fault.also),
+            **(
+                {}
+                if has is None
+                else {"available": len(lacks) < len(needs), "reason": _cant(lacks)}
+            ),
+        }
+
+
+def _abilities_of(target: str) -> Collection[Ability]:
+    # Not each target that is found says its abilities; one that does not can have nothing done to it.
+    return getattr(find(target), "abilities", frozenset())
+
+
+def _cant(lacks: Sequence[Ability]) -> str:
+    return "; ".join(f"can't {lack}" for lack in lacks)
+
+
 def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
     """A list that another part registers in `inorder.lists`."""
 
@@ -157,6 +191,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "targets": targets,
     "mutants": mutants,
     "cases": cases,
+    "faults": known_faults,
 }
 LISTS |= {
     name: _elsewhere(name)
@@ -168,24 +203,38 @@ _SHOWN: dict[str, Sequence[str]] = {
     "profiles": ("name", "claimed", "allowed", "title"),
     "targets": ("name", "why"),
     "mutants": ("name", "killed_by", "bug"),
+    "faults": ("name", "befalls", "why"),
 }
+_FAULTS_OF_A_TARGET = ("name", "possible", "why")
 _SHOWN_ELSEWHERE = ("name", "why")
 
 
 @click.command(name="list")
 @click.argument("what", type=click.Choice(list(LISTS)))
+@click.option(
+    "--target",
+    metavar="T",
+    help="Of faults: which of them this target can have, and what it lacks.",
+)
 @format_option()
-def command(what: str, form: str) -> int:
+def command(what: str, target: str | None, form: str) -> int:
     """List what there is: a table for people, in a pipe one item a line. JSON: inorder/list/v1."""
-    items = [dict(item) for item in LISTS[what]()]
+    if target is not None and what != "faults":
+        raise UsageError(
+            f"--target is for `inorder list faults`; the list of {what} is one for all"
+        )
+    items = [dict(item) for item in (LISTS[what]() if target is None else known_faults(target))]
+    columns = _SHOWN.get(what, _SHOWN_ELSEWHERE)
+    if target is not None:
+        columns = _FAULTS_OF_A_TARGET
     if form == JSON:
         data = {"schema": LIST_SCHEMA, "items": items}
         check(data, LIST_SCHEMA)
         print_json(data)
     elif console().is_terminal:
-        print_human(_table(items, _SHOWN.get(what, _SHOWN_ELSEWHERE)))
+        print_human(_table(items, columns))
     else:
-        click.echo("\n".join(_lines(items, _SHOWN.get(what, _SHOWN_ELSEWHERE))))
+        click.echo("\n".join(_lines(items, columns)))
     return 0
 
 
@@ -210,7 +259,10 @@ def _table(items: Sequence[Item], columns: Sequence[str]) -> Table:
 
 def _cell(item: Item, column: str) -> str:
     value = item.get(column, "")
-    if column == "why" and item.get("available") is False:
+    if column == "possible":
+        reason = item["reason"] or "yes"
+        return f"in part: {reason}" if item["available"] and item["reason"] else reason
+    if column == "why" and item.get("available") is False and not item.get("why"):
         return f"not available: {item.get('reason')}"
     return ", ".join(value) if isinstance(value, list) else str(value)
 

@@ -29,6 +29,7 @@ from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import make_topic, run_nonce
 from reference_impl.client import Admin
 from specs.errors import InorderError, TargetMisbehaved
+from specs.faults import crash
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -269,7 +270,7 @@ def _in_order(seen: Seen) -> None:
 def _ends_plan(prefix: str) -> Plan:
     comes = (
         (0, "start", "c1"), (0, "start", "c2"), (0, "start", "c3"), (2 * UP_MS, "stop", "c2"),
-        (3 * UP_MS, "crash", "c3"),
+        (3 * UP_MS, crash.VERB, "c3"),
     )  # fmt: skip
     return _plan(
         prefix, _keyed(range(FIRST_MS, 4 * UP_MS, 500)), comes=comes, until_ms=4 * UP_MS + AFTER_MS

@@ -25,8 +25,11 @@ from conformance.drivers.recording import DriverRecorder
 from conformance.targets.systems import System
 from conformance.waiting import now_s, pass_time, wait_until
 from specs.errors import UsageError
+from specs.faults import perform
 from specs.history.journal import Journal
+from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, Plan
+from specs.plan.rig import PartialRig
 from specs.vocabulary import Kind, Outcome
 
 CLIENT_IP = "127.0.0.1"
@@ -149,16 +152,15 @@ class DrivenPlan:
         if client is None:
             raise UsageError(f"the action {action.do!r} needs a client of the plan")
         match action.do:
-            case "start" | "restart":
+            case "start":
                 self._ask(client, lambda: self._start(client))
             case "stop":
                 self._ask(client, lambda: self._stop(client))
-            case "crash":
-                self._ask(client, lambda: self._crash(client))
             case "send":
                 self._ask(client, lambda: self._send(client, args))
             case other:
-                raise UsageError(f"the action {other!r} is none that a driver can do")
+                if not perform(_Rig(self), other, args):
+                    raise UsageError(f"the action {other!r} is none that a driver can do")
 
     # ------------------------------------------------------------ a client's own thread
 
@@ -300,3 +302,20 @@ class DrivenPlan:
             mark = self._marks
         self._harness.begin(mark, kind, {"client_id": client.plan.id, "group": client.plan.group})
         return mark
+
+
+class _Rig(PartialRig):
+    """What can be done to a driven client: each thing in the client's own thread, in its turn."""
+
+    abilities = frozenset({Ability.CRASH_CLIENT})
+
+    def __init__(self, plan: DrivenPlan) -> None:
+        self._plan = plan
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        client = self._plan._clients[node]
+        self._plan._ask(client, lambda: self._plan._crash(client))
+
+    def revive(self, node: str) -> None:
+        client = self._plan._clients[node]
+        self._plan._ask(client, lambda: self._plan._start(client))

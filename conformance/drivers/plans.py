@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from conformance.wire.runner import KEYS, POISON_EVERY, QUEUES, SHORT_LEASES
+from specs.faults import crash
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Outcome
@@ -43,7 +44,7 @@ NO_LIMIT = -1
 JUST_BEFORE_MS = 2
 FAILS_AT_MOST = 3
 """How often a message fails where nobody can give it up."""
-ENDS = ("stop", "crash")
+ENDS = ("stop", crash.VERB)
 """How a consumer goes."""
 MESSAGES = 240
 _FAILS = (Outcome.SUSPEND, Outcome.NULL, Outcome.THREW)

@@ -26,9 +26,23 @@ from reference_impl.mutants import Mutant
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, runinfo_of
+from specs.faults import (
+    FAULTS,
+    HEALINGS,
+    broker_crash,
+    clock_step,
+    crash,
+    cut,
+    disk_full,
+    drop_next,
+    hold,
+    lose,
+    pause,
+)
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
+from specs.plan.fault import Subject
 from specs.plan.plan import (
     NAME_SERVER,
     STATES,
@@ -113,7 +127,8 @@ TROUBLES: Mapping[str, tuple[str, int]] = {
 """What a message of a larger burst can meet: a fate, and the suspend time that the listener asks for."""
 OFTEN = (*TROUBLES, "poison", "poison", "rolled back", "given up in vain", "given up in vain")
 """Some need more of their kind: what they lead to takes a limit, a fresh lease, or a message taken before."""
-MISCHIEF = ("", "", "", "", "frames", "clocks")
+FRAMES = "frames"
+MISCHIEF = ("", "", "", "", FRAMES, "clocks")
 """What only some runs meet, since clauses have it as a premise that it does not happen: frames that come twice or
 overtake each other, wall clocks that are set."""
 CODES = (
@@ -126,6 +141,16 @@ CODES = (
     RequestCode.HEART_BEAT,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP,
 )
+
+
+def troubles_of_links(only_in: str = "") -> tuple[str, ...]:
+    """The faults of a link that are drawn in all runs, or only in those of that mischief, as often as they say."""
+    return tuple(
+        verb
+        for verb, fault in FAULTS.items()
+        if fault.drawn is not None and fault.drawn.only_in == only_in
+        for _ in range(fault.drawn.times)
+    )
 
 
 class Refuted(BaseException):
@@ -268,6 +293,16 @@ class ClusterMachine(RuleBasedStateMachine):
         except BaseException:
             self.cluster = None
             raise
+
+    def trouble(self, verb: str, who: str, server: str, size: int) -> None:
+        """A link suffers from now on. size: its number, if it has one, and if that is not too large for it."""
+        fault = FAULTS[verb]
+        most = size if fault.drawn is None or fault.drawn.most is None else fault.drawn.most
+        number = {} if fault.number is None else {fault.number: min(size, most)}
+        self.do(verb, a=who, b=server, **number)
+
+    def mend(self, who: str, server: str) -> None:
+        self.do(cut.HEALED_BY, a=who, b=server)
 
     def pick(self, names: tuple[str, ...] | list[str], number: int) -> str:
         return names[number % len(names)]
@@ -438,7 +473,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.do("send", client=PRODUCERS[0], topic=TOPIC, count=count, delay_level=level, **args)
         if restarts:
             self.wait(20)
-            for verb in ("broker_crash", "broker_restart"):
+            for verb in (broker_crash.VERB, broker_crash.HEALED_BY):
                 for broker in self.plan.topology.brokers:
                     self.do(verb, broker=broker)
         self.wait(gap_ms)
@@ -509,7 +544,7 @@ class ClusterMachine(RuleBasedStateMachine):
             running = [name for name in CONSUMERS if self.world.is_running(name)]
             for who, broker in product(running, self.plan.topology.brokers):
                 for answer in (True, False, bool(keys % 2)):
-                    self.do("drop_next", a=who, b=broker, code=code, answer=answer)
+                    self.do(drop_next.VERB, a=who, b=broker, code=code, answer=answer)
 
     def decide(self, number: int, fate: str, suspend_ms: int, times: int) -> None:
         """How the deliveries of a message end. Without a limit of retries nothing is suspended for ever."""
@@ -553,7 +588,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(
         who=st.sampled_from(tuple(CONSUMERS)),
-        how=st.sampled_from(("stop", "stop", "crash", "crash", "vanish")),
+        how=st.sampled_from(("stop", "stop", crash.VERB, crash.VERB, "vanish")),
         gap_ms=st.sampled_from(GAPS_MS),
     )
     def join_or_leave(self, who: str, how: str, gap_ms: int) -> None:
@@ -562,16 +597,16 @@ class ClusterMachine(RuleBasedStateMachine):
         if not world.has_started(who):
             self.do("start", client=who)
         elif not world.is_running(who):
-            self.do("restart", client=who)
+            self.do(crash.HEALED_BY, client=who)
         elif how == "stop":
             self.do("stop", client=who)
         else:
-            self.do("crash", client=who, silent=how == "vanish")
+            self.do(crash.VERB, client=who, silent=how == "vanish")
         self.wait(gap_ms)
 
     @rule(
         number=st.integers(0, 9),
-        how=st.sampled_from(("stop", "crash")),
+        how=st.sampled_from(("stop", crash.VERB)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
     def hand_over(self, number: int, how: str, gap_ms: int) -> None:
@@ -586,7 +621,7 @@ class ClusterMachine(RuleBasedStateMachine):
         ]
         if fresh and len(running) < 2:
             name = self.pick(fresh, number)
-            self.do("restart" if self.world.has_started(name) else "start", client=name)
+            self.do(crash.HEALED_BY if self.world.has_started(name) else "start", client=name)
             self.wait(self.config.rebalance_ms + 100)
         if running:
             self.do(how, client=self.pick(running, number))
@@ -610,7 +645,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self.do("send", client=PRODUCERS[0], topic=TOPIC, key=key, count=1)
         self.wait(50)
         name = self.pick(fresh, number)
-        self.do("restart" if self.world.has_started(name) else "start", client=name)
+        self.do(crash.HEALED_BY if self.world.has_started(name) else "start", client=name)
         self.wait(duration_ms + gap_ms)
 
     @precondition(lambda self: self.burials < BURIALS_MAX)
@@ -627,13 +662,13 @@ class ClusterMachine(RuleBasedStateMachine):
         fresh = [name for name in members if name not in running]
         if len(running) < 2 and fresh:
             name = self.pick(fresh, number)
-            self.do("restart" if self.world.has_started(name) else "start", client=name)
+            self.do(crash.HEALED_BY if self.world.has_started(name) else "start", client=name)
             self.wait(config.rebalance_ms + 100)
             running.append(name)
         if len(running) < 2:
             return
         self.burials += 1
-        self.do("crash", client=self.pick(running, number), silent=silent)
+        self.do(crash.VERB, client=self.pick(running, number), silent=silent)
         removed_ms = config.channel_expiry_ms + 10_000 if silent else 0
         if vigil and removed_ms <= BURIAL_MS:
             self.wait(removed_ms + config.broker_lease_ms + 2 * config.rebalance_ms)
@@ -651,9 +686,9 @@ class ClusterMachine(RuleBasedStateMachine):
         if not self.world.is_running(who) or self.world.is_paused(who):
             return
         long_ms = self.limit(limit) if who != "b0" else min(self.limit(limit), 1_500)
-        self.do("pause", node=who)
+        self.do(pause.VERB, node=who)
         self.wait(long_ms + beyond_ms)
-        self.do("resume", node=who)
+        self.do(pause.HEALED_BY, node=who)
         self.wait(20)
 
     def limit(self, name: str) -> int:
@@ -671,9 +706,9 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 1), down_ms=st.sampled_from((10, 300, 2_500)))
     def restart_broker(self, number: int, down_ms: int) -> None:
         broker = self.pick(self.plan.topology.brokers, number)
-        self.do("broker_crash", broker=broker)
+        self.do(broker_crash.VERB, broker=broker)
         self.wait(down_ms)
-        self.do("broker_restart", broker=broker)
+        self.do(broker_crash.HEALED_BY, broker=broker)
         self.wait(20)
         self.probe("probe_offset", PROBERS[0], GROUPS[0], 0, wide=True)
         if self.is_moved:
@@ -693,7 +728,7 @@ class ClusterMachine(RuleBasedStateMachine):
         """A broker refuses what is sent to it while its disk is full."""
         broker = self.pick(self.plan.topology.brokers, number)
         self.sent += count
-        self.do("disk_full", broker=broker)
+        self.do(disk_full.VERB, broker=broker)
         self.do(
             "send",
             client=producer,
@@ -702,13 +737,13 @@ class ClusterMachine(RuleBasedStateMachine):
             **({} if key is None else {"key": key}),
         )
         self.wait(full_ms)
-        self.do("disk_room", broker=broker)
+        self.do(disk_full.HEALED_BY, broker=broker)
         self.wait(5)
 
     @rule(
         who=st.sampled_from((*CONSUMERS, "p1")),
         server=st.sampled_from(("b0", "b0", "b1", NAME_SERVER)),
-        kind=st.sampled_from(("cut", "cut", "hold", "delay", "lose")),
+        kind=st.sampled_from(troubles_of_links()),
         size=st.sampled_from((20, 60, 300, 1_500)),
         for_ms=st.sampled_from((10, 300, 1_200, 1_900, 4_000)),
         heal=st.booleans(),
@@ -717,21 +752,15 @@ class ClusterMachine(RuleBasedStateMachine):
         self, who: str, server: str, kind: str, size: int, for_ms: int, heal: bool
     ) -> None:
         server = server if server in self.plan.topology.brokers else "b0"
-        match kind:
-            case "delay":
-                self.do("delay", a=who, b=server, ms=size)
-            case "lose":
-                self.do("lose", a=who, b=server, percent=min(size, 60))
-            case _:
-                self.do(kind, a=who, b=server)
+        self.trouble(kind, who, server, size)
         self.wait(for_ms)
         if heal:
-            self.do("heal", a=who, b=server)
+            self.mend(who, server)
             self.wait(5)
 
     @rule(
         number=st.integers(0, 5),
-        kind=st.sampled_from(("cut", "hold", "lose")),
+        kind=st.sampled_from((cut.VERB, hold.VERB, lose.VERB)),
         limit=st.sampled_from(("lock", "client", "broker")),
         beyond_ms=st.sampled_from((1, 400, 1_200)),
         count=st.integers(2, 6),
@@ -760,7 +789,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.wait(100)
         who = self.pick(running, number)
         for broker in self.plan.topology.brokers:
-            self.do(kind, a=who, b=broker, **({"percent": 50} if kind == "lose" else {}))
+            self.trouble(kind, who, broker, 50)
         fresh = [
             name
             for name, group in CONSUMERS.items()
@@ -770,12 +799,12 @@ class ClusterMachine(RuleBasedStateMachine):
             self.do("start", client=fresh[0])
         self.wait(self.limit(limit) + beyond_ms)
         for broker in self.plan.topology.brokers:
-            self.do("heal", a=who, b=broker)
+            self.mend(who, broker)
         self.wait(20)
 
     @rule(
         number=st.integers(0, 5),
-        leaves=st.sampled_from(("crash", "stop", "stays")),
+        leaves=st.sampled_from((crash.VERB, "stop", "stays")),
         percent=st.sampled_from((10, 20, 20, 40)),
         count=st.integers(2, 5),
     )
@@ -789,20 +818,20 @@ class ClusterMachine(RuleBasedStateMachine):
         self.load(len(KEYS), count, "steady")
         self.wait(self.config.persist_first_ms)
         for broker in self.plan.topology.brokers:
-            self.do("lose", a=fresh[0], b=broker, percent=percent)
-        self.do("restart" if self.world.has_started(fresh[0]) else "start", client=fresh[0])
+            self.trouble(lose.VERB, fresh[0], broker, percent)
+        self.do(crash.HEALED_BY if self.world.has_started(fresh[0]) else "start", client=fresh[0])
         if running and leaves != "stays":
             self.do(leaves, client=self.pick(running, number))
         self.wait(self.config.broker_lease_ms + self.config.rebalance_ms)
         for broker in self.plan.topology.brokers:
-            self.do("heal", a=fresh[0], b=broker)
+            self.mend(fresh[0], broker)
         self.load(len(KEYS), 1, "light")
         self.wait(20)
 
     @rule(who=st.sampled_from(tuple(CONSUMERS)), server=st.sampled_from(("b0", "b1")))
     def mend_link(self, who: str, server: str) -> None:
         if server in self.plan.topology.brokers:
-            self.do("heal", a=who, b=server)
+            self.mend(who, server)
             self.wait(1)
 
     @rule(
@@ -816,7 +845,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self, who: str, server: str, code: RequestCode, answer: bool, gap_ms: int
     ) -> None:
         if server in self.plan.topology.brokers:
-            self.do("drop_next", a=who, b=server, code=int(code), answer=answer)
+            self.do(drop_next.VERB, a=who, b=server, code=int(code), answer=answer)
             self.wait(gap_ms)
 
     # ------------------------------------------------------------ time
@@ -839,22 +868,21 @@ class ClusterMachine(RuleBasedStateMachine):
     def step_clock(self, who: str, limit: str, beyond_ms: int, back: bool, gap_ms: int) -> None:
         """Somebody sets a wall clock by about as much as one of the limits."""
         ms = self.limit(limit) + beyond_ms
-        self.do("clock_step", node=who, ms=-ms if back else ms)
+        self.do(clock_step.VERB, node=who, ms=-ms if back else ms)
         self.wait(gap_ms)
 
-    @precondition(lambda self: self.mischief == "frames")
+    @precondition(lambda self: self.mischief == FRAMES)
     @rule(
         who=st.sampled_from((*CONSUMERS, "p1")),
         server=st.sampled_from(("b0", "b0", "b1", NAME_SERVER)),
-        kind=st.sampled_from(("duplicate", "reorder")),
+        kind=st.sampled_from(troubles_of_links(FRAMES)),
         size=st.sampled_from((5, 30, 100, 1_500)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
     def confuse_frames(self, who: str, server: str, kind: str, size: int, gap_ms: int) -> None:
         """Frames come twice, or overtake each other, until the link is mended."""
         if server in (*self.plan.topology.brokers, NAME_SERVER):
-            number = {"percent": min(size, 100)} if kind == "duplicate" else {"ms": size}
-            self.do(kind, a=who, b=server, **number)
+            self.trouble(kind, who, server, size)
             self.wait(gap_ms)
 
     # ------------------------------------------------------------ strangers
@@ -984,9 +1012,9 @@ class ClusterMachine(RuleBasedStateMachine):
         queue=st.integers(0, 3),
         offset=st.sampled_from((0, 0, 0, 1, 2)),
         gap_ms=st.sampled_from(GAPS_MS),
-        crash=st.sampled_from((False, False, True)),
+        dies=st.sampled_from((False, False, True)),
     )
-    def rewind(self, queue: int, offset: int, gap_ms: int, crash: bool) -> None:
+    def rewind(self, queue: int, offset: int, gap_ms: int, dies: bool) -> None:
         """An operator moves the offset of the smaller group while its members work, or one of them dies."""
         members = [
             name
@@ -998,8 +1026,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.rewinds += 1
         self.move("reset", "e2", GROUPS[1], queue, offset)
         self.wait(gap_ms)
-        if crash:
-            self.do("crash", client=members[0])
+        if dies:
+            self.do(crash.VERB, client=members[0])
             self.wait(5)
         self.probe("probe_offset", "e3", GROUPS[1], queue)
         self.wait(5)
@@ -1009,15 +1037,21 @@ class ClusterMachine(RuleBasedStateMachine):
     def send_last(self) -> None:
         """Messages that wait for a level or a commit, once nothing is in the way: in a run they seldom meet that."""
         brokers = self.plan.topology.brokers
+        healings = (
+            sorted(  # first who stands still is let go on: he does nothing of what comes next
+                (
+                    (verb, fault)
+                    for verb, fault in HEALINGS.items()
+                    if fault.subject is not Subject.LINK and fault.fits(is_broker=True)
+                ),
+                key=lambda healing: healing[1].subject is not Subject.PROCESS,
+            )
+        )
         for broker in brokers:
-            for verb, name in (
-                ("resume", "node"),
-                ("broker_restart", "broker"),
-                ("disk_room", "broker"),
-            ):
-                self.do(verb, **{name: broker})
+            for verb, fault in healings:
+                self.do(verb, **{name: broker for name in fault.nodes})
             for who in (*CONSUMERS, *PRODUCERS):
-                self.do("heal", a=who, b=broker)
+                self.mend(who, broker)
         for _ in range(3):
             self.do("send", client=PRODUCERS[1], topic=TOPIC, key=KEYS[0], count=1, delay_level=1)
             self.wait(20)

@@ -25,6 +25,7 @@ from conformance.machines.cluster import (
     Collector,
 )
 from reference_impl.protocol.codes import RequestCode
+from specs.faults import crash, drop_next
 from specs.plan.plan import ListenerRule
 from specs.vocabulary import Outcome
 
@@ -98,7 +99,7 @@ class SideBySideMachine(ClusterMachine):
 
     @rule(
         number=st.integers(0, 5),
-        how=st.sampled_from(("stop", "crash", "vanish")),
+        how=st.sampled_from(("stop", crash.VERB, "vanish")),
         down_ms=st.sampled_from((1, 300, 1_500)),
     )
     def come_back(self, number: int, how: str, down_ms: int) -> None:
@@ -111,9 +112,9 @@ class SideBySideMachine(ClusterMachine):
             if how == "stop":
                 self.do("stop", client=who)
             else:
-                self.do("crash", client=who, silent=how == "vanish")
+                self.do(crash.VERB, client=who, silent=how == "vanish")
             self.wait(max(down_ms, self.config.shutdown_wait_ms + 50 if how == "stop" else 1))
-            self.do("restart", client=who)
+            self.do(crash.HEALED_BY, client=who)
             self.wait(300)
 
     @rule(
@@ -127,7 +128,7 @@ class SideBySideMachine(ClusterMachine):
         if self.members:
             broker = self.pick(self.plan.topology.brokers, server)
             who = self.pick(self.members, number)
-            self.do("drop_next", a=who, b=broker, code=int(code), answer=answer)
+            self.do(drop_next.VERB, a=who, b=broker, code=int(code), answer=answer)
             self.wait(1)
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import INITIALIZE_RULE_MARKER, RULE_MARKER, initialize, precondition, rule
 
 from conformance.machines.cluster import KEYS, PRODUCERS, ClusterMachine
+from specs.faults import cut, hold
 
 Draws = Mapping[str, Mapping[str, tuple[Any, ...]]]
 """By rule and argument: the values to draw from."""
@@ -69,7 +70,7 @@ INGREDIENTS: Mapping[str, Ingredient] = {
                 "effort": ("steady", "heavy"),
             },
             "cut_off_at_work": {
-                "kind": ("cut", "hold"),
+                "kind": (cut.VERB, hold.VERB),
                 "limit": ("client", "broker"),
                 "other": (True,),
             },

@@ -22,6 +22,7 @@ from reference_impl.sim.simulate import (
     with_config,
 )
 from specs.errors import UsageError
+from specs.faults import broker_crash
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.ability import Ability
@@ -79,7 +80,7 @@ class SimulatedTarget(Target):
     async def start(self, party: str) -> None:
         """A client, or a broker that was crashed."""
         if party in self._plan.topology.brokers:
-            self.cluster.perform("broker_restart", {"broker": party})
+            self.cluster.perform(broker_crash.HEALED_BY, {"broker": party})
         else:  # what does not fit the moment does nothing: the first is for who never ran, the other for who did
             self.cluster.perform("start", {"client": party})
             self.cluster.perform("restart", {"client": party})

@@ -27,6 +27,7 @@ from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import BrokerMaker, ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
 from specs.errors import TargetMisbehaved, UsageError
+from specs.plan.ability import Ability
 from specs.plan.config import Config
 
 ADDRESS_DEADLINE_S = 60.0
@@ -44,8 +45,8 @@ class System(ABC):
     namesrv: str
     brokers: Mapping[str, str]
     upstreams: Mapping[str, str]
-    can_be_full: ClassVar[bool] = False
-    """Can a broker's disk be made full, and empty again?"""
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+    """What can be done to its brokers."""
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -74,7 +75,7 @@ class System(ABC):
 class ReferenceOnSockets(System):
     """Our own cluster on sockets of 127.0.0.1. make_broker: its core, where it is not the plain one."""
 
-    can_be_full = True
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
 
     def __init__(
         self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker
@@ -121,6 +122,8 @@ class ServedReference(System):
     The process is name server and broker in one, so both are gone for a while. store: the folder, None for one that
     is deleted at the end. Its first offsets are persisted after twice `persist_ms`, so the configuration must say so.
     """
+
+    abilities = frozenset({Ability.CRASH_BROKER})
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
         if config.persist_first_ms != FIRST_PERSISTS * config.persist_ms:
@@ -198,6 +201,8 @@ class ServedReference(System):
 
 class ApacheOnThisMachine(System):
     """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration."""
+
+    abilities = frozenset({Ability.CRASH_BROKER})
 
     def __init__(
         self,

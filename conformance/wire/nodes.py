@@ -7,7 +7,7 @@ the run's folder, so that one that is killed leaves what it began.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,11 @@ from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node, find_client
 from reference_impl.sim.prober import Ask
 from specs.errors import UsageError
+from specs.faults import perform
 from specs.history.journal import Journal
+from specs.plan.ability import Ability
 from specs.plan.plan import Action, Plan
+from specs.plan.rig import PartialRig
 from specs.vocabulary import Kind, Outcome, Queue
 
 _SHUTDOWN_S = 30.0
@@ -126,37 +129,24 @@ class PlanRunner:
             await self._nodes.pop(name).kill()
 
     async def act(self, action: Action) -> None:
-        """One action. UsageError for one that needs an ability which real sockets don't give."""
+        """One action. UsageError for a fault that needs an ability which the system doesn't give.
+
+        A fault is done in a thread: it may take a broker's time to start, and our clients go on meanwhile.
+        """
         args = action.args
         match action.do:
-            case "start" | "restart":
+            case "start":
                 self._start(args["client"])
             case "stop":
                 await self._stop(args["client"])
-            case "crash":
-                await self._crash(args["client"])
             case "send" | "send_half":
                 self._sends.append(asyncio.create_task(self._send(args)))
-            case "disk_full" | "disk_room":
-                await asyncio.to_thread(
-                    self._system.fill_disk, args["broker"], full=action.do == "disk_full"
-                )
             case do if do in _PROBES:
                 self._probe(_PROBES[do], args)
-            case "broker_crash":
-                await asyncio.to_thread(self._system.crash_broker, args["broker"])
-                with Journal(self._folder, args["broker"]) as journal:
-                    journal.note(
-                        Kind.CRASH,
-                        Outcome.OK,
-                        {"broker": args["broker"], "detail": "killed by the harness"},
-                    )
-            case "broker_restart":
-                await asyncio.to_thread(self._system.restart_broker, args["broker"])
-            case other:
-                raise UsageError(
-                    f"the action {other!r} needs a simulated target or a chaos backend"
-                )
+            case do:
+                rig = _Rig(self, asyncio.get_running_loop())
+                if not await asyncio.to_thread(perform, rig, do, args):
+                    raise UsageError(f"the action {do!r} is none that clients on sockets can do")
 
     async def _until(self, at_ms: int) -> None:
         await asyncio.sleep(max(0.0, self._began_s + at_ms / 1000 - now_s()))
@@ -187,6 +177,9 @@ class PlanRunner:
             else:
                 await node.shutdown(_SHUTDOWN_S)
             self._journals.pop(name).close()
+
+    async def _restart(self, name: str) -> None:
+        self._start(name)
 
     async def _crash(self, name: str) -> None:
         node = self._nodes.pop(name, None)
@@ -242,3 +235,43 @@ class PlanRunner:
             level,
             transaction=transaction,
         )
+
+
+class _Rig(PartialRig):
+    """What can be done to our own clients, which live in the runner's loop, and to the system's brokers."""
+
+    def __init__(self, runner: PlanRunner, loop: asyncio.AbstractEventLoop) -> None:
+        self._runner = runner
+        self._system = runner._system
+        self._loop = loop
+        self.abilities = {Ability.CRASH_CLIENT, *self._system.abilities}
+        self.brokers = self._system.brokers
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        if silent:
+            raise UsageError(
+                "a client on sockets can't die without its connections being seen to close"
+            )
+        if node not in self.brokers:
+            self._in_the_loop(self._runner._crash(node))
+            return
+        self._system.crash_broker(node)
+        with Journal(self._runner._folder, node) as journal:
+            journal.note(
+                Kind.CRASH, Outcome.OK, {"broker": node, "detail": "killed by the harness"}
+            )
+
+    def revive(self, node: str) -> None:
+        if node in self.brokers:
+            self._system.restart_broker(node)
+        else:
+            self._in_the_loop(self._runner._restart(node))
+
+    def fill_disk(self, broker: str) -> None:
+        self._system.fill_disk(broker, full=True)
+
+    def make_room(self, broker: str) -> None:
+        self._system.fill_disk(broker, full=False)
+
+    def _in_the_loop(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -27,6 +27,7 @@ from conformance.wire.nodes import PlanRunner
 from conformance.wire.session import Session
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import broker_crash, crash
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
@@ -157,11 +158,11 @@ def orderly_plan(
         ("start", {"client": shop}, 0),
         ("start", {"client": c1}, 0),
         ("start", {"client": c2}, lease + 2 * step),
-        ("crash", {"client": c1}, 3 * step),
+        (crash.VERB, {"client": c1}, 3 * step),
         ("restart", {"client": c1}, lease + 2 * step),
         ("stop", {"client": c2}, 3 * step),
         ("restart", {"client": c2}, 2 * step),
-        ("crash", {"client": c2}, 3 * step),
+        (crash.VERB, {"client": c2}, 3 * step),
         ("restart", {"client": c2}, lease + 2 * step),
     ]
     actions: list[Action] = []
@@ -183,8 +184,8 @@ def orderly_plan(
     ]
     for kill in range(BROKER_KILLS if broker is not None else 0):
         dies_ms = (kill + 1) * until // (BROKER_KILLS + 1)
-        actions.append(Action(dies_ms, "broker_crash", {"broker": broker}))
-        actions.append(Action(dies_ms + BROKER_DEAD_MS, "broker_restart", {"broker": broker}))
+        actions.append(Action(dies_ms, broker_crash.VERB, {"broker": broker}))
+        actions.append(Action(dies_ms + BROKER_DEAD_MS, broker_crash.HEALED_BY, {"broker": broker}))
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         seed=seed,
@@ -384,8 +385,9 @@ def work_round(run: WireRun, info: RunInfo, seed: int, number: int, folder: Path
     with run.open_system(config, False) as system:
         name, address = next(iter(sorted(system.brokers.items())))
         prefix = f"r{seed}n{number}x{run_nonce(system)}-"
-        kills = run.kills_broker or (system.can_be_full and not number % 2)
-        plan = round_plan(config, prefix, seed, number, name, kills=kills, fills=system.can_be_full)
+        fills = Ability.FILL_DISK in system.abilities
+        kills = run.kills_broker or (fills and not number % 2)
+        plan = round_plan(config, prefix, seed, number, name, kills=kills, fills=fills)
         info = replace(
             info, run=f"{info.run}-{number}", config=plan.config, plan=plan.to_json(), settles=True
         )

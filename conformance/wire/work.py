@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from specs.faults import broker_crash, crash, disk_full
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
@@ -127,12 +128,12 @@ def round_plan(
     actions += _resets(prefix, topic, f"{prefix}{MOVED}", broker, sending_ms, draw)
     if fills:
         for full_ms in range(4_500, sending_ms, 4_000):
-            actions.append(Action(full_ms, "disk_full", {"broker": broker}))
-            actions.append(Action(full_ms + FULL_MS, "disk_room", {"broker": broker}))
+            actions.append(Action(full_ms, disk_full.VERB, {"broker": broker}))
+            actions.append(Action(full_ms + FULL_MS, disk_full.HEALED_BY, {"broker": broker}))
     if kills:
         for dies_ms in DIES_MS[1 - number % 2]:
-            actions.append(Action(dies_ms, "broker_crash", {"broker": broker}))
-            actions.append(Action(dies_ms + DEAD_MS, "broker_restart", {"broker": broker}))
+            actions.append(Action(dies_ms, broker_crash.VERB, {"broker": broker}))
+            actions.append(Action(dies_ms + DEAD_MS, broker_crash.HEALED_BY, {"broker": broker}))
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         seed=seed,
@@ -151,17 +152,17 @@ def _comings(draw: Random, *, is_plain: bool) -> tuple[tuple[int, str, str], ...
     return (
         (1_500, "start", "c2"),
         (2_000, "start", "c3"),
-        *(() if is_plain else ((2_000, "crash", third), (5_500, "restart", third))),
+        *(() if is_plain else ((2_000, crash.VERB, third), (5_500, crash.HEALED_BY, third))),
         (2_000, "stop", first),
-        (2_000, "restart", first),
-        (2_000, "crash", second),
-        (5_500, "restart", second),
+        (2_000, crash.HEALED_BY, first),
+        (2_000, crash.VERB, second),
+        (5_500, crash.HEALED_BY, second),
         (2_000, "stop", third),
         (1_500, "stop", second),
-        (1_500, "restart", third),
-        (1_000, "restart", second),
-        (2_000, "crash", first),
-        (5_500, "restart", first),
+        (1_500, crash.HEALED_BY, third),
+        (1_000, crash.HEALED_BY, second),
+        (2_000, crash.VERB, first),
+        (5_500, crash.HEALED_BY, first),
     )
 
 

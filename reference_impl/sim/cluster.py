@@ -18,7 +18,7 @@ process. The history's `process` is the plan's name.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -40,10 +40,13 @@ from reference_impl.sim.network import LATENCY_MS, Fault, Network, Pair
 from reference_impl.sim.node import Node
 from reference_impl.sim.prober import Ask, Prober
 from reference_impl.sim.time import Timeline
+from specs.faults import perform
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
+from specs.plan.ability import Ability
 from specs.plan.listener import Listener
 from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
+from specs.plan.rig import Trouble
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, Queue, group_of, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
@@ -53,6 +56,7 @@ LOOK_MS = 500
 _PROBES = {"probe_lock": Kind.LOCK, "probe_unlock": Kind.UNLOCK, "probe_offset": Kind.FETCH_OFFSET}
 RETRIES_MS = 10_000
 """What the short pauses before requests that are tried again may add up to."""
+_ABILITIES = frozenset(Ability) - {Ability.WIRE}
 CALM_MS = 1_500
 """Nothing is called quiet sooner than this after the last event."""
 
@@ -73,6 +77,8 @@ class Cores:
 class Cluster:
     """See the module. message_number: of the last message that was given out to a producer.
 
+    It is the faults' rig (`specs.plan.rig`). verb: of the fault that is being done.
+
     latency_ms: see `Network`.
     """
 
@@ -85,6 +91,7 @@ class Cluster:
     ) -> None:
         self.plan = plan
         self.message_number = 0
+        self.verb = ""
         self._cores = cores or Cores()
         self._dice = Random(f"world {plan.seed}")
         self._world(run, latency_ms)
@@ -240,14 +247,14 @@ class Cluster:
         """Heal, start again what died, and let time pass until all is quiet; False when that took too long."""
         self._network.heal_all()
         for name in self._nodes:
-            self._do_resume(name)
+            self.resume(name)
         for name in self.plan.topology.brokers:
-            self._do_broker_restart(name)
-            self._do_disk_room(name)
+            self.revive(name)
+            self.make_room(name)
         for client in self.plan.clients:
             node = self._nodes[client.id]
             if client.id in self._dead and not node.alive:
-                self._do_restart(client.id)
+                self.revive(client.id)
         self._last_event_ms = max(
             self._last_event_ms, self.now_ms
         )  # what was long quiet was so for a reason
@@ -363,18 +370,9 @@ class Cluster:
 
     def perform(self, do: str, args: Mapping[str, Any]) -> None:
         """Do one of `specs.plan.plan.VERBS`, now."""
+        if perform(self, do, args):
+            return
         match do:
-            case "cut" | "hold":
-                self._network.inject(do, args["a"], args["b"])
-            case "delay" | "reorder":
-                self._network.inject(do, args["a"], args["b"], args["ms"])
-            case "lose" | "duplicate":
-                self._network.inject(do, args["a"], args["b"], args["percent"])
-            case "drop_next":
-                answer = bool(args.get("answer", False))
-                self._network.inject(do, args["a"], args["b"], args["code"], answer=answer)
-            case "heal":
-                self._network.heal(args["a"], args["b"])
             case "probe_lock" | "probe_unlock" | "probe_offset":
                 self._probe(_PROBES[do], args)
             case "probe_commit":
@@ -394,7 +392,7 @@ class Cluster:
     def is_paused(self, name: str) -> bool:
         return self._nodes[name].paused
 
-    def faults_between(self, a: str, b: str) -> list[str]:
+    def faults_between(self, a: str, b: str) -> list[Trouble]:
         """The kinds of the faults that the link between two nodes has now."""
         return self._network.faults_between(a, b)
 
@@ -411,43 +409,59 @@ class Cluster:
         if node.alive and client in self._clients and self._clients[client].kind != "prober":
             node.post(io.Shutdown())
 
-    def _do_restart(self, client: str) -> None:
-        node = self._nodes[client]
-        if client in self._clients and node.life and not node.alive:
-            self._dead.discard(client)
-            self._boot_client(self._clients[client])
+    # ------------------------------------------------------------ what faults are made of (specs.plan.rig)
 
-    def _do_crash(self, client: str, silent: bool = False) -> None:
+    @property
+    def abilities(self) -> Collection[Ability]:
+        return _ABILITIES
+
+    @property
+    def brokers(self) -> Collection[str]:
+        return self._stores
+
+    def revive(self, node: str) -> None:
+        found = self._nodes[node]
+        if found.alive:
+            return
+        if node in self._stores:
+            self._boot_broker(node)
+        elif node in self._clients and found.life:
+            self._dead.discard(node)
+            self._boot_client(self._clients[node])
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        if node in self._stores:
+            self._kill_broker(node)
+        else:
+            self._kill_client(node, silent)
+
+    def _kill_client(self, client: str, silent: bool) -> None:
         node = self._nodes[client]
         if not node.alive or client not in self._clients or self._clients[client].kind == "prober":
             return
-        self._do_resume(client)
+        self.resume(client)
         self._dead.add(client)
         fields = {"process": client, "client_id": self.client_id(client), "level": Level.CLIENT}
         self._recorder.note(Kind.CRASH, Outcome.OK, {**fields, "wall_us": node.wall_ms * 1000})
-        self._fault_note("crash", client)
+        self._fault_note(client)
         self._forget_work(client)
         node.halt(silent=silent)
 
-    def _do_broker_crash(self, broker: str) -> None:
+    def _kill_broker(self, broker: str) -> None:
         node = self._nodes[broker]
-        if not node.alive or broker not in self._stores:
+        if not node.alive:
             return
-        self._do_resume(broker)
+        self.resume(broker)
         fields = {"process": broker, "broker": broker, "broker_epoch": self._stores[broker].epoch}
         wall_us = node.wall_ms * 1000
         self._recorder.note(
             Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us}
         )
-        self._fault_note("broker_crash", broker)
+        self._fault_note(broker)
         node.halt()
         self._stores[broker] = self._disks.after_crash(broker, self._stores[broker])
 
-    def _do_broker_restart(self, broker: str) -> None:
-        if broker in self._stores and not self._nodes[broker].alive:
-            self._boot_broker(broker)
-
-    def _do_disk_full(self, broker: str) -> None:
+    def fill_disk(self, broker: str) -> None:
         store = self._stores.get(broker)
         if store is None or broker in self._full:
             return
@@ -455,10 +469,10 @@ class Cluster:
         store.turned_away = 0
         op = self._full[broker] = ("fault", self._next_fault())
         self._recorder.begin(
-            op, Kind.FAULT, {**self._party(broker), "detail": f"disk_full {broker}"}
+            op, Kind.FAULT, {**self._party(broker), "detail": f"{self.verb} {broker}"}
         )
 
-    def _do_disk_room(self, broker: str) -> None:
+    def make_room(self, broker: str) -> None:
         op = self._full.pop(broker, None)
         if op is not None:
             store = self._stores[broker]
@@ -480,18 +494,18 @@ class Cluster:
             Kind.TRIM, Outcome.OK, {**fields, "broker_epoch": store.epoch, "value": kept}
         )
 
-    def _do_pause(self, node: str) -> None:
+    def pause(self, node: str) -> None:
         found = self._nodes[node]
         if not found.alive or found.paused:
             return
-        pause, fault = ("pause", node, self._next_fault()), ("fault", self._next_fault())
+        pause, fault = (Kind.PAUSE, node, self._next_fault()), ("fault", self._next_fault())
         fields = self._party(node)
         self._recorder.begin(pause, Kind.PAUSE, fields)
-        self._recorder.begin(fault, Kind.FAULT, {**fields, "detail": f"pause {node}"})
+        self._recorder.begin(fault, Kind.FAULT, {**fields, "detail": f"{self.verb} {node}"})
         self._pauses[node] = (pause, fault)
         found.pause()
 
-    def _do_resume(self, node: str) -> None:
+    def resume(self, node: str) -> None:
         ops = self._pauses.pop(node, None)
         if ops is None:
             return
@@ -500,11 +514,28 @@ class Cluster:
         self._recorder.end(ops[1], Outcome.OK if waited else Outcome.REFUSED)
         self._nodes[node].resume()
 
-    def _do_clock_step(self, node: str, ms: int) -> None:
+    def step_clock(self, node: str, ms: int) -> None:
         found = self._nodes[node]
         self._recorder.note(Kind.CLOCK_STEP, Outcome.OK, {**self._party(node), "value": ms})
-        self._fault_note("clock_step", node)
+        self._fault_note(node, Outcome.OK if ms else Outcome.REFUSED)
         found.skew_ms += ms
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        self._network.inject(kind, a, b, number, answer=answer, error=error)
+
+    def mend(self, a: str, b: str) -> None:
+        self._network.heal(a, b)
+
+    # ------------------------------------------------------------ messages and questions
 
     def _do_send_half(
         self, client: str, topic: str, count: int, ends: str, checked: str, key: str | None = None
@@ -674,9 +705,9 @@ class Cluster:
         self._faults += 1
         return self._faults
 
-    def _fault_begins(self, kind: str, link: Pair, number: int) -> object:
+    def _fault_begins(self, link: Pair, number: int) -> object:
         op = ("fault", self._next_fault())
-        words = f"{kind} {link[0]} {link[1]}" + (f" {number}" if number else "")
+        words = f"{self.verb} {link[0]} {link[1]}" + (f" {number}" if number else "")
         self._recorder.begin(
             op, Kind.FAULT, {"level": Level.CLIENT, "process": "harness", "detail": words}
         )
@@ -685,6 +716,6 @@ class Cluster:
     def _fault_ends(self, fault: Fault) -> None:
         self._recorder.end(fault.op, Outcome.OK if fault.seen else Outcome.REFUSED)
 
-    def _fault_note(self, kind: str, name: str) -> None:
-        fields = {"level": Level.CLIENT, "process": "harness", "detail": f"{kind} {name}"}
-        self._recorder.note(Kind.FAULT, Outcome.OK, fields)
+    def _fault_note(self, name: str, outcome: Outcome = Outcome.OK) -> None:
+        fields = {"level": Level.CLIENT, "process": "harness", "detail": f"{self.verb} {name}"}
+        self._recorder.note(Kind.FAULT, outcome, fields)

@@ -16,6 +16,7 @@ end, and is effective when it changed the fate of at least one frame or connecti
 | duplicate | so many frames of a hundred come twice |
 | reorder | every frame takes up to so many ms more, and frames overtake each other |
 | drop_next | the next frame with that request code vanishes, or the answer to it; then it is over |
+| refuse_next | the next request with that code is answered with an error instead of being done; then it is over |
 
 Frames are held for less than the time within which the judges take a one-way request to be applied or lost
 (`delay_bound_ms`).
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from reference_impl.core.io import Answered, Closed, Failed, Opened, Pushed, Received
 from reference_impl.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
 from reference_impl.sim.time import Timeline
+from specs.plan.rig import Trouble
 
 if TYPE_CHECKING:
     from reference_impl.sim.node import Node
@@ -41,6 +43,9 @@ HOLD_MAX_MS = 2_000
 DELAY_MAX_MS = 2_000
 """The longest delay and jitter that a link can be given."""
 
+_ONCE = (Trouble.DROP_NEXT, Trouble.REFUSE_NEXT)
+"""Each is over by itself, and there may be several of a kind."""
+
 Pair = tuple[str, str]
 
 
@@ -48,10 +53,11 @@ Pair = tuple[str, str]
 class Fault:
     """op: its open operation in the recorder. number: its ms, percent or request code. seen: it had an effect."""
 
-    kind: str
+    kind: Trouble
     op: object
     number: int = 0
     answer: bool = False
+    error: int = 0
     seen: bool = False
 
 
@@ -81,7 +87,7 @@ def pair_of(a: str, b: str) -> Pair:
 class Network:
     """All connections and links of a run.
 
-    begin_fault(kind, link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
+    begin_fault(link, number) → op and end_fault(fault) write to the recorder. latency_ms: a frame takes less
     than that; with 1 it takes no time. dice: each connection gets a stream of its own from them, so that what one
     client does, or no longer does in a shorter plan, changes nothing on another's line.
     """
@@ -90,7 +96,7 @@ class Network:
         self,
         timeline: Timeline,
         dice: Random,
-        begin_fault: Callable[[str, Pair, int], object],
+        begin_fault: Callable[[Pair, int], object],
         end_fault: Callable[[Fault], None],
         latency_ms: int = LATENCY_MS,
     ) -> None:
@@ -147,7 +153,7 @@ class Network:
             return None
         pair = pair_of(client.name, server.name)
         for fault in self._links.get(pair, ()):
-            if fault.kind in ("cut", "hold"):
+            if fault.kind in (Trouble.CUT, Trouble.HOLD):
                 fault.seen = True
                 return None
         self._number += 1
@@ -174,7 +180,9 @@ class Network:
             self._links.get(pair_of(client.name, server.name), ()) if server is not None else ()
         )
         return (
-            CONNECT_TIMEOUT_MS if any(fault.kind == "hold" for fault in faults) else self._latency()
+            CONNECT_TIMEOUT_MS
+            if any(fault.kind is Trouble.HOLD for fault in faults)
+            else self._latency()
         )
 
     def _open(self, connection: Connection) -> None:
@@ -220,25 +228,32 @@ class Network:
         if faults:
             for fault in list(faults):
                 match fault.kind:
-                    case "hold":
+                    case Trouble.HOLD:
                         connection.held.append((to_server, command))
                         fault.seen = True
                         return
-                    case "lose" if dice.random() * 100 < fault.number:
+                    case Trouble.LOSE if dice.random() * 100 < fault.number:
                         fault.seen = True
                         return
-                    case "drop_next" if self._is_meant(connection, to_server, command, fault):
+                    case Trouble.DROP_NEXT if self._is_meant(connection, to_server, command, fault):
                         fault.seen = True
                         self._end(connection.pair, fault)
                         return
-                    case "duplicate" if dice.random() * 100 < fault.number:
+                    case Trouble.REFUSE_NEXT if to_server and self._is_meant(
+                        connection, to_server, command, fault
+                    ):
+                        fault.seen = True
+                        self._end(connection.pair, fault)
+                        self._refuse(connection, command, fault.error, delay_ms)
+                        return
+                    case Trouble.DUPLICATE if dice.random() * 100 < fault.number:
                         fault.seen = True
                         self._arrive_later(connection, to_server, command, delay_ms)
                         delay_ms += int(dice.random() * self._latency_ms)
-                    case "delay":
-                        fault.seen = True
+                    case Trouble.DELAY:
+                        fault.seen = fault.seen or fault.number > 0
                         delay_ms += fault.number
-                    case "reorder":
+                    case Trouble.REORDER:
                         jitter_ms = int(dice.random() * (fault.number + 1))
                         fault.seen = fault.seen or jitter_ms > 0
                         delay_ms += jitter_ms
@@ -250,6 +265,11 @@ class Network:
         else:
             arrive = self._at_server if to_server else self._at_client
             self._timeline.after(delay_ms, arrive, connection, command)
+
+    def _refuse(self, connection: Connection, command: Command, error: int, delay_ms: int) -> None:
+        """The request goes no further; who waits for an answer gets this one."""
+        if not command.is_oneway:
+            self._arrive_later(connection, False, command.reply(error), delay_ms)
 
     def _arrive_later(
         self, connection: Connection, to_server: bool, command: Command, delay_ms: int
@@ -265,6 +285,8 @@ class Network:
     def _is_meant(
         self, connection: Connection, to_server: bool, command: Command, fault: Fault
     ) -> bool:
+        if fault.kind is Trouble.REFUSE_NEXT and not connection.server.alive:
+            return False  # nobody is there in whose place it could be answered
         if fault.answer:
             if to_server or not command.flag & FLAG_RESPONSE:
                 return False
@@ -338,24 +360,33 @@ class Network:
 
     # ------------------------------------------------------------ faults
 
-    def inject(self, kind: str, a: str, b: str, number: int = 0, *, answer: bool = False) -> None:
+    def inject(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
         """Begin a fault of the link; one of the same kind that is there already ends first."""
         pair = pair_of(a, b)
         faults = self._links.setdefault(pair, [])
-        for old in [fault for fault in faults if fault.kind == kind and kind != "drop_next"]:
+        for old in [fault for fault in faults if fault.kind is kind and kind not in _ONCE]:
             self._end(pair, old)
-        if kind in ("delay", "reorder"):
+        if kind in (Trouble.DELAY, Trouble.REORDER):
             number = max(0, min(number, DELAY_MAX_MS))
-        fault = Fault(kind, self._begin_fault(kind, pair, number), number, answer)
+        fault = Fault(kind, self._begin_fault(pair, number), number, answer, error)
         self._links.setdefault(pair, []).append(fault)
-        if kind == "cut":
+        if kind is Trouble.CUT:
             for connection in [c for c in self._connections.values() if c.pair == pair]:
                 fault.seen = True
                 self._break(connection)
-        elif kind == "hold":
+        elif kind is Trouble.HOLD:
             self._timeline.after(HOLD_MAX_MS, self._held_too_long, pair, fault)
 
-    def faults_between(self, a: str, b: str) -> list[str]:
+    def faults_between(self, a: str, b: str) -> list[Trouble]:
         """The kinds of the faults of the link, in the order in which they began."""
         return [fault.kind for fault in self._links.get(pair_of(a, b), ())]
 
@@ -375,7 +406,7 @@ class Network:
         if not faults:
             del self._links[pair]
         self._end_fault(fault)
-        if fault.kind == "hold":
+        if fault.kind is Trouble.HOLD:
             for connection in [c for c in self._connections.values() if c.pair == pair]:
                 held, connection.held = connection.held, []
                 for to_server, command in held:

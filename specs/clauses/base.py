@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.links import FOR_EVER_US, HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.transcript import Example, Expected
+from specs.faults import disk_full, duplicate
+from specs.faults import pause as standstill
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -44,10 +46,10 @@ NOTHING: tuple[()] = ()
 FLUSHED_LATER = "async"
 """The configuration's `flush` of brokers that answer a send before its message is safe from a crash."""
 
-FRAMES_TWICE = "duplicate"
+FRAMES_TWICE = duplicate.VERB
 """The first word of the detail of such a fault's row; the link follows, or nothing where it is every link."""
 
-DISK_FULL = "disk_full"
+DISK_FULL = disk_full.VERB
 """How the detail of a fault's row begins that filled a broker's disk."""
 
 NEVER_SAFE_US = -(1 << 62)
@@ -613,7 +615,11 @@ CONTEXT_KINDS = frozenset(
 def is_pause_of_another(fault: Row, client_id: str | None, broker: str | None) -> bool:
     """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail."""
     word, _, names = (fault.detail or "").partition(" ")
-    if word != "pause" or {client_id, broker} & {fault.client_id, fault.broker, *names.split()}:
+    if word != standstill.VERB or {client_id, broker} & {
+        fault.client_id,
+        fault.broker,
+        *names.split(),
+    }:
         return False
     return fault.client_id is not None or fault.broker is not None
 

@@ -20,20 +20,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from specs.faults import FAULTS
 from specs.history.row import Row
+from specs.plan.fault import Requests
 from specs.vocabulary import Kind, Outcome
 
 MS = 1000
 FOR_EVER_US = 1 << 60
 """The end of what never ends: later than every time."""
 
-_BREAKS = frozenset({"cut", "lose", "drop_next", "duplicate"})
+
+def _words(requests: Requests, *more: str) -> frozenset[str]:
+    """The first words of the details of faults that do this to requests. more: words of other recorders."""
+    known = [
+        name for fault in FAULTS.values() if fault.requests is requests for name in fault.names
+    ]
+    return frozenset((*known, *more))
+
+
+_BREAKS = _words(Requests.LOSES)
 """Faults of a link that hold nothing back: what they let pass arrives in time."""
-_LATER = frozenset({"delay", "latency", "reorder", "jitter"})
+_LATER = _words(Requests.LATER, "jitter")
 """Faults whose number is by how many ms a frame is later, at most."""
-_NO_LINK = frozenset(
-    {"disk_full", "clock_step", "crash", "broker_crash", "kill_consumer", "pause_consumer", "pause"}
-)
+_NO_LINK = _words(Requests.SPARES)
 """Faults of a process. Its pause is in a row of its own, and nothing of a dead one arrives any more."""
 _FILLING = frozenset(
     {"between", "and", "of", "from", "to", "the", "with", "link", "network", "client", "broker"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from specs.docs.faults import faults_page
 from specs.docs.pages import clauses_page, history_page
 from specs.docs.schemas import history_row_schema, run_schema
 from specs.plan.schema import plan_schema
@@ -23,6 +24,7 @@ def schema_text(schema: Mapping[str, Any]) -> str:
 
 DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/clauses.md": clauses_page,
+    "docs/faults.md": faults_page,
     "docs/history.md": history_page,
     "specs/schemas/history-row.v1.json": lambda: schema_text(history_row_schema()),
     "specs/schemas/plan.v1.json": lambda: schema_text(plan_schema()),

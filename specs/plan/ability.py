@@ -25,4 +25,5 @@ class Ability(StrEnum):
     BREAK_LINK = "break, hold and delay a connection"
     SPOIL_LINK = "lose, double and reorder what a connection carries"
     DROP_REQUEST = "lose one request or its answer"
+    REFUSE_REQUEST = "answer one request with an error in its broker's place"
     STEP_CLOCK = "step a party's wall clock"

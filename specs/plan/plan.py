@@ -24,8 +24,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from specs import faults
 from specs.errors import UsageError
+from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
+from specs.plan.fault import Subject
 from specs.vocabulary import Outcome
 
 PLAN_SCHEMA = "inorder/plan/v1"
@@ -43,17 +46,11 @@ LISTENER_OUTCOMES = (
 
 STATES = ("commit", "rollback", "unknown")
 """How a producer's transaction ends, and what the producer answers when a broker asks about it."""
-STATE = "state"  # an argument that is one of STATES
-NODE = "node"  # an argument that names a client, a broker or the name server
-VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
+VERBS: Mapping[str, Arguments] = {
     # verb: {argument: (its type, is it required)}
     "start": {"client": (NODE, True)},
     "stop": {"client": (NODE, True)},  # in good order
-    "crash": {
-        "client": (NODE, True),
-        "silent": ("boolean", False),
-    },  # silent: no connection is seen to close
-    "restart": {"client": (NODE, True)},  # of a stopped or crashed client, as a new process
+    **faults.verbs(Subject.CLIENT),
     "send": {
         "client": (NODE, True),
         "topic": ("string", True),
@@ -77,33 +74,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "ends": (STATE, True),  # unknown: the broker will ask
         "checked": (STATE, True),  # what is answered when it asks
     },
-    "broker_crash": {"broker": (NODE, True)},  # memory is lost, the store is not
-    "broker_restart": {"broker": (NODE, True)},
-    "disk_full": {"broker": (NODE, True)},  # sends are refused, until there is room again
-    "disk_room": {"broker": (NODE, True)},
-    "pause": {"node": (NODE, True)},
-    "resume": {"node": (NODE, True)},
-    "cut": {"a": (NODE, True), "b": (NODE, True)},  # connections are reset, new ones refused
-    "hold": {
-        "a": (NODE, True),
-        "b": (NODE, True),
-    },  # nothing comes through; the connections live for a while
-    "delay": {"a": (NODE, True), "b": (NODE, True), "ms": ("integer", True)},
-    "lose": {"a": (NODE, True), "b": (NODE, True), "percent": ("integer", True)},
-    "duplicate": {"a": (NODE, True), "b": (NODE, True), "percent": ("integer", True)},
-    "reorder": {
-        "a": (NODE, True),
-        "b": (NODE, True),
-        "ms": ("integer", True),
-    },  # jitter that frames overtake in
-    "drop_next": {
-        "a": (NODE, True),
-        "b": (NODE, True),
-        "code": ("integer", True),  # request code; with `answer` the answer to such a request
-        "answer": ("boolean", False),
-    },
-    "heal": {"a": (NODE, True), "b": (NODE, True)},
-    "clock_step": {"node": (NODE, True), "ms": ("integer", True)},  # of the wall clock
+    **faults.verbs(*(subject for subject in Subject if subject is not Subject.CLIENT)),
     "probe_lock": {
         "client": (NODE, True),
         "group": ("string", True),
@@ -142,7 +113,7 @@ VERBS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "offset": ("integer", True),
     },
 }
-"""Every action and its arguments; the one list from which the schema is made."""
+"""Every action and its arguments; the one list from which the schema is made. Faults have theirs in their files."""
 
 T = TypeVar("T")
 

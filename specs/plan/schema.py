@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from specs.plan.arguments import NODE, STATE
 from specs.plan.config import Config
-from specs.plan.plan import CLIENT_KINDS, LISTENER_OUTCOMES, NODE, PLAN_SCHEMA, STATE, STATES, VERBS
+from specs.plan.plan import CLIENT_KINDS, LISTENER_OUTCOMES, PLAN_SCHEMA, STATES, VERBS
 
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer", "minimum": 0}

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
+from chaos.rig import Rig
 from chaos.runner import run_scenario
 from chaos.scenario import load, names
 from conformance.parts import docker_engine, toxiproxy_binary
 from conformance.parts.processes import living
 from conformance.targets.base import find
+from conformance.targets.systems import System
 from conformance.wire.runner import WireRun
 from specs import profiles
 from specs.errors import InorderError, UsageError
+from specs.history.journal import MemoryRecorder
+from specs.plan.ability import Ability
 from specs.verdicts.verdict import RunVerdict
+from specs.vocabulary import Kind, Outcome
 from tests.conformance.test_records import undeclared
 
 NO_ENGINE = docker_engine.why_not()
@@ -93,3 +100,68 @@ def test_a_wrong_scenario_is_told_in_a_sentence(tmp_path: Path, text: str, sente
 def test_an_unknown_scenario_is_told_with_those_that_are_known() -> None:
     with pytest.raises(UsageError, match="consumer-killed"):
         load("consumer-kiled")
+
+
+class Nowhere(System):
+    """A system that is never entered."""
+
+    brokers: Mapping[str, str] = {"b0": "127.0.0.1:1"}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("table", "told", "need"),
+    [
+        ('do = "kill_consumer"\nclient = "c1"', "crash c1", Ability.CRASH_CLIENT),
+        ('do = "crash"\nclient = "c1"', "crash c1", Ability.CRASH_CLIENT),
+        ('do = "pause_consumer"\nclient = "c1"', "pause c1", Ability.PAUSE_CLIENT),
+        ('do = "latency"\nclient = "c1"\nms = 60', "delay 60", Ability.BREAK_LINK),
+        ('do = "link_down"\nclient = "c1"', "cut", Ability.BREAK_LINK),
+        ('do = "disk_full"\nclient = "c1"', "disk_full b0", Ability.FILL_DISK),
+        ('do = "broker_crash"\nclient = "c1"', "broker_crash b0", Ability.CRASH_BROKER),
+    ],
+)
+def test_a_scenarios_fault_is_a_verb_by_whichever_name(
+    tmp_path: Path, table: str, told: str, need: Ability
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'why = "x"\n[[fault]]\n{table}')
+    (step,) = load(str(path)).faults
+    journal: Any = MemoryRecorder("r", lambda: 0)
+    rig = Rig(Nowhere(), tmp_path, journal, proxied=False)
+    assert (step.told(rig)["detail"], step.need) == (told, need)
+
+
+def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('why = "x"\n[[fault]]\ndo = "clock_step"\nclient = "c1"')
+    target = find("reference+tcp")
+    assert isinstance(target, WireRun)
+    profile = profiles.load(target.profile)
+    with pytest.raises(UsageError, match="step a party's wall clock"):
+        run_scenario(
+            load(str(path)), target, profile, backend="process", seed=1, out=tmp_path / "run"
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_brokers_disk_is_full_while_its_consumers_work(tmp_path: Path) -> None:
+    """A verb of the registry that had no chaos fault before works in a scenario, and shows in the history."""
+    path = tmp_path / "disk.toml"
+    path.write_text(
+        'why = "x"\n[workload]\nmessages = 120\n[[fault]]\ndo = "disk_full"\nclient = "c1"\nfor_ms = 600'
+    )
+    target = find("reference+tcp")
+    assert isinstance(target, WireRun)
+    profile = profiles.load(target.profile)
+    verdict, history = run_scenario(
+        load(str(path)), target, profile, backend="process", seed=1, out=tmp_path / "run"
+    )
+    assert verdict.verdict is not RunVerdict.REFUTED
+    (fault,) = (row for row in history.rows() if row.kind is Kind.FAULT)
+    assert (fault.detail, fault.outcome) == ("disk_full b0", Outcome.OK)

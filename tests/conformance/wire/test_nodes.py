@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import SHORT_LEASES, make_groups, make_topics, note_queues
 from conformance.wire.session import Session
 from conformance.wire.stalls import Stalls
+from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -184,3 +187,39 @@ def test_a_process_that_stood_still_is_written_down_as_a_pause_of_its_clients(
     rows = [row for row in compact_journal(tmp_path).rows() if row.kind is Kind.PAUSE]
     assert {row.client_id for row in rows} == {"c1", "c2"}
     assert max((row.ended_us or 0) - (row.started_us or 0) for row in rows) >= 400_000
+
+
+def test_a_broker_of_the_plan_dies_and_comes_again_and_its_disk_is_filled(tmp_path: Path) -> None:
+    """Faults are done by the registry's verbs, on a broker of the system."""
+    actions = (
+        Action(300, "disk_full", {"broker": "b0"}),
+        send(350),
+        Action(600, "disk_room", {"broker": "b0"}),
+        Action(700, "broker_crash", {"broker": "b0"}),
+        Action(900, "broker_restart", {"broker": "b0"}),
+        send(1_500),
+    )
+    rows = history_of(short_plan(actions, 3_500), tmp_path)
+    assert [row.broker for row in rows if row.kind is Kind.CRASH] == ["b0"]
+    sent = [row.outcome for row in rows if row.kind is Kind.SEND and row.message_id == "m1"]
+    assert Outcome.REFUSED in sent
+    assert Outcome.OK in [row.outcome for row in rows if row.message_id == "m2"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "args", "ability"),
+    [
+        ("pause", {"node": "c1"}, "stop a client between two instructions"),
+        ("cut", {"a": "c1", "b": "b0"}, "break, hold and delay a connection"),
+        ("clock_step", {"node": "c1", "ms": 5}, "step a party's wall clock"),
+    ],
+)
+def test_a_fault_beyond_the_systems_abilities_is_refused_with_the_one_that_is_missing(
+    verb: str, args: dict[str, Any], ability: str, tmp_path: Path
+) -> None:
+    plan = replace(short_plan((), 100), clients=(ClientPlan("c1", "prober"),), actions=())
+    with (
+        ReferenceOnSockets(plan.config) as system,
+        pytest.raises(UsageError, match=f"'{verb}' needs a target that can {ability}"),
+    ):
+        asyncio.run(PlanRunner(plan, system, tmp_path, "").act(Action(0, verb, args)))

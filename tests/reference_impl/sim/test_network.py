@@ -14,6 +14,7 @@ from reference_impl.sim.network import HOLD_MAX_MS, Fault, Network
 from reference_impl.sim.node import CoreFailed, Node
 from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
+from specs.plan.rig import Trouble
 
 SERVER = "10.0.0.9:1"
 
@@ -52,7 +53,7 @@ class World:
         self.time = Timeline()
         self.ended: list[Fault] = []
         self.network = Network(
-            self.time, Random(seed), lambda kind, link, number: kind, self.ended.append
+            self.time, Random(seed), lambda link, number: link, self.ended.append
         )
         recorder = MemoryRecorder("test", self.time.now_us)
         self.client = Node("alice", "10.0.2.1:5", self.time, self.network, recorder, {})
@@ -211,7 +212,7 @@ def test_a_cut_link_resets_and_refuses_until_it_is_healed() -> None:
     world.server.pause()
     world.request("a")
     world.run(10)
-    world.network.inject("cut", "b0", "alice")
+    world.network.inject(Trouble.CUT, "b0", "alice")
     world.run(10)
     world.request("b")
     world.run(10)
@@ -227,7 +228,7 @@ def test_a_held_frame_comes_when_the_link_is_healed_in_time() -> None:
     world = World()
     world.request("a")
     world.run(10)
-    world.network.inject("hold", "alice", "b0")
+    world.network.inject(Trouble.HOLD, "alice", "b0")
     world.request("b")
     world.run(HOLD_MAX_MS - 1)
     assert world.ends() == [("a", "answered")]
@@ -240,7 +241,7 @@ def test_a_connection_that_is_held_too_long_breaks_and_its_frames_never_come() -
     world = World()
     world.request("a")
     world.run(10)
-    world.network.inject("hold", "alice", "b0")
+    world.network.inject(Trouble.HOLD, "alice", "b0")
     world.request("b")
     world.run(HOLD_MAX_MS + 1)
     world.network.heal("alice", "b0")
@@ -251,7 +252,7 @@ def test_a_connection_that_is_held_too_long_breaks_and_its_frames_never_come() -
 
 def test_one_frame_is_dropped_by_its_code_and_the_fault_is_over() -> None:
     world = World()
-    world.network.inject("drop_next", "alice", "b0", 5)
+    world.network.inject(Trouble.DROP_NEXT, "alice", "b0", 5)
     for token, code in (("a", 4), ("b", 5), ("c", 5)):
         world.request(token, code, timeout_ms=100)
     world.run(200)
@@ -262,7 +263,7 @@ def test_one_frame_is_dropped_by_its_code_and_the_fault_is_over() -> None:
 
 def test_one_answer_is_dropped_by_the_code_of_its_request() -> None:
     world = World()
-    world.network.inject("drop_next", "alice", "b0", 5, answer=True)
+    world.network.inject(Trouble.DROP_NEXT, "alice", "b0", 5, answer=True)
     world.request("a", 5, timeout_ms=100)
     world.run(200)
     assert world.ends() == [("a", "timeout")]
@@ -275,7 +276,7 @@ def test_one_answer_is_dropped_by_the_code_of_its_request() -> None:
 def test_a_fault_is_effective_only_when_a_frame_met_it(kind: str, number: int) -> None:
     idle, busy = World(), World()
     for world in (idle, busy):
-        world.network.inject(kind, "alice", "b0", number)
+        world.network.inject(Trouble(kind), "alice", "b0", number)
     for token in range(30):
         busy.request(token, timeout_ms=2_000)
     for world in (idle, busy):
@@ -289,7 +290,7 @@ def test_a_fault_is_effective_only_when_a_frame_met_it(kind: str, number: int) -
 
 def test_lost_frames_time_out_and_duplicates_are_answered_once() -> None:
     world = World()
-    world.network.inject("lose", "alice", "b0", 50)
+    world.network.inject(Trouble.LOSE, "alice", "b0", 50)
     for token in range(40):
         world.request(token, timeout_ms=500)
     world.run(1_000)
@@ -297,7 +298,7 @@ def test_lost_frames_time_out_and_duplicates_are_answered_once() -> None:
     assert outcomes == {"answered", "timeout"}
 
     world = World()
-    world.network.inject("duplicate", "alice", "b0", 100)
+    world.network.inject(Trouble.DUPLICATE, "alice", "b0", 100)
     for token in range(5):
         world.request(token)
     world.run(100)
@@ -307,7 +308,7 @@ def test_lost_frames_time_out_and_duplicates_are_answered_once() -> None:
 
 def test_reordered_frames_overtake_each_other() -> None:
     world = World()
-    world.network.inject("reorder", "alice", "b0", 100)
+    world.network.inject(Trouble.REORDER, "alice", "b0", 100)
     for code in range(1, 20):
         world.network.oneway(world.client, SERVER, Command(code))
         world.run(1)
@@ -318,7 +319,7 @@ def test_reordered_frames_overtake_each_other() -> None:
 
 def test_delayed_frames_are_late_and_in_order() -> None:
     world = World()
-    world.network.inject("delay", "alice", "b0", 300)
+    world.network.inject(Trouble.DELAY, "alice", "b0", 300)
     world.request("a")
     world.request("b")
     world.run(599)
@@ -335,3 +336,28 @@ def test_a_core_that_raises_is_named() -> None:
     world = World()
     with pytest.raises(CoreFailed, match="Broken of alice failed at Start"):
         world.client.boot(Broken())
+
+
+def test_the_next_request_of_a_code_is_answered_with_an_error_and_never_arrives() -> None:
+    world = World()
+    world.network.inject(Trouble.REFUSE_NEXT, "alice", "b0", 5, error=2)
+    world.request("a", code=4)
+    world.request("b", code=5)
+    world.request("c", code=5)
+    world.run(100)
+    answers = {event.token: event.command.code for event in world.core.of(io.Answered)}
+    assert answers == {"a": 4, "b": 2, "c": 5}
+    arrived = [event.command.code for event in world.echo.of(io.Received)]
+    assert sorted(arrived) == [4, 5]
+    assert [(fault.kind, fault.seen) for fault in world.ended] == [(Trouble.REFUSE_NEXT, True)]
+
+
+def test_nobody_answers_in_the_place_of_a_dead_server() -> None:
+    world = World()
+    world.server.halt()
+    world.network.inject(Trouble.REFUSE_NEXT, "alice", "b0", 5, error=2)
+    world.request("a", code=5)
+    world.run(100)
+    assert world.ends() == [("a", "unreachable")]
+    world.network.heal("alice", "b0")
+    assert [fault.seen for fault in world.ended] == [False]

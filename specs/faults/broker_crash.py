@@ -1,0 +1,67 @@
+"""A broker dies without a word: its memory is lost, its store is not.
+
+With its memory goes the table of leases, so that the next life grants anew what a client still believes to own; what
+was consumed since the last persisted offsets is delivered again; and what was answered before it was synced may be
+gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specs.history.evidence import ASKED, IN_VAIN, names_of
+from specs.history.row import Row
+from specs.plan.ability import Ability
+from specs.plan.arguments import NODE
+from specs.plan.fault import Requests, Saying, Subject
+from specs.plan.rig import Rig
+from specs.vocabulary import Kind, Outcome
+
+VERB = "broker_crash"
+RANK = 20
+SUBJECT = Subject.BROKER
+ARGS = {"broker": (NODE, True)}
+NEEDS = Ability.CRASH_BROKER
+HEALED_BY = "broker_restart"
+REQUESTS = Requests.SPARES
+SAYS = (Saying("NODE crashes", "A broker keeps what it had written.", {"broker": "NODE"}),)
+HEALING_SAYS = (Saying("NODE restarts", "A broker comes again on its store.", {"broker": "NODE"}),)
+
+
+def inject(rig: Rig, broker: str) -> None:
+    rig.kill(broker)
+
+
+def heal(rig: Rig, broker: str) -> None:
+    rig.revive(broker)
+
+
+def attest(rows: Sequence[Row], fault: Row) -> str | None:
+    """Requests that it left without an answer, until it answered again."""
+    for broker in names_of(fault):
+        asked = [row for row in rows if row.kind in ASKED and row.broker == broker]
+        again_us = min(
+            (
+                row.started_us
+                for row in asked
+                if row.outcome is Outcome.OK and row.started_us > fault.started_us
+            ),
+            default=None,
+        )
+        lost = [
+            row
+            for row in asked
+            if row.outcome in IN_VAIN
+            and (row.ended_us is None or row.ended_us >= fault.started_us)
+            and (again_us is None or row.started_us <= again_us)
+        ]
+        if lost and _died(rows, broker, fault):
+            return f"{len(lost)} requests to {broker} were not answered with success"
+    return None
+
+
+def _died(rows: Sequence[Row], broker: str, fault: Row) -> bool:
+    return any(
+        row.kind is Kind.CRASH and row.broker == broker and row.started_us >= fault.started_us
+        for row in rows
+    )

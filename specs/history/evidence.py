@@ -1,0 +1,98 @@
+"""What shows in a history that something had an effect; the faults' `attest` are made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specs.history.row import Row
+from specs.vocabulary import Kind, Outcome
+
+WORK = frozenset(
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
+        Kind.DELIVER,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
+        Kind.SEND,
+    }
+)
+"""What a client does."""
+QUICK = frozenset({Kind.LOCK, Kind.FETCH_OFFSET, Kind.SEND})
+"""Requests that a broker answers at once."""
+ASKED = QUICK | {Kind.PULL, Kind.DEAD_LETTER}
+"""Requests that end with an answer, or with none."""
+IN_VAIN = frozenset({Outcome.UNKNOWN, Outcome.REFUSED})
+
+
+def names_of(fault: Row) -> tuple[str, ...]:
+    """Whom the fault concerns, as its row's detail says after the verb: nobody named means everybody."""
+    return tuple(word for word in (fault.detail or "").split()[1:] if not _is_number(word))
+
+
+def number_of(fault: Row) -> int | None:
+    """The number in the detail of the fault's row: its ms, percent or request code."""
+    numbers = [word for word in (fault.detail or "").split()[1:] if _is_number(word)]
+    return int(numbers[-1]) if numbers else None
+
+
+def _is_number(word: str) -> bool:
+    return word.lstrip("-").isdecimal()
+
+
+def is_of(row: Row, name: str) -> bool:
+    """Is the row about the party of that name? A client's id is the name, or begins with it: `alice.2`, `alice@4`."""
+    for known in (row.client_id, row.process):
+        if known is not None and (
+            known == name or (known.startswith(name) and known[len(name)] in ".@#")
+        ):
+            return True
+    return False
+
+
+def during(row: Row, fault: Row) -> bool:
+    """Did the operation begin while the fault lasted?"""
+    end = fault.ended_us if fault.ended_us is not None else row.started_us
+    return fault.started_us <= row.started_us <= end
+
+
+def over_link(row: Row, names: Sequence[str]) -> bool:
+    """Is it a request over that link? Two names are its ends, one is everything to and from it, none is all."""
+    return all(row.broker == name or is_of(row, name) for name in names)
+
+
+def asked_during(rows: Sequence[Row], fault: Row) -> list[Row]:
+    """The requests over the fault's link that were made while it lasted."""
+    names = names_of(fault)
+    return [
+        row for row in rows if row.kind in ASKED and during(row, fault) and over_link(row, names)
+    ]
+
+
+def in_vain(rows: Sequence[Row], fault: Row, what: str) -> str | None:
+    """How many of the requests over the link were not answered with success, if any."""
+    asked = asked_during(rows, fault)
+    lost = [row for row in asked if row.outcome in IN_VAIN]
+    if not lost:
+        return None
+    return f"{len(lost)} of {len(asked)} requests begun while {what} were not answered with success"
+
+
+def takeover(rows: Sequence[Row], client: str, since_us: int) -> Row | None:
+    """The first delivery by another client on a lane on which `client` worked before `since_us`."""
+    lanes = {
+        row.lane
+        for row in rows
+        if row.kind is Kind.DELIVER and is_of(row, client) and row.started_us < since_us
+    }
+    for row in rows:
+        if (
+            row.kind is Kind.DELIVER
+            and not is_of(row, client)
+            and row.started_us >= since_us
+            and row.lane in lanes
+        ):
+            return row
+    return None

@@ -1,0 +1,136 @@
+"""What faults are made of: the few things that can be done to a party, a link, a disk or a clock.
+
+Whoever runs a plan implements a `Rig` over what he has: the simulated world, clients on sockets, processes and
+containers behind a proxy. A fault (`specs.faults`) says which of these things it does, and so works on each of them.
+A rig writes down itself what it does: only it knows when a thing began and ended. The FAULT row's detail is `verb`,
+then the names of whom it concerns, then its number; judges read it (`specs.clauses.links`).
+
+A call that does not fit the moment (a kill of who is dead, a pause of who is paused) does nothing, so that a plan with
+an action taken out is still a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Protocol
+
+from specs.errors import SpecError
+from specs.plan.ability import Ability
+
+
+class Trouble(StrEnum):
+    """What can be wrong with a link between two nodes, whichever of them connected, until it is mended."""
+
+    CUT = "cut"  # connections are reset, new ones refused
+    HOLD = "hold"  # nothing comes through; the connections live for a while
+    DELAY = "delay"  # every frame takes so many ms more
+    LOSE = "lose"  # so many frames of a hundred vanish
+    DUPLICATE = "duplicate"  # so many frames of a hundred come twice
+    REORDER = "reorder"  # every frame takes up to so many ms more, and frames overtake each other
+    DROP_NEXT = "drop_next"  # the next request of a code, or the answer to it, vanishes, once
+    REFUSE_NEXT = "refuse_next"  # the next request of a code gets an error for an answer, once
+
+
+class Rig(Protocol):
+    """verb: the plan's word for what is being done just now, set before each call. Nodes go by the plan's names."""
+
+    verb: str
+
+    @property
+    def abilities(self) -> Collection[Ability]: ...
+
+    @property
+    def brokers(self) -> Collection[str]:
+        """Which nodes are brokers."""
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        """Its process is gone, without a word. silent: no connection is seen to close."""
+
+    def revive(self, node: str) -> None:
+        """A new process for a node that is gone; a broker's finds its store."""
+
+    def pause(self, node: str) -> None:
+        """Its process stops between two instructions."""
+
+    def resume(self, node: str) -> None:
+        """And goes on."""
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        """The link suffers from now on. number: ms, percent or a request's code.
+
+        answer: of DROP_NEXT, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
+        """
+
+    def mend(self, a: str, b: str) -> None:
+        """The link is well again, whatever it suffered from."""
+
+    def fill_disk(self, broker: str) -> None:
+        """The broker's disk has no room any more."""
+
+    def make_room(self, broker: str) -> None:
+        """And has room again."""
+
+    def step_clock(self, node: str, ms: int) -> None:
+        """Its wall clock is set by so much."""
+
+
+class PartialRig:
+    """A rig that can do nothing yet: a child names its abilities, and does what they stand for.
+
+    `specs.faults.perform` asks nobody for what he is not able to; who gets here has named an ability too many.
+    """
+
+    verb = ""
+    abilities: Collection[Ability] = frozenset()
+    brokers: Collection[str] = ()
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        self._cant()
+
+    def revive(self, node: str) -> None:
+        self._cant()
+
+    def pause(self, node: str) -> None:
+        self._cant()
+
+    def resume(self, node: str) -> None:
+        self._cant()
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        self._cant()
+
+    def mend(self, a: str, b: str) -> None:
+        self._cant()
+
+    def fill_disk(self, broker: str) -> None:
+        self._cant()
+
+    def make_room(self, broker: str) -> None:
+        self._cant()
+
+    def step_clock(self, node: str, ms: int) -> None:
+        self._cant()
+
+    def _cant(self) -> None:
+        raise SpecError(
+            f"{type(self).__name__} names an ability that {self.verb!r} needs, and has it not"
+        )

@@ -1,0 +1,65 @@
+"""A fault's verb is spelled in its file and nowhere else in the product: whoever needs it reads the registry."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from specs.faults import FAULTS
+
+ROOT = Path(__file__).parents[3]
+PRODUCT = ("specs", "reference_impl", "conformance", "chaos", "spark_checkers", "inorder")
+HOME = ROOT / "specs" / "faults"
+
+OTHER_MEANINGS = {
+    "specs/plan/rig.py": "what can be wrong with a link, of which its faults are made",
+    "specs/vocabulary.py": "kinds and outcomes of a history's rows",
+    "specs/history/text.py": "the field `delay` of a message",
+    "specs/clauses/links.py": "the tap's rules, as its rows tell them",
+    "specs/verdicts": "the field `cut` of a verdict: why a history lacks its end",
+    "conformance/reports/view.py": "the field `cut` of a verdict",
+    "conformance/reports/timeline.py": "what a timeline draws for a row of that kind",
+    "reference_impl/core/broker/storing.py": "the name of a timer",
+    "chaos/toxiproxy/toxics.py": "an attribute of toxiproxy's own",
+    "spark_checkers/grants.py": "how a lease ended",
+    "spark_checkers/batches.py": "a slot for the outcome CUT",
+    "conformance/fuzzing": "bytes that end too soon",
+    "conformance/tap/faults.py": "the tap's own rules, on frames of one code",
+    "conformance/machines/lock_table.py": "an operation of a bench's program",
+    "conformance/machines/membership.py": "an operation of a bench's program",
+    "conformance/machines/message_log.py": "an operation of a bench's program",
+    "conformance/machines/offset_table.py": "an operation of a bench's program",
+}
+"""Files and folders in which such a word is one of another vocabulary, and which."""
+
+
+def spelled() -> Iterator[tuple[str, str]]:
+    """(file, verb) for each string of the product that is a fault's verb; a docstring that consists of it is none."""
+    for folder in PRODUCT:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if HOME in path.parents:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and node.value in FAULTS:
+                    yield path.relative_to(ROOT).as_posix(), node.value
+
+
+def is_of(name: str, place: str) -> bool:
+    return name == place or name.startswith(f"{place}/")
+
+
+def test_no_verb_of_a_fault_is_spelled_outside_of_its_file() -> None:
+    strangers = [
+        (name, verb)
+        for name, verb in spelled()
+        if not any(is_of(name, place) for place in OTHER_MEANINGS)
+    ]
+    assert strangers == []
+
+
+def test_every_exception_is_needed() -> None:
+    files = {name for name, _ in spelled()}
+    assert [
+        place for place in OTHER_MEANINGS if not any(is_of(name, place) for name in files)
+    ] == []
