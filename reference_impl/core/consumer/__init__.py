@@ -17,6 +17,24 @@ A consumer is made of parts (`consumer.Consumer`); a way of consuming is a choic
 | `dead_letters` | a message that is given up | `DeadLetters` | `DeadLetters` | – | – |
 | `send_backs` | a message that is sent back | – | – | `SendBacks` | – |
 
+A part has its consumer's own methods (requests, timers, rows, which lanes are ours), and asks these other parts:
+
+| part | asks |
+|---|---|
+| `Routes` | `rebalance` |
+| `LaneDrop` | `offsets`, `shutdown` |
+| `LaneRelease` | `leases`, `shutdown` |
+| `OrderlyLoop` | `calls`, `dead_letters`, `leases`, `offsets`, `release` |
+| `SideBySideLoop` | `calls`, `offsets`, `release` |
+| `KeyOrderedLoop` | `dead_letters` |
+| `ConcurrentLoop` | `send_backs` |
+| `DeadLetters` | `routes` |
+| `Pulling` | `loop`, `offsets`, `rebalance`, `release` |
+| `LeasedPulling` | `offsets` |
+| `Rebalance` | `calls`, `leases`, `loop`, `offsets`, `pulling`, `release`, `routes` |
+| `Resets` | `offsets`, `rebalance`, `release` |
+| `ShutdownSequence` | `calls`, `loop`, `offsets`, `release` |
+
 What a variant of a consumer (a mutant) may replace, and tests hold it to that:
 
 * it is a consumer of one mode whose `PART_class` is another class, and overrides nothing else of the consumer;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -54,18 +56,45 @@ def test_no_class_has_more_than_two_ancestors() -> None:
 
 def test_the_table_of_parts_says_what_the_modes_are_made_of() -> None:
     """The docstring of the package, row by row."""
-    rows = [
-        [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
-        for line in (package.__doc__ or "").splitlines()
-        if line.startswith("| `")
-    ]
-    told = {row[0]: row[2:] for row in rows}
+    told = {row[0]: row[2:] for row in table() if len(row) > 2}
     made = [vars(mode(ConsumerConfig("c", "g", {}, ("ns",)))) for mode in MODES]
     names = {name for each in made for name, part in each.items() if isinstance(part, Part)}
     assert told == {
         name: [type(each[name]).__name__ if name in each else "–" for each in made]
         for name in names
     }
+
+
+def test_a_part_asks_the_parts_that_the_table_names() -> None:
+    """What the source of its class says of its consumer's parts; the others ask none."""
+    names = {row[0] for row in table() if len(row) > 2}
+    asked = {
+        each.__name__: asks & names
+        for each in classes()
+        if issubclass(each, Part) and (asks := asked_of_the_consumer(each)) & names
+    }
+    assert asked == {
+        row[0]: {name.strip(" `") for name in row[1].split(",")} for row in table() if len(row) == 2
+    }
+
+
+def asked_of_the_consumer(part: type) -> set[str]:
+    """The names that the class looks up in its consumer."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(inspect.getsource(part)))
+        if isinstance(node, ast.Attribute)
+        and getattr(node.value, "attr", getattr(node.value, "id", None)) == "consumer"
+    }
+
+
+def table() -> list[list[str]]:
+    """The rows of both tables in the docstring of the package: four modes, or the parts that are asked."""
+    return [
+        [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        for line in (package.__doc__ or "").splitlines()
+        if line.startswith("| `")
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))
