@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reference_impl.core.allocation import Strategy, by_config, by_machine_room, nearby, strategy
-from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.core.producer import Producer, ProducerConfig
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.bodies import java_hash
@@ -47,8 +47,8 @@ def wrong_queues(clause_id: str, choose: Callable[[str, int], int | str]) -> tup
 
 def allocation(rows: Sequence[Mapping[str, Any]], mutant: Mutant | None) -> Iterator[str]:
     """Every member's share, by the strategies of the mutant's consumer or the reference's own."""
-    consumer = Rebalancing if mutant is None or mutant.consumer is None else mutant.consumer
-    known = consumer.strategies
+    consumer = OrderlyConsumer if mutant is None or mutant.consumer is None else mutant.consumer
+    known = consumer.rebalance_class.strategies
     for row in rows:
         share = _strategy(row["strategy"], row["settings"], known)
         queues = [_queue(text) for text in row["queues"]]

@@ -12,7 +12,7 @@ from conformance.cases.story import Story
 from reference_impl.core.allocation import Strategy
 from reference_impl.core.broker.broker import Broker
 from reference_impl.core.broker.log import BrokerStore
-from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.mutants import Mutant
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.node import Node
@@ -82,8 +82,8 @@ class World:
         self.brokers = setting.brokers
         self._mutant = mutant
         self.strategies: Mapping[str, Strategy] = (
-            cores_of(mutant).consumer or Rebalancing
-        ).strategies
+            cores_of(mutant).consumer or OrderlyConsumer
+        ).rebalance_class.strategies
         self._attempts: Counter[str] = Counter()
         self._raw = [client.id for client in self.plan.clients if client.kind == "prober"]
         self.pass_time(0)

@@ -39,7 +39,7 @@ from reference_impl.client.results import Result, Suspend
 from reference_impl.core.allocation import STRATEGIES, Strategy, strategy
 from reference_impl.core.consumer import broadcast, concurrent, key_ordered, orderly
 from reference_impl.core.consumer.config import NO_LIMIT, ConsumerConfig
-from reference_impl.core.consumer.shutdown import ShuttingDown
+from reference_impl.core.consumer.consumer import Consumer
 from reference_impl.protocol.bodies import BROADCASTING
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.shell.node import ClientNode, ListenerContext
@@ -103,7 +103,7 @@ class Member(ABC):
 
     _mode: ClassVar[str] = "concurrent"
     _model: ClassVar[str] = "CLUSTERING"
-    _core_class: ClassVar[type[ShuttingDown]] = concurrent.ConcurrentConsumer
+    _core_class: ClassVar[type[Consumer]] = concurrent.ConcurrentConsumer
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Member(ABC):
             **tuning,
         )
         self._watch = _Watch(recorder or NoRecorder())
-        self._core: ShuttingDown | None = None
+        self._core: Consumer | None = None
         self._node: ClientNode | None = None
 
     @property
@@ -159,7 +159,7 @@ class Member(ABC):
         if self._node is not None:
             raise UsageError("A consumer is started once; make another.")
         core = self._make_core()
-        core.allocate = self._share_by
+        core.rebalance.allocate = self._share_by
         self._core = core
         self._node = ClientNode(
             core, self._node_listener(), threads=self._config.threads, recorder=self._watch
@@ -212,7 +212,7 @@ class Member(ABC):
     ) -> None:
         await self.stop()
 
-    def _make_core(self) -> ShuttingDown:
+    def _make_core(self) -> Consumer:
         return self._core_class(self._config)
 
     @abstractmethod
@@ -356,7 +356,7 @@ class OrderlyConsumer(PushConsumer):
     """
 
     _mode: ClassVar[str] = "orderly"
-    _core_class: ClassVar[type[ShuttingDown]] = orderly.OrderlyConsumer
+    _core_class: ClassVar[type[Consumer]] = orderly.OrderlyConsumer
 
     def __init__(
         self,
@@ -403,7 +403,7 @@ class KeyOrderedConsumer(PushConsumer):
     """
 
     _mode: ClassVar[str] = "key_ordered"
-    _core_class: ClassVar[type[ShuttingDown]] = key_ordered.KeyOrderedConsumer
+    _core_class: ClassVar[type[Consumer]] = key_ordered.KeyOrderedConsumer
 
 
 class ConcurrentConsumer(PushConsumer):
@@ -451,7 +451,7 @@ class BroadcastConsumer(PushConsumer):
         self._path = Path(offsets)
         self._offsets: OffsetsOnDisk | None = None
 
-    def _make_core(self) -> ShuttingDown:
+    def _make_core(self) -> Consumer:
         self._offsets = OffsetsOnDisk(self._path, self.group)
         return broadcast.BroadcastConsumer(self._config, self._offsets)
 

@@ -19,8 +19,8 @@ from reference_impl.client.consumer import Member, Start, Topics, Tuning, batch_
 from reference_impl.client.message import Batch
 from reference_impl.core import io
 from reference_impl.core.allocation import Strategy
+from reference_impl.core.consumer.consumer import Consumer
 from reference_impl.core.consumer.pull_consumer import PullConsumer as PullCore
-from reference_impl.core.consumer.shutdown import ShuttingDown
 from reference_impl.protocol.message import StoredMessage
 from reference_impl.shell.node import Listener as NodeListener
 from reference_impl.shell.node import ListenerContext
@@ -32,7 +32,7 @@ from specs.vocabulary import Outcome
 class PullConsumer(Member):
     """A member that asks. The arguments are those of `PushConsumer`; batch: messages of one batch at most."""
 
-    _core_class: ClassVar[type[ShuttingDown]] = PullCore
+    _core_class: ClassVar[type[Consumer]] = PullCore
 
     def __init__(
         self,

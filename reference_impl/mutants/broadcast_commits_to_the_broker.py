@@ -4,8 +4,7 @@ Shows at the first persisting.
 """
 
 from reference_impl.core.consumer import BroadcastConsumer
-from reference_impl.core.consumer.offsets import Offsets
-from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.offsets import BrokerOffsets
 
 NAME = "broadcast-commits-to-the-broker"
 BUG = "a broadcast consumer's offsets go to the broker instead of its own file"
@@ -17,8 +16,7 @@ CONFIG = {"mode": "concurrent", "message_model": "broadcasting"}
 
 
 class Mutated(BroadcastConsumer):
-    def persist(self, pq: ProcessQueue) -> None:
-        Offsets.persist(self, pq)
+    offsets_class = BrokerOffsets
 
 
 consumer = Mutated

@@ -6,6 +6,7 @@ Shows when it is started again after it has written something down.
 from collections.abc import Callable
 
 from reference_impl.core.consumer import BroadcastConsumer
+from reference_impl.core.consumer.broadcast import LocalOffsets
 from reference_impl.core.consumer.start_offset import NOT_FOUND
 from specs.vocabulary import Queue
 
@@ -16,9 +17,13 @@ KILLED_BY = "CMT-12"
 CONFIG = {"mode": "concurrent", "message_model": "broadcasting"}
 
 
-class Mutated(BroadcastConsumer):
+class MutatedOffsets(LocalOffsets):
     def fetch_stored(self, now_ms: int, queue: Queue, then: Callable[[int, int], None]) -> None:
         then(now_ms, NOT_FOUND)
+
+
+class Mutated(BroadcastConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

@@ -3,10 +3,8 @@
 Shows at its first lane; the other members wait for a lease that nobody gives back.
 """
 
-from collections.abc import Sequence
-
 from reference_impl.core.consumer import BroadcastConsumer
-from reference_impl.core.consumer.rebalance import Candidate, Rebalancing
+from reference_impl.core.consumer.leases import Leases
 
 NAME = "broadcast-takes-leases"
 BUG = "B-12: a broadcast consumer needs leases too, so that only one member is given a queue's messages"
@@ -16,8 +14,7 @@ CONFIG = {"mode": "concurrent", "message_model": "broadcasting"}
 
 
 class Mutated(BroadcastConsumer):
-    def lock_before_add(self, now_ms: int, broker: str, candidates: Sequence[Candidate]) -> None:
-        Rebalancing.lock_before_add(self, now_ms, broker, candidates)
+    leases_class = Leases
 
 
 consumer = Mutated

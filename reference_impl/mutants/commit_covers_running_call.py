@@ -4,6 +4,7 @@ Shows when a lane's last message is at the listener while a commit goes out.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.offsets import BrokerOffsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "commit-covers-running-call"
@@ -12,9 +13,13 @@ SOURCE = "rocketmq-client-cpp before ecfd7d3 (2020)"
 KILLED_BY = "CMT-1"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedOffsets(BrokerOffsets):
     def offset_to_piggyback(self, pq: ProcessQueue) -> int:
         return pq.offset if pq.pending else pq.next_offset
+
+
+class Mutated(OrderlyConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows in any run that commits.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.offsets import BrokerOffsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "commit-one-too-far"
@@ -12,9 +13,13 @@ SOURCE = "ProcessQueue.commit"
 KILLED_BY = "CMT-2"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedOffsets(BrokerOffsets):
     def store_offset(self, pq: ProcessQueue, value: int) -> None:
         super().store_offset(pq, value + 1)
+
+
+class Mutated(OrderlyConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

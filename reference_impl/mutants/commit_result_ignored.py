@@ -3,9 +3,9 @@
 Shows when a listener answers so and nothing else of the lane is finished for a persist interval.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import Ended, OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.protocol.message import StoredMessage
 from specs.vocabulary import CommitMode, Outcome
 
 NAME = "commit-result-ignored"
@@ -14,28 +14,26 @@ SOURCE = "rocketmq-client-go, push_consumer.go (a switch that does not fall thro
 KILLED_BY = "CMT-2"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
         self.ignores = False
 
-    def _finish(
-        self,
-        now_ms: int,
-        pq: ProcessQueue,
-        batch: list[StoredMessage],
-        outcome: Outcome,
-        mode: CommitMode,
-        pause_ms: int,
-        given_up: bool,
-    ) -> None:
-        self.ignores = mode is CommitMode.AUTO and outcome in (Outcome.COMMIT, Outcome.ROLLBACK)
-        super()._finish(now_ms, pq, batch, outcome, mode, pause_ms, given_up)
+    def finish(self, now_ms: int, ended: Ended) -> None:
+        self.ignores = ended.mode is CommitMode.AUTO and ended.outcome in (
+            Outcome.COMMIT,
+            Outcome.ROLLBACK,
+        )
+        super().finish(now_ms, ended)
 
     def commit_batch(self, pq: ProcessQueue) -> None:
         if not self.ignores:
             super().commit_batch(pq)
         self.ignores = False
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

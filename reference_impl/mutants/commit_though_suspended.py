@@ -4,6 +4,7 @@ Shows when a commit goes out while a batch is suspended.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.results import Back
 from reference_impl.protocol.message import StoredMessage
@@ -14,10 +15,14 @@ SOURCE = "rocketmq-client-go, push_consumer.go (the offset is updated whatever t
 KILLED_BY = "CMT-1"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def put_back(self, pq: ProcessQueue, batch: list[StoredMessage], back: Back) -> None:
         super().put_back(pq, batch, back)
-        self.store_offset(pq, batch[-1].queue_offset + 1)
+        self.consumer.offsets.store_offset(pq, batch[-1].queue_offset + 1)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -6,6 +6,7 @@ Shows when that send fails, and a commit goes out before the next try.
 from collections.abc import Callable, Sequence
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -16,7 +17,7 @@ KILLED_BY = "CMT-1"
 CONFIG = {"max_reconsume_times": 1}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def give_up(
         self,
         now_ms: int,
@@ -24,8 +25,12 @@ class Mutated(OrderlyConsumer):
         messages: Sequence[StoredMessage],
         then: Callable[[int, frozenset[int]], None],
     ) -> None:
-        self.store_offset(pq, messages[-1].queue_offset + 1)
+        self.consumer.offsets.store_offset(pq, messages[-1].queue_offset + 1)
         super().give_up(now_ms, pq, messages, then)
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

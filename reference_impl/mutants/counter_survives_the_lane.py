@@ -3,7 +3,8 @@
 Shows when a client loses a lane while a message of it is suspended, and is given it again.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 from specs.vocabulary import Queue
@@ -16,9 +17,9 @@ SOURCE = (
 KILLED_BY = "RTY-11"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
         self.counted: dict[Queue, dict[int, int]] = {}
 
     def count_retry(self, pq: ProcessQueue, message: StoredMessage) -> None:
@@ -33,6 +34,10 @@ class Mutated(OrderlyConsumer):
             if message.queue_offset in known:
                 pq.extra_times.setdefault(message.queue_offset, known[message.queue_offset])
         super().keep(now_ms, pq, messages)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -6,6 +6,7 @@ Shows when the send of an exhausted message fails: the broker is gone, or the an
 from collections.abc import Callable, Sequence
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -16,7 +17,7 @@ KILLED_BY = "DLQ-6"
 CONFIG = {"max_reconsume_times": 1}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def give_up(
         self,
         now_ms: int,
@@ -26,6 +27,10 @@ class Mutated(OrderlyConsumer):
     ) -> None:
         every = frozenset(message.queue_offset for message in messages)
         super().give_up(now_ms, pq, messages, lambda now_ms, done: then(now_ms, every))
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

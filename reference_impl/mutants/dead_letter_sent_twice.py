@@ -6,6 +6,7 @@ Shows whenever a message is given up; needs a limit.
 from collections.abc import Callable
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -16,7 +17,7 @@ KILLED_BY = "DLQ-2"
 CONFIG = {"max_reconsume_times": 1}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def send_back(
         self,
         now_ms: int,
@@ -26,9 +27,13 @@ class Mutated(OrderlyConsumer):
         attempt: int = 1,
     ) -> None:
         def again(now_ms: int, acknowledged: bool) -> None:
-            super(Mutated, self).send_back(now_ms, pq, message, then)
+            super(MutatedDeadLetters, self).send_back(now_ms, pq, message, then)
 
         super().send_back(now_ms, pq, message, again if attempt == 1 else then, attempt)
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

@@ -5,7 +5,8 @@ Shows as soon as two messages of one client are given up; needs a limit.
 
 from collections.abc import Callable, Sequence
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -16,9 +17,9 @@ KILLED_BY = "DLQ-1"
 CONFIG = {"max_reconsume_times": 1}
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedDeadLetters(DeadLetters):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.given_up = 0
 
     def give_up(
@@ -33,6 +34,10 @@ class Mutated(OrderlyConsumer):
             super().give_up(now_ms, pq, messages, then)
         else:
             then(now_ms, frozenset(message.queue_offset for message in messages))
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

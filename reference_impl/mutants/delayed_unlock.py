@@ -4,7 +4,8 @@ Shows when a client gives a lane up and gets it back within one lock interval: i
 lease that it works under.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from specs.vocabulary import Queue
 
@@ -14,20 +15,24 @@ SOURCE = "RebalancePushImpl.unlockDelay up to 5.1"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self._timers["late-unlock"] = self.unlock_late
+class MutatedRelease(LaneRelease):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
+        consumer.timers["late-unlock"] = self.unlock_late
 
     def release(self, pq: ProcessQueue) -> None:
         if not pq.pending:
             super().release(pq)
             return
-        self.leaving.pop(pq.queue, None)
-        self.set_timer(("late-unlock", pq.queue), self.config.lock_interval_ms)
+        self.consumer.leaving.pop(pq.queue, None)
+        self.consumer.set_timer(("late-unlock", pq.queue), self.config.lock_interval_ms)
 
     def unlock_late(self, now_ms: int, queue: Queue) -> None:
-        self.unlock(queue.broker, [queue])
+        self.consumer.leases.unlock(queue.broker, [queue])
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a client joins while the lanes hold several messages.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "dropped-lane-goes-on"
@@ -14,10 +15,14 @@ SOURCE = (
 KILLED_BY = "ORD-13"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRelease(LaneRelease):
     def release(self, pq: ProcessQueue) -> None:
         super().release(pq)
         pq.locked, pq.dropped = True, False
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

@@ -3,7 +3,8 @@
 Shows when a client joins or leaves while a batch of the lane is suspended.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "dropped-lane-retried"
@@ -12,23 +13,27 @@ SOURCE = "RocketMQ before commit 9c350a85c5 (2013)"
 KILLED_BY = "ORD-13"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self.dropped: dict[int, ProcessQueue] = {}
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
+        self.entered: dict[int, ProcessQueue] = {}
 
-    def mark_dropped(self, pq: ProcessQueue, reason: str) -> None:
-        super().mark_dropped(pq, reason)
-        self.dropped[pq.serial] = pq
+    def enter(self, now_ms: int, pq: ProcessQueue) -> None:
+        self.entered[pq.serial] = pq
+        super().enter(now_ms, pq)
 
-    def _resubmit_tick(self, now_ms: int, serial: int) -> None:
-        pq = self.dropped.get(serial)
+    def resubmit_due(self, now_ms: int, serial: int) -> None:
+        pq = None if serial in self.consumer.serials else self.entered.get(serial)
         batch = [] if pq is None else pq.take(self.config.batch)
         if pq is None or not batch:
-            super()._resubmit_tick(now_ms, serial)
+            super().resubmit_due(now_ms, serial)
         else:
-            self.free_threads -= 1
-            self.call_listener(pq, batch)
+            self.consumer.calls.free_threads -= 1
+            self.consumer.calls.call_listener(pq, batch)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

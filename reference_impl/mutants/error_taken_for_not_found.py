@@ -8,6 +8,7 @@ from functools import partial
 
 from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.pulling import LeasedPulling
 from reference_impl.core.consumer.start_offset import FAILED
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -22,17 +23,17 @@ KILLED_BY = "ORD-4"
 CONFIG = {"consume_from": "last"}
 
 
-class Mutated(OrderlyConsumer):
-    def _anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
+class MutatedPulling(LeasedPulling):
+    def anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
         if stored != FAILED:
-            super()._anchor(pq, now_ms, stored)
+            super().anchor(pq, now_ms, stored)
             return
         queue = pq.queue
         command = Command(
             RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext()
         )
-        address = self.addresses.get(queue.broker)
-        self.request(
+        address = self.consumer.addresses.get(queue.broker)
+        self.consumer.request(
             now_ms, address, command, self.config.request_timeout_ms, partial(self._end_known, pq)
         )
 
@@ -40,9 +41,13 @@ class Mutated(OrderlyConsumer):
         self, pq: ProcessQueue, now_ms: int, answer: Command | None, reason: str
     ) -> None:
         if answer is not None and answer.code == ResponseCode.SUCCESS:
-            super()._anchor(pq, now_ms, OffsetResponse.from_ext(answer.ext).offset)
+            super().anchor(pq, now_ms, OffsetResponse.from_ext(answer.ext).offset)
         else:
-            super()._anchor(pq, now_ms, FAILED)
+            super().anchor(pq, now_ms, FAILED)
+
+
+class Mutated(OrderlyConsumer):
+    pulling_class = MutatedPulling
 
 
 consumer = Mutated

@@ -5,6 +5,7 @@ Shows when that query (the second of a new owner) is refused, or its answer lost
 
 from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.pulling import LeasedPulling
 from reference_impl.core.consumer.start_offset import FAILED
 
 NAME = "error-taken-for-zero"
@@ -15,9 +16,13 @@ SOURCE = (
 KILLED_BY = "ORD-5"
 
 
+class MutatedPulling(LeasedPulling):
+    def anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
+        super().anchor(pq, now_ms, 0 if stored == FAILED else stored)
+
+
 class Mutated(OrderlyConsumer):
-    def _anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
-        super()._anchor(pq, now_ms, 0 if stored == FAILED else stored)
+    pulling_class = MutatedPulling
 
 
 consumer = Mutated

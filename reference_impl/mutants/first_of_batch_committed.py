@@ -4,6 +4,7 @@ Shows when a batch holds more than one message.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "first-of-batch-committed"
@@ -13,11 +14,15 @@ KILLED_BY = "CMT-2"
 CONFIG = {"batch": 4}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def commit_batch(self, pq: ProcessQueue) -> None:
         first = min(pq.taken)
         pq.commit()
-        self.store_offset(pq, first + 1)
+        self.consumer.offsets.store_offset(pq, first + 1)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

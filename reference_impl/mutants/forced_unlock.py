@@ -3,7 +3,8 @@
 Shows when a client joins or leaves while a listener takes longer than that: the successor starts beside it.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "forced-unlock"
@@ -12,22 +13,26 @@ SOURCE = "RebalancePushImpl since 5.2.0 (59e8f9b66e, issue 7644)"
 KILLED_BY = "LSE-15"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedRelease(LaneRelease):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.waited_for: dict[int, ProcessQueue] = {}
-        self._timers["force"] = self.force
+        consumer.timers["force"] = self.force
 
     def drop(self, now_ms: int, pq: ProcessQueue, reason: str) -> None:
         super().drop(now_ms, pq, reason)
         if pq.busy:
             self.waited_for[pq.serial] = pq
-            self.set_timer(("force", pq.serial), self.config.lock_interval_ms)
+            self.consumer.set_timer(("force", pq.serial), self.config.lock_interval_ms)
 
     def force(self, now_ms: int, serial: int) -> None:
         pq = self.waited_for.pop(serial)
-        if self.leaving.get(pq.queue) is pq:
+        if self.consumer.leaving.get(pq.queue) is pq:
             self.release(pq)
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

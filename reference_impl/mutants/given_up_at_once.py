@@ -4,6 +4,7 @@ Shows as soon as a listener suspends a message that has retries left.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 
 NAME = "given-up-at-once"
 BUG = "B-31, orderly form: straight to the dead letters at the first failure"
@@ -12,9 +13,13 @@ KILLED_BY = "RTY-5"
 CONFIG = {"max_reconsume_times": 2}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def is_exhausted(self, times: int) -> bool:
         return True
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

@@ -4,9 +4,7 @@ Shows at the first message that exhausts its retries; needs a limit.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.protocol.message import StoredMessage
-from specs.vocabulary import CommitMode, Outcome
+from reference_impl.core.consumer.orderly_loop import Ended, OrderlyLoop
 
 NAME = "given-up-but-kept"
 BUG = "B-48, second part: after the message was handed on, the retry that was scheduled goes on as well"
@@ -15,18 +13,13 @@ KILLED_BY = "DLQ-3"
 CONFIG = {"max_reconsume_times": 1}
 
 
+class MutatedLoop(OrderlyLoop):
+    def finish(self, now_ms: int, ended: Ended) -> None:
+        super().finish(now_ms, ended._replace(given_up=False))
+
+
 class Mutated(OrderlyConsumer):
-    def _finish(
-        self,
-        now_ms: int,
-        pq: ProcessQueue,
-        batch: list[StoredMessage],
-        outcome: Outcome,
-        mode: CommitMode,
-        pause_ms: int,
-        given_up: bool,
-    ) -> None:
-        super()._finish(now_ms, pq, batch, outcome, mode, pause_ms, given_up=False)
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows where a batch holds an exhausted message and one that has tries left; need
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -16,9 +17,13 @@ KILLED_BY = "DLQ-10"
 CONFIG = {"max_reconsume_times": 1, "batch": 2}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def is_handed_on(self, pq: ProcessQueue, message: StoredMessage) -> bool:
         return False
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

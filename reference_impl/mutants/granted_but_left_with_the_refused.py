@@ -5,9 +5,10 @@ Shows when a member takes its share while somebody still has a part of it.
 
 from collections.abc import Sequence
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.candidate import Candidate
 from reference_impl.core.consumer.leases import Granted
-from reference_impl.core.consumer.rebalance import Candidate
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "granted-but-left-with-the-refused"
@@ -16,25 +17,29 @@ SOURCE = "RebalanceImpl.updateProcessQueueTableInRebalance, which asks for each 
 KILLED_BY = "LIV-5"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedRebalance(Rebalance):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.left_until: dict[Queue, int] = {}
 
-    def _candidates_answered(
+    def candidates_answered(
         self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
     ) -> None:
         if not granted or all(candidate.queue in granted for candidate in candidates):
-            super()._candidates_answered(candidates, now_ms, granted)
+            super().candidates_answered(candidates, now_ms, granted)
             return
         for candidate in candidates:
-            self.candidates.pop(candidate.queue, None)
+            self.consumer.candidates.pop(candidate.queue, None)
             self.left_until[candidate.queue] = now_ms + 3 * self.config.rebalance_interval_ms
 
-    def _add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        super()._add_lanes(
+    def add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
+        super().add_lanes(
             now_ms, [queue for queue in share if self.left_until.get(queue, 0) <= now_ms]
         )
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -5,6 +5,7 @@ or a broker paused, with a slow listener.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.leases import Leases
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "guard-ignores-expiry"
@@ -13,9 +14,13 @@ SOURCE = "ConsumeMessageOrderlyService before commit 45cb093e79 (2014)"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLeases(Leases):
     def holds_lease(self, now_ms: int, pq: ProcessQueue) -> bool:
         return pq.locked
+
+
+class Mutated(OrderlyConsumer):
+    leases_class = MutatedLeases
 
 
 consumer = Mutated

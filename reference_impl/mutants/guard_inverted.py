@@ -5,6 +5,7 @@ not work at all.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.leases import Leases
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "guard-inverted"
@@ -13,9 +14,13 @@ SOURCE = "rocketmq-client-cpp e1068cb (2020)"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLeases(Leases):
     def holds_lease(self, now_ms: int, pq: ProcessQueue) -> bool:
         return pq.locked and now_ms - pq.last_lock_ms > self.config.client_lease_ms
+
+
+class Mutated(OrderlyConsumer):
+    leases_class = MutatedLeases
 
 
 consumer = Mutated

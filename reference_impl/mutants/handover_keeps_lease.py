@@ -4,6 +4,7 @@ Shows when a client joins: the successor waits until the lease has run out.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "handover-keeps-lease"
@@ -12,10 +13,14 @@ SOURCE = "RocketMQ before commit 4e41975178 (2015); rocketmq-client-go #1220 (6c
 KILLED_BY = "LSE-16"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRelease(LaneRelease):
     def release(self, pq: ProcessQueue) -> None:
         pq.locked = False
-        self.leaving.pop(pq.queue, None)
+        self.consumer.leaving.pop(pq.queue, None)
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

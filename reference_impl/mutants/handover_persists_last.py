@@ -3,7 +3,8 @@
 Shows when a client with finished messages gives a lane to another one.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "handover-persists-last"
@@ -14,23 +15,24 @@ KILLED_BY = "CMT-5"
 GAP_MS = 1_000
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedRelease(LaneRelease):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.late: dict[int, ProcessQueue] = {}
-        self._timers["late"] = self.persist_late
+        consumer.timers["late"] = self.persist_late
 
     def drop(self, now_ms: int, pq: ProcessQueue, reason: str) -> None:
         self.mark_dropped(pq, reason)
         self.late[pq.serial] = pq
-        self.set_timer(("late", pq.serial), GAP_MS)
-        if self.may_release(pq):
-            self.release(pq)
-        else:
-            self.leaving[pq.queue] = pq
+        self.consumer.set_timer(("late", pq.serial), GAP_MS)
+        self.leave(pq)
 
     def persist_late(self, now_ms: int, serial: int) -> None:
-        self.persist(self.late.pop(serial))
+        self.consumer.offsets.persist(self.late.pop(serial))
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

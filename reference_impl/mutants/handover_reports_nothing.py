@@ -4,6 +4,7 @@ Shows when a client that has finished several messages since its last report giv
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "handover-reports-nothing"
@@ -12,13 +13,14 @@ SOURCE = "RocketMQ before commit 169294184b (2013)"
 KILLED_BY = "ORD-14"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRelease(LaneRelease):
     def drop(self, now_ms: int, pq: ProcessQueue, reason: str) -> None:
         self.mark_dropped(pq, reason)
-        if self.may_release(pq):
-            self.release(pq)
-        else:
-            self.leaving[pq.queue] = pq
+        self.leave(pq)
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

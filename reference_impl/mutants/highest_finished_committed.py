@@ -6,6 +6,7 @@ Shows when a later message is finished before an earlier one.
 from collections.abc import Sequence
 
 from reference_impl.core.consumer import ConcurrentConsumer
+from reference_impl.core.consumer.concurrent import ConcurrentLoop
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -18,11 +19,15 @@ KILLED_BY = "CMT-10"
 CONFIG = {"mode": "concurrent"}
 
 
-class Mutated(ConcurrentConsumer):
+class MutatedLoop(ConcurrentLoop):
     def finish(self, pq: UnfinishedQueue, batch: Sequence[StoredMessage]) -> None:
         super().finish(pq, batch)
         if batch:
-            self.store_offset(pq, batch[-1].queue_offset + 1)
+            self.consumer.offsets.store_offset(pq, batch[-1].queue_offset + 1)
+
+
+class Mutated(ConcurrentConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

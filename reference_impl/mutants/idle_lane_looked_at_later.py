@@ -4,6 +4,7 @@ Shows when a message comes to a lane whose messages are all consumed.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -15,10 +16,14 @@ KILLED_BY = "LIV-5"
 LOOKS_AFTER_MS = 2_000
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def keep(self, now_ms: int, pq: ProcessQueue, messages: list[StoredMessage]) -> None:
         if pq.put(messages):
-            self.set_timer(("resubmit", pq.serial), LOOKS_AFTER_MS)
+            self.resubmit_later(pq, LOOKS_AFTER_MS)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a message fails while another one of its key waits.
 """
 
 from reference_impl.core.consumer import KeyOrderedConsumer
+from reference_impl.core.consumer.key_ordered import KeyOrderedLoop
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -14,12 +15,16 @@ KILLED_BY = "ORD-11"
 CONFIG = {"mode": "key_ordered"}
 
 
-class Mutated(KeyOrderedConsumer):
+class MutatedLoop(KeyOrderedLoop):
     def come_again(self, pq: UnfinishedQueue, kept: list[StoredMessage], pause_ms: int) -> None:
         super().come_again(pq, kept, pause_ms)
         key = self.key_of(kept[0])
         if key is not None:
             pq.lines[key].rotate(-len(kept))
+
+
+class Mutated(KeyOrderedConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

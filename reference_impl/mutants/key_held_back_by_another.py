@@ -6,6 +6,7 @@ Shows when the first message of a key lies behind a failed one of another key, a
 from zlib import crc32
 
 from reference_impl.core.consumer import KeyOrderedConsumer
+from reference_impl.core.consumer.key_ordered import KeyOrderedLoop
 from reference_impl.protocol.message import StoredMessage
 
 NAME = "key-held-back-by-another"
@@ -15,10 +16,14 @@ KILLED_BY = "ORD-11"
 CONFIG = {"mode": "key_ordered"}
 
 
-class Mutated(KeyOrderedConsumer):
+class MutatedLoop(KeyOrderedLoop):
     def key_of(self, message: StoredMessage) -> str | None:
         key = message.sharding_key
         return None if key is None else str(crc32(key.encode()) % 2)
+
+
+class Mutated(KeyOrderedConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

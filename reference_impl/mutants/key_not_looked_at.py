@@ -4,6 +4,7 @@ Shows when two messages of a key are there at the same time.
 """
 
 from reference_impl.core.consumer import KeyOrderedConsumer
+from reference_impl.core.consumer.key_ordered import KeyOrderedLoop
 from reference_impl.protocol.message import StoredMessage
 
 NAME = "key-not-looked-at"
@@ -13,9 +14,13 @@ KILLED_BY = "ORD-11"
 CONFIG = {"mode": "key_ordered"}
 
 
-class Mutated(KeyOrderedConsumer):
+class MutatedLoop(KeyOrderedLoop):
     def key_of(self, message: StoredMessage) -> str | None:
         return None
+
+
+class Mutated(KeyOrderedConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

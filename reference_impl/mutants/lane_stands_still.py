@@ -4,6 +4,7 @@ Shows when a message comes to a lane that was idle.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "lane-stands-still"
@@ -12,11 +13,15 @@ SOURCE = "RocketMQ before commit 6f79c52cb0 (2013, issue 230)"
 KILLED_BY = "LIV-1"
 
 
-class Mutated(OrderlyConsumer):
-    def _turn(self, now_ms: int, pq: ProcessQueue) -> None:
-        super()._turn(now_ms, pq)
+class MutatedLoop(OrderlyLoop):
+    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
+        super().turn(now_ms, pq)
         if not pq.pending and not pq.busy:
             pq.consuming = True
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

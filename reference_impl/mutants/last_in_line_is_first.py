@@ -4,6 +4,7 @@ Shows where a client has one thread and at least three lanes with work for longe
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 
 NAME = "last-in-line-is-first"
 BUG = "hand-made: the line of those who wait for a thread is a stack"
@@ -11,11 +12,15 @@ SOURCE = "ConsumeMessageOrderlyService.consumeRequestQueue, a LinkedBlockingQueu
 KILLED_BY = "LIV-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def use_threads(self, now_ms: int) -> None:
-        while self.free_threads and self.in_line:
-            self.free_threads -= 1
-            self._enter(now_ms, self.in_line.pop())
+        while self.consumer.calls.free_threads and self.in_line:
+            self.consumer.calls.free_threads -= 1
+            self.enter(now_ms, self.in_line.pop())
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

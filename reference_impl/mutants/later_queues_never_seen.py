@@ -4,6 +4,7 @@ Shows when a broker comes, or comes back, after its topic's queues were looked u
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.routes import Routes
 from reference_impl.protocol.bodies import TopicRoute
 
 NAME = "later-queues-never-seen"
@@ -12,12 +13,16 @@ SOURCE = "MQClientInstance.updateTopicRouteInfoFromNameServer, which hands the w
 KILLED_BY = "LIV-2"
 
 
-class Mutated(OrderlyConsumer):
-    def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
+class MutatedRoutes(Routes):
+    def learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         known = self.queues.get(topic)
-        super()._learn(now_ms, topic, route)
+        super().learn(now_ms, topic, route)
         if known is not None:
             self.queues[topic] = [queue for queue in self.queues[topic] if queue in known]
+
+
+class Mutated(OrderlyConsumer):
+    routes_class = MutatedRoutes
 
 
 consumer = Mutated

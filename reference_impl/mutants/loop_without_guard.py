@@ -4,6 +4,7 @@ Shows when a lane has so many messages that its task outlives the last grant whi
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "loop-without-guard"
@@ -12,12 +13,16 @@ SOURCE = "rocketmq-client-cpp, ConsumeMessageOrderlyService"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
-    def _turn(self, now_ms: int, pq: ProcessQueue) -> None:
+class MutatedLoop(OrderlyLoop):
+    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
         kept = pq.locked, pq.last_lock_ms
         pq.locked, pq.last_lock_ms = True, now_ms
-        super()._turn(now_ms, pq)
+        super().turn(now_ms, pq)
         pq.locked, pq.last_lock_ms = kept
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

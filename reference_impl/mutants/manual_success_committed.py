@@ -4,6 +4,7 @@ Shows when a listener in manual mode keeps its messages uncommitted while a comm
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.results import Back
 from reference_impl.protocol.message import StoredMessage
@@ -16,11 +17,15 @@ SOURCE = (
 KILLED_BY = "CMT-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def put_back(self, pq: ProcessQueue, batch: list[StoredMessage], back: Back) -> None:
         super().put_back(pq, batch, back)
         if back is Back.NONE:
             self.commit_batch(pq)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

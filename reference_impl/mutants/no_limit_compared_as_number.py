@@ -4,6 +4,7 @@ Shows at the first suspend of a consumer without a limit.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 
 NAME = "no-limit-compared-as-number"
 BUG = "B-47: the limit -1 is compared literally, so that every failed message is over it"
@@ -12,9 +13,13 @@ KILLED_BY = "RTY-8"
 CONFIG = {"max_reconsume_times": -1}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def is_exhausted(self, times: int) -> bool:
         return times >= self.config.max_reconsume_times
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a message is suspended 17 times and no limit was set.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 
 NAME = "no-limit-means-sixteen"
 BUG = "B-30: the orderly default was 16 retries instead of no limit"
@@ -13,9 +14,13 @@ CONFIG = {"max_reconsume_times": -1}
 SIXTEEN = 16
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def is_exhausted(self, times: int) -> bool:
         return times >= min(self.config.limit, SIXTEEN)
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

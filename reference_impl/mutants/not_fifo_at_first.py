@@ -5,9 +5,9 @@ Shows when messages of one key wait for a client that starts.
 
 from collections import deque
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.core.io import Start
 from reference_impl.protocol.message import StoredMessage
 
 NAME = "not-fifo-at-first"
@@ -18,14 +18,13 @@ KILLED_BY = "ORD-12"
 KNOWN_AFTER_MS = 2_000
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
         self.began_ms = 0
 
-    def on_start(self, now_ms: int, input: Start) -> None:
+    def start(self, now_ms: int) -> None:
         self.began_ms = now_ms
-        super().on_start(now_ms, input)
 
     def keep(self, now_ms: int, pq: ProcessQueue, messages: list[StoredMessage]) -> None:
         must_start = pq.put(messages)
@@ -33,6 +32,10 @@ class Mutated(OrderlyConsumer):
             pq.pending = deque(sorted(pq.pending, key=lambda message: -message.queue_offset))
         if must_start:
             self.resubmit(now_ms, pq)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

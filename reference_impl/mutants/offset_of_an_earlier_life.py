@@ -3,7 +3,8 @@
 Shows when a lane goes to another client and comes back: the other's progress is overwritten.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.offsets import BrokerOffsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from specs.vocabulary import Queue
 
@@ -13,9 +14,9 @@ SOURCE = "RocketMQ issue 2732 (d111c0a3d6, 2021); rocketmq-client-go #927"
 KILLED_BY = "CMT-2"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedOffsets(BrokerOffsets):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.before: dict[Queue, int] = {}
 
     def forget_offset(self, pq: ProcessQueue) -> None:
@@ -32,6 +33,10 @@ class Mutated(OrderlyConsumer):
 
     def offset_to_piggyback(self, pq: ProcessQueue) -> int:
         return self.before.get(pq.queue, pq.offset)
+
+
+class Mutated(OrderlyConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a message is suspended until it is given up; needs a limit.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 
 NAME = "one-delivery-too-many"
 BUG = "B-32: the counter must be greater than the limit, not as great"
@@ -12,9 +13,13 @@ KILLED_BY = "RTY-5"
 CONFIG = {"max_reconsume_times": 2}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedDeadLetters(DeadLetters):
     def is_exhausted(self, times: int) -> bool:
         return times > self.config.limit
+
+
+class Mutated(OrderlyConsumer):
+    dead_letters_class = MutatedDeadLetters
 
 
 consumer = Mutated

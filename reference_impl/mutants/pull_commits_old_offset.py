@@ -3,7 +3,8 @@
 Shows as soon as a report has gone out on its own, each persist interval, and another pull follows.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.offsets import BrokerOffsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "pull-commits-old-offset"
@@ -12,13 +13,17 @@ SOURCE = "rocketmq-client-go #832, #927 (offsets of a remembered pull request)"
 KILLED_BY = "CMT-4"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedOffsets(BrokerOffsets):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.first: dict[int, int] = {}
 
     def offset_to_piggyback(self, pq: ProcessQueue) -> int:
         return self.first.setdefault(pq.serial, pq.offset) if pq.offset > 0 else pq.offset
+
+
+class Mutated(OrderlyConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

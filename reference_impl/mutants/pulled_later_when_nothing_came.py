@@ -3,8 +3,9 @@
 Shows when a pull's time is up without a message.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.pulling import LeasedPulling
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
 
@@ -14,12 +15,12 @@ SOURCE = "DefaultMQPushConsumerImpl.pullMessage, whose branch NO_NEW_MSG pulls a
 KILLED_BY = "LIV-5"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedPulling(LeasedPulling):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.found_nothing = False
 
-    def _pulled(
+    def pulled(
         self,
         pq: ProcessQueue,
         op: int,
@@ -29,7 +30,7 @@ class Mutated(OrderlyConsumer):
         reason: str,
     ) -> None:
         self.found_nothing = answer is not None and answer.code == ResponseCode.PULL_NOT_FOUND
-        super()._pulled(pq, op, commit_op, now_ms, answer, reason)
+        super().pulled(pq, op, commit_op, now_ms, answer, reason)
         self.found_nothing = False
 
     def pull(self, now_ms: int, pq: ProcessQueue) -> None:
@@ -37,6 +38,10 @@ class Mutated(OrderlyConsumer):
             self.pull_later(pq, self.config.pull_retry_ms)
         else:
             super().pull(now_ms, pq)
+
+
+class Mutated(OrderlyConsumer):
+    pulling_class = MutatedPulling
 
 
 consumer = Mutated

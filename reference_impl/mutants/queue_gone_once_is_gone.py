@@ -3,7 +3,8 @@
 Shows when a broker was away for long enough that a consumer heard of it, and comes back.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.routes import Routes
 from reference_impl.protocol.bodies import TopicRoute
 from specs.vocabulary import Queue
 
@@ -13,16 +14,20 @@ SOURCE = "MQClientInstance.updateTopicRouteInfoFromNameServer, which hands the w
 KILLED_BY = "LIV-2"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedRoutes(Routes):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.gone: set[Queue] = set()
 
-    def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
+    def learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
         known = self.queues.get(topic, ())
-        super()._learn(now_ms, topic, route)
+        super().learn(now_ms, topic, route)
         self.gone.update(set(known) - set(self.queues[topic]))
         self.queues[topic] = [queue for queue in self.queues[topic] if queue not in self.gone]
+
+
+class Mutated(OrderlyConsumer):
+    routes_class = MutatedRoutes
 
 
 consumer = Mutated

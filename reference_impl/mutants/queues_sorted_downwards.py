@@ -7,6 +7,7 @@ a queue from having two readers. Which clients are of the other kind is decided 
 from collections.abc import Sequence
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "queues-sorted-downwards"
@@ -15,9 +16,13 @@ SOURCE = "apache/rocketmq-client-go issue 420, mended by f2db09f"
 KILLED_BY = "ASG-4"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRebalance(Rebalance):
     def in_order(self, queues: Sequence[Queue]) -> Sequence[Queue]:
         return sorted(queues, reverse=sum(self.config.client_id.encode()) % 2 == 0)
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when such an answer is lost, and a member goes later: its lanes stay witho
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.rebalance import Rebalance
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.protocol.command import Command
 
@@ -13,8 +14,8 @@ SOURCE = "RocketMQ before commit 0e2d057457 (issue 172 of its first repository)"
 KILLED_BY = "LIV-2"
 
 
-class Mutated(OrderlyConsumer):
-    def _members_answered(
+class MutatedRebalance(Rebalance):
+    def members_answered(
         self,
         topic: str,
         brokers: list[str],
@@ -23,9 +24,13 @@ class Mutated(OrderlyConsumer):
         answer: Command | None,
         reason: str,
     ) -> None:
-        super()._members_answered(topic, brokers, tried, now_ms, answer, reason)
+        super().members_answered(topic, brokers, tried, now_ms, answer, reason)
         if answer is None or answer.code != ResponseCode.SUCCESS:
-            self._asking.add(topic)
+            self.asking.add(topic)
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -6,9 +6,10 @@ Shows when an owner dies: its successor is refused until the lease has run out, 
 from collections import Counter
 from collections.abc import Sequence
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.candidate import Candidate
 from reference_impl.core.consumer.leases import Granted
-from reference_impl.core.consumer.rebalance import Candidate
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "refused-lane-given-up"
@@ -19,22 +20,26 @@ KILLED_BY = "LSE-5"
 TRIES = 3
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedRebalance(Rebalance):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.refusals: Counter[Queue] = Counter()
 
-    def _candidates_answered(
+    def candidates_answered(
         self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
     ) -> None:
         if granted is not None:
             self.refusals.update(
                 candidate.queue for candidate in candidates if candidate.queue not in granted
             )
-        super()._candidates_answered(candidates, now_ms, granted)
+        super().candidates_answered(candidates, now_ms, granted)
 
-    def _add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        super()._add_lanes(now_ms, [queue for queue in share if self.refusals[queue] < TRIES])
+    def add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
+        super().add_lanes(now_ms, [queue for queue in share if self.refusals[queue] < TRIES])
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -5,6 +5,7 @@ messages cached: its renewals are refused and it consumes beside the new owner.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.leases import Leases
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "refused-lease-still-consumes"
@@ -13,9 +14,13 @@ SOURCE = "rocketmq-client-go, consumer.go lockAll"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLeases(Leases):
     def lease_refused(self, now_ms: int, pq: ProcessQueue) -> None:
         pq.last_lock_ms = now_ms
+
+
+class Mutated(OrderlyConsumer):
+    leases_class = MutatedLeases
 
 
 consumer = Mutated

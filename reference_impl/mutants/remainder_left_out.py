@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from reference_impl.core.allocation import STRATEGIES
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "remainder-left-out"
@@ -25,8 +26,12 @@ def without_remainder(
     return list(queues[place * size : (place + 1) * size])
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRebalance(Rebalance):
     strategies = MappingProxyType({**STRATEGIES, "AVG": without_remainder})
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

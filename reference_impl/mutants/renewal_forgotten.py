@@ -4,6 +4,7 @@ Shows with every lane that a client keeps for longer than an interval.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.leases import Leases
 
 NAME = "renewal-forgotten"
 BUG = "hand-made: the lanes are not locked again each interval"
@@ -11,9 +12,13 @@ SOURCE = "ConsumeMessageOrderlyService.start without its schedule of lockMQPerio
 KILLED_BY = "LSE-13"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLeases(Leases):
     def renew_all(self, now_ms: int) -> None:
         """Nothing: the timer ticks in vain."""
+
+
+class Mutated(OrderlyConsumer):
+    leases_class = MutatedLeases
 
 
 consumer = Mutated

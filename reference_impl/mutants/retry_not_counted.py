@@ -4,6 +4,7 @@ Shows whenever a listener suspends; an exhausted message is never given up.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
 
@@ -13,9 +14,13 @@ SOURCE = "RocketMQ issue 6163 (5.0.0, 5.1.0 sent the counter as it was); rocketm
 KILLED_BY = "RTY-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def count_retry(self, pq: ProcessQueue, message: StoredMessage) -> None:
         pass
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from reference_impl.core.allocation import STRATEGIES, VIRTUAL_NODES
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "ring-hashed-otherwise"
@@ -41,8 +42,12 @@ def other_ring(client_id: str, queues: Sequence[Queue], members: Sequence[str]) 
     return share
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRebalance(Rebalance):
     strategies = MappingProxyType({**STRATEGIES, "CONSISTENT_HASH": other_ring})
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from reference_impl.core.consumer import ConcurrentConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.send_backs import SendBacks
 from reference_impl.protocol.message import StoredMessage
 
 NAME = "send-back-failure-ignored"
@@ -16,7 +17,7 @@ KILLED_BY = "CMT-10"
 CONFIG = {"mode": "concurrent"}
 
 
-class Mutated(ConcurrentConsumer):
+class MutatedSendBacks(SendBacks):
     def return_message(
         self,
         now_ms: int,
@@ -28,6 +29,10 @@ class Mutated(ConcurrentConsumer):
         super().return_message(
             now_ms, pq, message, wished, lambda now_ms, acknowledged: then(now_ms, True)
         )
+
+
+class Mutated(ConcurrentConsumer):
+    send_backs_class = MutatedSendBacks
 
 
 consumer = Mutated

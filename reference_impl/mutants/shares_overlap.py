@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from reference_impl.core.allocation import STRATEGIES
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
 
 NAME = "shares-overlap"
@@ -26,8 +27,12 @@ def overlapping(client_id: str, queues: Sequence[Queue], members: Sequence[str])
     return list(queues[start : start + size + (1 if place < rest else 0)])
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRebalance(Rebalance):
     strategies = MappingProxyType({**STRATEGIES, "AVG": overlapping})
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a client shuts down while another one is there: it waits until the le
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "shutdown-keeps-leases"
@@ -12,12 +13,16 @@ SOURCE = "rocketmq-client-go #994 and #1015 (3b8b238, 2023)"
 KILLED_BY = "LSE-16"
 
 
-class Mutated(OrderlyConsumer):
-    def release_all(self, lanes: list[ProcessQueue]) -> None:
+class MutatedRelease(LaneRelease):
+    def drop_all(self, lanes: list[ProcessQueue]) -> None:
         for pq in lanes:
             self.mark_dropped(pq, "shutdown")
-        self.leaving.clear()
-        self.candidates.clear()
+        self.consumer.leaving.clear()
+        self.consumer.candidates.clear()
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

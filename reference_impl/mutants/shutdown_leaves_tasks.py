@@ -5,6 +5,7 @@ Shows when a client with messages in its cache shuts down.
 
 from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.core.consumer.leases import by_broker
+from reference_impl.core.consumer.shutdown import ShutdownSequence
 from reference_impl.core.io import CancelTimer, Shutdown
 from specs.vocabulary import Kind, Outcome
 
@@ -14,21 +15,25 @@ SOURCE = "RocketMQ before commit 096ba51707 (2014)"
 KILLED_BY = "LSE-3"
 
 
-class Mutated(OrderlyConsumer):
-    def on_shutdown(self, now_ms: int, input: Shutdown) -> None:
-        if self._leave_op:
+class MutatedShutdown(ShutdownSequence):
+    def begin(self, now_ms: int, input: Shutdown) -> None:
+        if self.leave_op:
             return
-        self._leave_op = self.begin(Kind.LEAVE, self._who)
+        self.leave_op = self.consumer.begin(Kind.LEAVE, self.consumer.who)
         for name in ("lock", "persist", "heartbeat", "routes", "rebalance"):
-            self._out.append(CancelTimer((name,)))
-        for queue in sorted(self.lanes):
-            self.persist(self.lanes[queue])
-        for broker, queues in by_broker(self.lanes).items():
-            self.unlock(broker, queues)
-        self._unregister(now_ms)
+            self.consumer.do(CancelTimer((name,)))
+        for queue in sorted(self.consumer.lanes):
+            self.consumer.offsets.persist(self.consumer.lanes[queue])
+        for broker, queues in by_broker(self.consumer.lanes).items():
+            self.consumer.leases.unlock(broker, queues)
+        self.unregister(now_ms)
 
-    def _finish_leaving(self) -> None:
-        self.end(self._leave_op, Outcome.OK, {})
+    def finish_leaving(self) -> None:
+        self.consumer.end(self.leave_op, Outcome.OK, {})
+
+
+class Mutated(OrderlyConsumer):
+    shutdown_class = MutatedShutdown
 
 
 consumer = Mutated

@@ -3,8 +3,9 @@
 Shows when a client with finished messages shuts down and another takes over within that second.
 """
 
-from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
+from reference_impl.core.consumer import Consumer, OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.shutdown import ShutdownSequence
 
 NAME = "shutdown-persists-last"
 BUG = "B-77 e: the shutdown frees the locks before it persists the offsets"
@@ -14,23 +15,27 @@ KILLED_BY = "CMT-13"
 GAP_MS = 1_000
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedShutdown(ShutdownSequence):
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.late: list[ProcessQueue] = []
-        self._timers["late"] = self.persist_late
+        consumer.timers["late"] = self.persist_late
 
     def give_lanes_back(self, lanes: list[ProcessQueue]) -> None:
         self.late = lanes
-        self.release_all(lanes)
+        self.consumer.release.drop_all(lanes)
 
-    def _finish_leaving(self) -> None:
-        self.set_timer(("late",), GAP_MS)
+    def finish_leaving(self) -> None:
+        self.consumer.set_timer(("late",), GAP_MS)
 
     def persist_late(self, now_ms: int) -> None:
         for pq in self.late:
-            self.persist(pq)
-        super()._finish_leaving()
+            self.consumer.offsets.persist(pq)
+        super().finish_leaving()
+
+
+class Mutated(OrderlyConsumer):
+    shutdown_class = MutatedShutdown
 
 
 consumer = Mutated

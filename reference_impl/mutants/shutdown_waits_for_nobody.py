@@ -4,6 +4,7 @@ Shows when a client shuts down in the middle of a call.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.shutdown import ShutdownSequence
 from reference_impl.core.io import Shutdown
 
 NAME = "shutdown-waits-for-nobody"
@@ -12,11 +13,15 @@ SOURCE = "ConsumeMessageOrderlyService.shutdown(0), where awaitTerminationMillis
 KILLED_BY = "LSE-15"
 
 
+class MutatedShutdown(ShutdownSequence):
+    def begin(self, now_ms: int, input: Shutdown) -> None:
+        super().begin(now_ms, input)
+        if not self.consumer.has_left:
+            self.waited_enough(now_ms)
+
+
 class Mutated(OrderlyConsumer):
-    def on_shutdown(self, now_ms: int, input: Shutdown) -> None:
-        super().on_shutdown(now_ms, input)
-        if not self.has_left:
-            self._waited_enough(now_ms)
+    shutdown_class = MutatedShutdown
 
 
 consumer = Mutated

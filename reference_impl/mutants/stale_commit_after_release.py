@@ -4,6 +4,7 @@ Shows when a lane goes to another client: the old owner's next report overwrites
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.offsets import BrokerOffsets
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "stale-commit-after-release"
@@ -12,9 +13,13 @@ SOURCE = "RocketMQ commit 71d5815522 (2014) and issue 2732 (d111c0a3d6, 2021)"
 KILLED_BY = "CMT-5"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedOffsets(BrokerOffsets):
     def forget_offset(self, pq: ProcessQueue) -> None:
         pass
+
+
+class Mutated(OrderlyConsumer):
+    offsets_class = MutatedOffsets
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows whenever a listener suspends and more messages follow; the suspended one i
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.results import Back
 from reference_impl.protocol.message import StoredMessage
@@ -14,9 +15,13 @@ SOURCE = "rocketmq-client-go issue 650 (2021)"
 KILLED_BY = "ORD-3"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedLoop(OrderlyLoop):
     def put_back(self, pq: ProcessQueue, batch: list[StoredMessage], back: Back) -> None:
         pass
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

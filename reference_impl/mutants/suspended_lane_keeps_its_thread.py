@@ -4,7 +4,7 @@ Shows where a client has as many suspended lanes as threads, and another lane ha
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "suspended-lane-keeps-its-thread"
@@ -13,22 +13,26 @@ SOURCE = "ConsumeMessageOrderlyService.submitConsumeRequestLater, which hands th
 KILLED_BY = "RTY-6"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
         self._asleep: set[int] = set()
 
     def rest(self, now_ms: int, pq: ProcessQueue, pause_ms: int) -> None:
-        self.free_threads -= 1
+        self.consumer.calls.free_threads -= 1
         self._asleep.add(pq.serial)
         super().rest(now_ms, pq, pause_ms)
 
-    def _resubmit_tick(self, now_ms: int, serial: int) -> None:
+    def resubmit_due(self, now_ms: int, serial: int) -> None:
         if serial in self._asleep:
             self._asleep.remove(serial)
-            self._leave_thread()
-        super()._resubmit_tick(now_ms, serial)
+            self.leave_thread()
+        super().resubmit_due(now_ms, serial)
         self.use_threads(now_ms)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -4,7 +4,7 @@ Shows where a listener suspends for longer than the bound while another lane has
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "suspension-stops-all-lanes"
@@ -13,22 +13,26 @@ SOURCE = "ConsumeMessageOrderlyService, if submitConsumeRequestLater slept inste
 KILLED_BY = "RTY-6"
 
 
-class Mutated(OrderlyConsumer):
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+class MutatedLoop(OrderlyLoop):
+    def __init__(self, consumer: OrderlyConsumer) -> None:
+        super().__init__(consumer)
         self._asleep_until_ms = 0
 
     def rest(self, now_ms: int, pq: ProcessQueue, pause_ms: int) -> None:
         self._asleep_until_ms = now_ms + pause_ms
         super().rest(now_ms, pq, pause_ms)
 
-    def _turn(self, now_ms: int, pq: ProcessQueue) -> None:
+    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
         left_ms = self._asleep_until_ms - now_ms
         if left_ms <= 0:
-            super()._turn(now_ms, pq)
+            super().turn(now_ms, pq)
             return
-        self.set_timer(("resubmit", pq.serial), left_ms)
-        self._leave_thread()
+        self.resubmit_later(pq, left_ms)
+        self.leave_thread()
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -5,6 +5,7 @@ Shows when the tag of a message has the hash code of a wanted one, as `BB` and `
 
 from reference_impl.core.consumer import OrderlyConsumer
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.pulling import LeasedPulling
 from reference_impl.protocol.message import StoredMessage
 
 NAME = "tags-not-compared"
@@ -14,9 +15,13 @@ KILLED_BY = "SND-8"
 CONFIG = {"subscription": "Aa || red"}
 
 
-class Mutated(OrderlyConsumer):
+class MutatedPulling(LeasedPulling):
     def wanted(self, pq: ProcessQueue, messages: list[StoredMessage]) -> list[StoredMessage]:
         return messages
+
+
+class Mutated(OrderlyConsumer):
+    pulling_class = MutatedPulling
 
 
 consumer = Mutated

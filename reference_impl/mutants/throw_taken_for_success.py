@@ -4,9 +4,8 @@ Shows whenever a listener throws and another message follows, or a commit goes o
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.protocol.message import StoredMessage
-from specs.vocabulary import CommitMode, Outcome
+from reference_impl.core.consumer.orderly_loop import Ended, OrderlyLoop
+from specs.vocabulary import Outcome
 
 NAME = "throw-taken-for-success"
 BUG = "B-37: the result's zero value is success, so an error is committed"
@@ -14,20 +13,15 @@ SOURCE = "rocketmq-client-go, push_consumer.go"
 KILLED_BY = "RTY-7"
 
 
+class MutatedLoop(OrderlyLoop):
+    def finish(self, now_ms: int, ended: Ended) -> None:
+        if ended.outcome is Outcome.THREW:
+            ended = ended._replace(outcome=Outcome.SUCCESS, given_up=False)
+        super().finish(now_ms, ended)
+
+
 class Mutated(OrderlyConsumer):
-    def _finish(
-        self,
-        now_ms: int,
-        pq: ProcessQueue,
-        batch: list[StoredMessage],
-        outcome: Outcome,
-        mode: CommitMode,
-        pause_ms: int,
-        given_up: bool,
-    ) -> None:
-        if outcome is Outcome.THREW:
-            outcome, given_up = Outcome.SUCCESS, False
-        super()._finish(now_ms, pq, batch, outcome, mode, pause_ms, given_up)
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -4,7 +4,8 @@ Shows where such a group finds messages in a lane of which no offset is stored.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.rebalance import Candidate
+from reference_impl.core.consumer.candidate import Candidate
+from reference_impl.core.consumer.rebalance import Rebalance
 from reference_impl.core.consumer.start_offset import START, Where
 
 NAME = "time-asked-in-another-unit"
@@ -15,12 +16,17 @@ CONFIG = {"consume_from": "timestamp", "keep_ms": 5_000}
 """A young topic starts at 0, whatever the rule; one whose first message is gone is not young."""
 
 
-class Mutated(OrderlyConsumer):
-    def _compute_start(self, now_ms: int, candidate: Candidate) -> None:
+class MutatedRebalance(Rebalance):
+    def compute_start(self, now_ms: int, candidate: Candidate) -> None:
         by_time = (
-            START[self.config.consume_from, candidate.queue.topic == self.retry_topic] is Where.TIME
+            START[self.config.consume_from, candidate.queue.topic == self.consumer.retry_topic]
+            is Where.TIME
         )
-        super()._compute_start(now_ms * 1_000 if by_time else now_ms, candidate)
+        super().compute_start(now_ms * 1_000 if by_time else now_ms, candidate)
+
+
+class Mutated(OrderlyConsumer):
+    rebalance_class = MutatedRebalance
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows where a client has more lanes than threads, and one of them has work for l
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "turn-never-ends"
@@ -12,10 +13,14 @@ SOURCE = "rocketmq-client-go, push_consumer.go"
 KILLED_BY = "LIV-3"
 
 
-class Mutated(OrderlyConsumer):
-    def _turn(self, now_ms: int, pq: ProcessQueue) -> None:
+class MutatedLoop(OrderlyLoop):
+    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
         pq.loop_began_ms = now_ms
-        super()._turn(now_ms, pq)
+        super().turn(now_ms, pq)
+
+
+class Mutated(OrderlyConsumer):
+    loop_class = MutatedLoop
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a client joins or leaves while a listener takes longer than the hando
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "unlock-while-listener-runs"
@@ -12,9 +13,13 @@ SOURCE = "RebalancePushImpl before commits 45dae1fa82 (2014) and 15b758e80d (201
 KILLED_BY = "LSE-2"
 
 
-class Mutated(OrderlyConsumer):
+class MutatedRelease(LaneRelease):
     def may_release(self, pq: ProcessQueue) -> bool:
         return True
+
+
+class Mutated(OrderlyConsumer):
+    release_class = MutatedRelease
 
 
 consumer = Mutated

@@ -10,10 +10,14 @@ Source: `LocalFileOffsetStore`, and the branches for BROADCASTING of apache/rock
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
-from reference_impl.core.consumer.concurrent import ConcurrentConsumer
 from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.consumer import Consumer
+from reference_impl.core.consumer.offsets import OffsetStore
 from reference_impl.core.consumer.process_queue import NOTHING, ProcessQueue
+from reference_impl.core.consumer.rebalance import Rebalance
+from reference_impl.core.consumer.side_by_side_loop import SideBySideLoop
 from reference_impl.core.consumer.start_offset import NOT_FOUND
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.core.io import ListenerReturned
@@ -24,27 +28,33 @@ OffsetFile = dict[Queue, int]
 """What a client has written down: queue → where it goes on. It outlives the process."""
 
 
-class BroadcastConsumer(ConcurrentConsumer):
-    """One client that is given everything. file: its own offsets, as an earlier process of it left them."""
+class LocalOffsets(OffsetStore):
+    """Stored in the client's own file."""
 
-    def __init__(self, config: ConsumerConfig, file: OffsetFile | None = None) -> None:
-        super().__init__(config)
-        self.file: OffsetFile = {} if file is None else file
-
-    def _ask_members(self, now_ms: int, topic: str) -> None:
-        self.take_share(now_ms, topic, [self.config.client_id])
+    consumer: BroadcastConsumer
 
     def fetch_stored(self, now_ms: int, queue: Queue, then: Callable[[int, int], None]) -> None:
-        then(now_ms, self.file.get(queue, NOT_FOUND))
+        then(now_ms, self.consumer.file.get(queue, NOT_FOUND))
 
     def persist(self, pq: ProcessQueue) -> None:
         value = self.offset_to_persist(pq)
         if value != NOTHING:
-            self.file[pq.queue] = value
-            self.note(Kind.PERSIST, {**pq.row, "value": value})
+            self.consumer.file[pq.queue] = value
+            self.consumer.note(Kind.PERSIST, {**pq.row, "value": value})
 
     def offset_to_piggyback(self, pq: ProcessQueue) -> int:
-        return NOTHING
+        return NOTHING  # no broker is told
+
+
+class WholeShare(Rebalance):
+    """Every queue is ours, whoever else is there."""
+
+    def ask_members(self, now_ms: int, topic: str) -> None:
+        self.take_share(now_ms, topic, [self.config.client_id])
+
+
+class BroadcastLoop(SideBySideLoop):
+    """Batches as they came, each delivered once, whatever comes of it."""
 
     def failed(
         self,
@@ -54,3 +64,15 @@ class BroadcastConsumer(ConcurrentConsumer):
         how: ListenerReturned,
     ) -> None:
         self.succeeded(now_ms, pq, batch)
+
+
+class BroadcastConsumer(Consumer):
+    """One client that is given everything. file: its own offsets, as an earlier process of it left them."""
+
+    offsets_class: ClassVar[type[OffsetStore]] = LocalOffsets
+    loop_class: ClassVar[type[SideBySideLoop]] = BroadcastLoop
+    rebalance_class: ClassVar[type[Rebalance]] = WholeShare
+
+    def __init__(self, config: ConsumerConfig, file: OffsetFile | None = None) -> None:
+        self.file: OffsetFile = {} if file is None else file
+        super().__init__(config)

@@ -15,26 +15,21 @@ Source: `ConsumeMessageConcurrentlyService.processConsumeResult` of apache/rocke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
+from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.consumer import Consumer
 from reference_impl.core.consumer.send_backs import SendBacks
-from reference_impl.core.consumer.side_by_side import Work
+from reference_impl.core.consumer.side_by_side_loop import SideBySideLoop, Work
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.core.io import ListenerReturned
 from reference_impl.protocol.message import StoredMessage
 
 
-class ConcurrentConsumer(SendBacks):
-    """One client of one group in the concurrent mode. See `Core.handle` for the contract.
+class ConcurrentLoop(SideBySideLoop):
+    """Batches as they came; what failed is sent back."""
 
-    What it promises: no offset passes an unfinished message, and a message that the listener could not process
-    comes again. What it does not promise: any order, or that a message is delivered once.
-    """
-
-    def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
-        size = self.config.batch
-        self.waiting.extend(
-            Work(pq, messages[at : at + size]) for at in range(0, len(messages), size)
-        )
+    consumer: ConcurrentConsumer
 
     def failed(
         self,
@@ -65,11 +60,26 @@ class ConcurrentConsumer(SendBacks):
                 self.finish(pq, [first])
             self._return_next(pq, rest, kept if acknowledged else [*kept, first], wished, now_ms)
 
-        self.return_message(now_ms, pq, first, wished, ended)
+        self.consumer.send_backs.return_message(now_ms, pq, first, wished, ended)
 
     def try_here(self, pq: UnfinishedQueue, messages: list[StoredMessage]) -> None:
         """They are delivered again by this client, after a while."""
         if messages and not pq.dropped:
             for message in messages:
-                self.count_retry(pq, message)
+                pq.count_retry(message)
             self.do_later(Work(pq, messages), self.config.send_back_retry_ms)
+
+
+class ConcurrentConsumer(Consumer):
+    """One client of one group in the concurrent mode. See `Consumer.handle` for the contract.
+
+    What it promises: no offset passes an unfinished message, and a message that the listener could not process
+    comes again. What it does not promise: any order, or that a message is delivered once.
+    """
+
+    loop_class: ClassVar[type[ConcurrentLoop]] = ConcurrentLoop
+    send_backs_class: ClassVar[type[SendBacks]] = SendBacks
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
+        self.send_backs = self.send_backs_class(self)

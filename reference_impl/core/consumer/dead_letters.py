@@ -10,11 +10,9 @@ Source: `ConsumeMessageOrderlyService.sendMessageBack`, `DefaultMQProducerImpl` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reference_impl.core.consumer.base import failure_outcome
-from reference_impl.core.consumer.config import ConsumerConfig
-from reference_impl.core.consumer.handover import Handover
+from reference_impl.core.consumer.part import Part, failure_outcome
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.codes import STORED, RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -30,6 +28,9 @@ from reference_impl.protocol.message import (
     pack_properties,
 )
 from specs.vocabulary import Kind, Outcome
+
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
 
 INNER_PRODUCER = "CLIENT_INNER_PRODUCER"
 FIRST_DELAY_LEVEL = 3
@@ -54,11 +55,11 @@ def id_of(message: StoredMessage) -> str:
     return message.message_id or message.offset_id
 
 
-class DeadLetters(Handover):
+class DeadLetters(Part):
     """Gives up messages."""
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self._sent_back = 0
 
     def is_exhausted(self, times: int) -> bool:
@@ -113,28 +114,30 @@ class DeadLetters(Handover):
             "reconsume_times": times,
             "attempt": attempt,
         }
-        op = self.begin(Kind.DEAD_LETTER, fields)
+        op = self.consumer.begin(Kind.DEAD_LETTER, fields)
         broker = self._broker_for(pq, attempt)
         command = self.make_copy(now_ms, message, times, broker)
 
         def ended(now_ms: int, answer: Command | None, reason: str) -> None:
             if answer is None:
-                self.end(op, failure_outcome(reason), {"detail": reason})
+                self.consumer.end(op, failure_outcome(reason), {"detail": reason})
                 again = reason in RETRIED_FAILURES
             elif answer.code in STORED:
-                self.end(op, Outcome.OK, {"code": answer.code})
+                self.consumer.end(op, Outcome.OK, {"code": answer.code})
                 then(now_ms, True)
                 return
             else:
-                self.end(op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
+                self.consumer.end(
+                    op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark}
+                )
                 again = answer.code in RETRIED_CODES
-            if again and attempt <= self.config.dead_letter_retries and not self.stopped:
+            if again and attempt <= self.config.dead_letter_retries and not self.consumer.stopped:
                 self.send_back(now_ms, pq, message, then, attempt + 1)
             else:
                 then(now_ms, False)
 
-        self.request(
-            now_ms, self.addresses.get(broker), command, self.config.send_timeout_ms, ended
+        self.consumer.request(
+            now_ms, self.consumer.addresses.get(broker), command, self.config.send_timeout_ms, ended
         )
 
     def make_copy(self, now_ms: int, message: StoredMessage, times: int, broker: str) -> Command:
@@ -153,7 +156,7 @@ class DeadLetters(Handover):
         properties[PROPERTY_DELAY] = str(FIRST_DELAY_LEVEL + times)
         header = SendHeader(
             producer_group=INNER_PRODUCER,
-            topic=self.retry_topic,
+            topic=self.consumer.retry_topic,
             queue_id=self._queue_for(broker),
             born_timestamp=now_ms,
             flag=message.flag,
@@ -164,7 +167,7 @@ class DeadLetters(Handover):
         return Command(RequestCode.SEND_MESSAGE_V2, header.to_ext_v2(), message.body)
 
     def _broker_for(self, pq: ProcessQueue, attempt: int) -> str:
-        route = self.routes.get(self.retry_topic)
+        route = self.consumer.routes.known.get(self.consumer.retry_topic)
         others = (
             {item.broker for item in route.queues if item.perm & PERM_WRITE} if route else set()
         )
@@ -172,7 +175,7 @@ class DeadLetters(Handover):
         return brokers[(attempt - 1) % len(brokers)]
 
     def _queue_for(self, broker: str) -> int:
-        route = self.routes.get(self.retry_topic)
+        route = self.consumer.routes.known.get(self.consumer.retry_topic)
         self._sent_back += 1
         for item in route.queues if route else ():
             if item.broker == broker and item.write_queues > 0:

@@ -21,22 +21,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
+from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.consumer import Consumer
+from reference_impl.core.consumer.dead_letters import DeadLetters
 from reference_impl.core.consumer.results import clamp_suspend
-from reference_impl.core.consumer.side_by_side import SideBySide, Work
+from reference_impl.core.consumer.side_by_side_loop import SideBySideLoop, Work
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.core.io import ListenerReturned
 from reference_impl.protocol.message import StoredMessage
 from specs.vocabulary import LISTENER_SUSPENDS
 
 
-class KeyOrderedConsumer(SideBySide):
-    """One client of one group in the key-ordered mode. See `Core.handle` for the contract.
+class KeyOrderedLoop(SideBySideLoop):
+    """A line for each key; what failed goes back to the head of its line."""
 
-    What it promises: within an incarnation, calls of one key never overlap and follow its order, and no key waits
-    for another while a thread is free; no offset passes an unfinished message. What it does not promise: that a
-    message is delivered once.
-    """
+    consumer: KeyOrderedConsumer
 
     def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
         for message in messages:
@@ -85,11 +86,12 @@ class KeyOrderedConsumer(SideBySide):
         batch: Sequence[StoredMessage],
         how: ListenerReturned,
     ) -> None:
-        pause_ms = self.pause_ms(how.suspend_ms)
-        exhausted = [message for message in batch if self.is_exhausted(pq.times(message))]
-        self.give_up(now_ms, pq, exhausted, partial(self._gave_up_keyed, pq, batch, pause_ms))
+        pause_ms = clamp_suspend(how.suspend_ms, self.config.suspend_ms)
+        dead_letters = self.consumer.dead_letters
+        exhausted = [message for message in batch if dead_letters.is_exhausted(pq.times(message))]
+        dead_letters.give_up(now_ms, pq, exhausted, partial(self._gave_up, pq, batch, pause_ms))
 
-    def _gave_up_keyed(
+    def _gave_up(
         self,
         pq: UnfinishedQueue,
         batch: Sequence[StoredMessage],
@@ -101,7 +103,7 @@ class KeyOrderedConsumer(SideBySide):
         kept = [message for message in batch if message.queue_offset not in done]
         self.finish(pq, [message for message in batch if message.queue_offset in done])
         for message in kept:
-            self.count_retry(pq, message)
+            pq.count_retry(message)
         if kept:
             self.come_again(pq, kept, pause_ms)
         else:
@@ -116,3 +118,19 @@ class KeyOrderedConsumer(SideBySide):
         else:
             pq.lines[key].extendleft(reversed(kept))
             self.do_later(Work(pq, key=key), pause_ms)
+
+
+class KeyOrderedConsumer(Consumer):
+    """One client of one group in the key-ordered mode. See `Consumer.handle` for the contract.
+
+    What it promises: within an incarnation, calls of one key never overlap and follow its order, and no key waits
+    for another while a thread is free; no offset passes an unfinished message. What it does not promise: that a
+    message is delivered once.
+    """
+
+    loop_class: ClassVar[type[KeyOrderedLoop]] = KeyOrderedLoop
+    dead_letters_class: ClassVar[type[DeadLetters]] = DeadLetters
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
+        self.dead_letters = self.dead_letters_class(self)

@@ -13,7 +13,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reference_impl.core.consumer.rebalance import Rebalancing
+from reference_impl.core.consumer.orderly import OrderlyConsumer
 from specs.vocabulary import Queue
 
 
@@ -31,13 +31,13 @@ class Phase(Enum):
 
 
 class Step(NamedTuple):
-    """functions: of the consumer, one of which does it. why: when it comes to that."""
+    """functions: of the consumer's parts, one of which does it. why: when it comes to that."""
 
     functions: tuple[str, ...]
     why: str
 
 
-def phase_of(consumer: Rebalancing, queue: Queue) -> Phase:
+def phase_of(consumer: OrderlyConsumer, queue: Queue) -> Phase:
     """The phase of one lane. To be asked between two inputs."""
     if (candidate := consumer.candidates.get(queue)) is not None:
         return Phase.GRANTED if candidate.locked_ms else Phase.ASKING
@@ -47,7 +47,7 @@ def phase_of(consumer: Rebalancing, queue: Queue) -> Phase:
         return Phase.ELSEWHERE
     if pq.busy:
         return Phase.CALLING
-    if pq in consumer.in_line:
+    if pq in consumer.loop.in_line:
         return Phase.IN_LINE
     return Phase.WAITING if pq.consuming else Phase.IDLE
 
@@ -57,39 +57,53 @@ _IN_LINE, _CALLING, _WAITING, _LEAVING = Phase.IN_LINE, Phase.CALLING, Phase.WAI
 
 LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
     {
-        (_ELSEWHERE, _ASKING): Step(("lock_before_add",), "a rebalance makes it ours"),
+        (_ELSEWHERE, _ASKING): Step(("Leases.acquire",), "a rebalance makes it ours"),
         (_ASKING, _ELSEWHERE): Step(
-            ("_skip", "release_all"), "refused, or no answer: the next rebalance tries again"
+            ("Rebalance._skip", "LaneRelease.drop_all"),
+            "refused, or no answer: the next rebalance tries again",
         ),
-        (_ASKING, _GRANTED): Step(("find_start",), "granted"),
+        (_ASKING, _GRANTED): Step(("Rebalance.find_start",), "granted"),
         (_GRANTED, _ELSEWHERE): Step(
-            ("_skip", "release_all"), "no answer about its start, or wanted no more"
+            ("Rebalance._skip", "LaneRelease.drop_all"),
+            "no answer about its start, or wanted no more",
         ),
-        (_GRANTED, _IDLE): Step(("add",), "its start is known: an incarnation begins"),
-        (_IDLE, _ELSEWHERE): Step(("mark_dropped",), "dropped"),
-        (_IDLE, _IN_LINE): Step(("resubmit",), "messages were pulled, and no thread is free"),
-        (_IDLE, _CALLING): Step(("call_listener",), "messages were pulled"),
-        (_IDLE, _WAITING): Step(("relock_later",), "messages were pulled, and the lease is gone"),
-        (_IN_LINE, _ELSEWHERE): Step(("mark_dropped",), "dropped"),
-        (_IN_LINE, _IDLE): Step(("_turn",), "it gets a thread, and finds no message"),
-        (_IN_LINE, _CALLING): Step(("call_listener",), "it gets a thread"),
-        (_IN_LINE, _WAITING): Step(("relock_later",), "it gets a thread, and the lease is gone"),
+        (_GRANTED, _IDLE): Step(("Rebalance.add",), "its start is known: an incarnation begins"),
+        (_IDLE, _ELSEWHERE): Step(("LaneDrop.mark_dropped",), "dropped"),
+        (_IDLE, _IN_LINE): Step(
+            ("OrderlyLoop.resubmit",), "messages were pulled, and no thread is free"
+        ),
+        (_IDLE, _CALLING): Step(("Calls.call_listener",), "messages were pulled"),
+        (_IDLE, _WAITING): Step(
+            ("Leases.relock_later",), "messages were pulled, and the lease is gone"
+        ),
+        (_IN_LINE, _ELSEWHERE): Step(("LaneDrop.mark_dropped",), "dropped"),
+        (_IN_LINE, _IDLE): Step(("OrderlyLoop.turn",), "it gets a thread, and finds no message"),
+        (_IN_LINE, _CALLING): Step(("Calls.call_listener",), "it gets a thread"),
+        (_IN_LINE, _WAITING): Step(
+            ("Leases.relock_later",), "it gets a thread, and the lease is gone"
+        ),
         (_CALLING, _ELSEWHERE): Step(
-            ("release_all",), "the shutdown waits no longer: the call is cut"
+            ("LaneRelease.drop_all",), "the shutdown waits no longer: the call is cut"
         ),
-        (_CALLING, _IDLE): Step(("_turn",), "the batch is finished, and no message is left"),
+        (_CALLING, _IDLE): Step(
+            ("OrderlyLoop.turn",), "the batch is finished, and no message is left"
+        ),
         (_CALLING, _WAITING): Step(
-            ("_finish",), "the batch comes again after its suspend time; or cap or lease ended"
+            ("OrderlyLoop.finish",),
+            "the batch comes again after its suspend time; or cap or lease ended",
         ),
         (_CALLING, _LEAVING): Step(
-            ("mark_dropped",), "dropped: the lease stays until the call has ended"
+            ("LaneDrop.mark_dropped",), "dropped: the lease stays until the call has ended"
         ),
-        (_WAITING, _ELSEWHERE): Step(("mark_dropped",), "dropped"),
-        (_WAITING, _IDLE): Step(("_turn",), "its time has come, and no message is left"),
-        (_WAITING, _IN_LINE): Step(("resubmit",), "its time has come, and no thread is free"),
-        (_WAITING, _CALLING): Step(("call_listener",), "its time has come"),
+        (_WAITING, _ELSEWHERE): Step(("LaneDrop.mark_dropped",), "dropped"),
+        (_WAITING, _IDLE): Step(("OrderlyLoop.turn",), "its time has come, and no message is left"),
+        (_WAITING, _IN_LINE): Step(
+            ("OrderlyLoop.resubmit",), "its time has come, and no thread is free"
+        ),
+        (_WAITING, _CALLING): Step(("Calls.call_listener",), "its time has come"),
         (_LEAVING, _ELSEWHERE): Step(
-            ("release", "release_all"), "the call has ended: the lease goes back"
+            ("LaneRelease.release", "LaneRelease.drop_all"),
+            "the call has ended: the lease goes back",
         ),
     }
 )

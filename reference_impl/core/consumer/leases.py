@@ -16,15 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from reference_impl.core.consumer.base import UNREACHABLE
-from reference_impl.core.consumer.config import ConsumerConfig
-from reference_impl.core.consumer.offsets import Offsets
+from reference_impl.core.consumer.part import UNREACHABLE, Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.bodies import LockBatch, decode_lock_answer
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
 from specs.vocabulary import Kind, Outcome, Queue
+
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
 
 LOCK = ("lock",)
 RELOCKED_MS = 10
@@ -42,13 +44,16 @@ def by_broker(queues: Iterable[Queue]) -> dict[str, list[Queue]]:
     return dict(sorted(groups.items()))
 
 
-class Leases(Offsets):
+class Leases(Part):
     """Asks for leases, renews them, gives them back."""
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self._timers["lock"] = self._renew_tick
-        self._timers["relock"] = self._relock
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
+        consumer.timers["lock"] = self._renew_tick
+        consumer.timers["relock"] = self._relock
+
+    def start(self, now_ms: int) -> None:
+        self.consumer.set_timer(LOCK, self.config.lock_first_ms)
 
     # ------------------------------------------------------------ the guard
 
@@ -58,6 +63,20 @@ class Leases(Offsets):
 
     # ------------------------------------------------------------ asking
 
+    def acquire(
+        self,
+        now_ms: int,
+        broker: str,
+        queues: Sequence[Queue],
+        then: Callable[[int, Granted], None],
+    ) -> None:
+        """Before lanes are added."""
+        self.ask_lease(now_ms, broker, queues, then)
+
+    def admit(self, pq: ProcessQueue, granted_ms: int) -> None:
+        """A lane is added, with what was granted for it."""
+        self.lease_granted(granted_ms, pq)
+
     def ask_lease(
         self,
         now_ms: int,
@@ -66,12 +85,18 @@ class Leases(Offsets):
         then: Callable[[int, Granted], None],
     ) -> None:
         """One request for some lanes of one broker; `then(now_ms, granted)`."""
-        op = self.begin(Kind.LOCK, self._who, [self.row_of(queue) for queue in queues])
+        op = self.consumer.begin(
+            Kind.LOCK, self.consumer.who, [self.consumer.row_of(queue) for queue in queues]
+        )
         body = LockBatch(self.config.group, self.config.client_id, tuple(queues)).encode()
         command = Command(RequestCode.LOCK_BATCH_MQ, body=body)
         on_end = partial(self._lease_answered, op, queues, then)
-        self.request(
-            now_ms, self.addresses.get(broker), command, self.config.lock_timeout_ms, on_end
+        self.consumer.request(
+            now_ms,
+            self.consumer.addresses.get(broker),
+            command,
+            self.config.lock_timeout_ms,
+            on_end,
         )
 
     def _lease_answered(
@@ -85,28 +110,28 @@ class Leases(Offsets):
     ) -> None:
         # Refused means that the broker said no: no answer, or an error, says nothing about the lease.
         if answer is None:
-            self.end(op, Outcome.UNKNOWN, {"detail": reason})
+            self.consumer.end(op, Outcome.UNKNOWN, {"detail": reason})
             then(now_ms, None)
         elif answer.code != ResponseCode.SUCCESS:
-            self.end(op, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
+            self.consumer.end(op, Outcome.UNKNOWN, {"code": answer.code, "detail": answer.remark})
             then(now_ms, None)
         else:
             granted = decode_lock_answer(answer.body)
             rows = [
                 {"outcome": Outcome.OK if queue in granted else Outcome.REFUSED} for queue in queues
             ]
-            self.end(op, Outcome.OK, {"code": answer.code}, rows)
+            self.consumer.end(op, Outcome.OK, {"code": answer.code}, rows)
             then(now_ms, granted)
 
     # ------------------------------------------------------------ renewing
 
     def _renew_tick(self, now_ms: int) -> None:
-        self.set_timer(LOCK, self.config.lock_interval_ms)
+        self.consumer.set_timer(LOCK, self.config.lock_interval_ms)
         self.renew_all(now_ms)
 
     def renew_all(self, now_ms: int) -> None:
-        for broker, queues in by_broker(self.lanes).items():
-            pqs = [self.lanes[queue] for queue in queues]
+        for broker, queues in by_broker(self.consumer.lanes).items():
+            pqs = [self.consumer.lanes[queue] for queue in queues]
             self.ask_lease(now_ms, broker, queues, partial(self._renewed, pqs))
 
     def _renewed(self, pqs: Sequence[ProcessQueue], now_ms: int, granted: Granted) -> None:
@@ -118,7 +143,7 @@ class Leases(Offsets):
     def apply_answer(self, now_ms: int, pq: ProcessQueue, granted: bool) -> None:
         """The table of this file. A grant for a lane that we have released meanwhile is given back at once."""
         if pq.dropped:
-            if granted and not self.is_wanted(pq.queue):
+            if granted and not self.consumer.is_wanted(pq.queue):
                 self.unlock(pq.queue.broker, [pq.queue])
         elif granted:
             self.lease_granted(now_ms, pq)
@@ -136,10 +161,10 @@ class Leases(Offsets):
 
     def relock_later(self, pq: ProcessQueue, delay_ms: int) -> None:
         """The consuming task of the lane asks for the lease itself, after the delay."""
-        self.set_timer(("relock", pq.serial), delay_ms)
+        self.consumer.set_timer(("relock", pq.serial), delay_ms)
 
     def _relock(self, now_ms: int, serial: int) -> None:
-        pq = self.serials.get(serial)
+        pq = self.consumer.serials.get(serial)
         if pq is not None:
             self.ask_lease(now_ms, pq.queue.broker, [pq.queue], partial(self._relocked, pq))
 
@@ -147,17 +172,41 @@ class Leases(Offsets):
         if granted is not None:
             self.apply_answer(now_ms, pq, pq.queue in granted)
         regained = granted is not None and pq.queue in granted
-        self.set_timer(("resubmit", pq.serial), RELOCKED_MS if regained else REFUSED_MS)
+        self.consumer.set_timer(("resubmit", pq.serial), RELOCKED_MS if regained else REFUSED_MS)
 
     # ------------------------------------------------------------ giving back
 
     def unlock(self, broker: str, queues: Sequence[Queue]) -> None:
         """Gives leases of one broker back, one way. A broker without a known address is unreachable."""
-        address = self.addresses.get(broker)
-        op = self.begin(Kind.UNLOCK, self._who, [self.row_of(queue) for queue in queues])
+        address = self.consumer.addresses.get(broker)
+        op = self.consumer.begin(
+            Kind.UNLOCK, self.consumer.who, [self.consumer.row_of(queue) for queue in queues]
+        )
         if address is None:
-            self.end(op, Outcome.REFUSED, {"detail": UNREACHABLE})
+            self.consumer.end(op, Outcome.REFUSED, {"detail": UNREACHABLE})
             return
         body = LockBatch(self.config.group, self.config.client_id, tuple(queues)).encode()
-        self.oneway(address, Command(RequestCode.UNLOCK_BATCH_MQ, body=body, flag=FLAG_ONEWAY))
-        self.end(op, Outcome.SENT, {})
+        self.consumer.oneway(
+            address, Command(RequestCode.UNLOCK_BATCH_MQ, body=body, flag=FLAG_ONEWAY)
+        )
+        self.consumer.end(op, Outcome.SENT, {})
+
+
+class NoLeases(Part):
+    """Members share the queues by rebalance alone; while it goes on two of them may work on one queue."""
+
+    def acquire(
+        self,
+        now_ms: int,
+        broker: str,
+        queues: Sequence[Queue],
+        then: Callable[[int, Granted], None],
+    ) -> None:
+        """Nobody is asked, and so every lane may be added at once."""
+        then(now_ms, frozenset(queues))
+
+    def admit(self, pq: ProcessQueue, granted_ms: int) -> None:
+        """A lane is added, and nothing was granted for it."""
+
+    def unlock(self, broker: str, queues: Sequence[Queue]) -> None:
+        """There is nothing to give back."""

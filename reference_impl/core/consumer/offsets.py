@@ -9,14 +9,13 @@ Source: `RemoteBrokerOffsetStore` of apache/rocketmq.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reference_impl.core.consumer.base import failure_outcome
-from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.part import Part, failure_outcome
 from reference_impl.core.consumer.process_queue import NOTHING, ProcessQueue
-from reference_impl.core.consumer.routes import Routes
 from reference_impl.core.consumer.start_offset import FAILED, NOT_FOUND
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import FLAG_ONEWAY, Command
@@ -27,18 +26,36 @@ from reference_impl.protocol.headers import (
 )
 from specs.vocabulary import Kind, Outcome, Queue
 
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
+
 PERSIST = ("persist",)
 CORRECTED = "corrected"
 """Marks a commit in the history: see docs/history.md."""
 
 
-class Offsets(Routes):
-    """The offset store of one consumer."""
+class OffsetStore(Part, ABC):
+    """How far this consumer is with each lane, and where that outlives it."""
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
         self.remembered: dict[int, ProcessQueue] = {}  # whose offsets are persisted, by serial
-        self._timers["persist"] = self._persist_tick
+        consumer.timers["persist"] = self._persist_tick
+
+    def start(self, now_ms: int) -> None:
+        self.consumer.set_timer(PERSIST, self.config.persist_first_ms)
+
+    @abstractmethod
+    def fetch_stored(self, now_ms: int, queue: Queue, then: Callable[[int, int], None]) -> None:
+        """Asks which offset is stored; `then(now_ms, offset)` with NOT_FOUND or FAILED where there is none."""
+
+    @abstractmethod
+    def persist(self, pq: ProcessQueue) -> None:
+        """Stores the lane's offset where it outlives us."""
+
+    @abstractmethod
+    def offset_to_piggyback(self, pq: ProcessQueue) -> int:
+        """What a pull carries along; only a value above 0 is sent."""
 
     # ------------------------------------------------------------ the store
 
@@ -60,25 +77,28 @@ class Offsets(Routes):
     def offset_to_persist(self, pq: ProcessQueue) -> int:
         return pq.offset
 
-    def offset_to_piggyback(self, pq: ProcessQueue) -> int:
-        """What a pull carries along; only a value above 0 is sent."""
-        return pq.offset
-
     def forget_offset(self, pq: ProcessQueue) -> None:
         """The lane is dropped: its offset was reported once more, and is no longer ours to report."""
         self.remembered.pop(pq.serial, None)
 
-    # ------------------------------------------------------------ telling the broker
-
     def _persist_tick(self, now_ms: int) -> None:
-        self.set_timer(PERSIST, self.config.persist_interval_ms)
+        self.consumer.set_timer(PERSIST, self.config.persist_interval_ms)
         for pq in list(self.remembered.values()):
             self.persist(pq)
+
+
+class BrokerOffsets(OffsetStore):
+    """Stored by the broker, for the whole group."""
+
+    # ------------------------------------------------------------ telling the broker
+
+    def offset_to_piggyback(self, pq: ProcessQueue) -> int:
+        return pq.offset
 
     def persist(self, pq: ProcessQueue) -> None:
         """One commit, one way. Nothing to say, or nobody to say it to: nothing is sent."""
         value = self.offset_to_persist(pq)
-        address = self.addresses.get(pq.queue.broker)
+        address = self.consumer.addresses.get(pq.queue.broker)
         if value == NOTHING or address is None:
             return
         if not pq.commit_ext:
@@ -86,20 +106,21 @@ class Offsets(Routes):
             pq.commit_ext = UpdateConsumerOffsetHeader(
                 self.config.group, queue.topic, queue.queue_id
             ).to_ext()
-        op = self.begin(Kind.COMMIT, self.commit_row(pq, value))
+        op = self.consumer.begin(Kind.COMMIT, self.commit_row(pq, value))
         ext = {**pq.commit_ext, "commitOffset": str(value)}
-        self.oneway(address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext, flag=FLAG_ONEWAY))
-        self.end(op, Outcome.SENT, {})
+        self.consumer.oneway(
+            address, Command(RequestCode.UPDATE_CONSUMER_OFFSET, ext, flag=FLAG_ONEWAY)
+        )
+        self.consumer.end(op, Outcome.SENT, {})
 
     # ------------------------------------------------------------ asking the broker
 
     def fetch_stored(self, now_ms: int, queue: Queue, then: Callable[[int, int], None]) -> None:
-        """Asks which offset is stored; `then(now_ms, offset)` with NOT_FOUND or FAILED where there is none."""
-        op = self.begin(Kind.FETCH_OFFSET, self.row_of(queue))
+        op = self.consumer.begin(Kind.FETCH_OFFSET, self.consumer.row_of(queue))
         header = QueryConsumerOffsetHeader(self.config.group, queue.topic, queue.queue_id)
         command = Command(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
-        address = self.addresses.get(queue.broker)
-        self.request(
+        address = self.consumer.addresses.get(queue.broker)
+        self.consumer.request(
             now_ms,
             address,
             command,
@@ -125,7 +146,7 @@ class Offsets(Routes):
             outcome, fields = Outcome.REFUSED, {"code": answer.code, "value": NOT_FOUND}
         else:
             outcome, fields = Outcome.REFUSED, {"code": answer.code, "detail": answer.remark}
-        self.end(op, outcome, fields)
+        self.consumer.end(op, outcome, fields)
         then(now_ms, stored)
 
     def read_stored(self, answer: Command | None) -> int:

@@ -12,24 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from reference_impl.core.consumer.side_by_side import SideBySide, Work
+from reference_impl.core.consumer.consumer import Consumer
+from reference_impl.core.consumer.side_by_side_loop import SideBySideLoop, Work
 from reference_impl.core.consumer.unfinished_queue import UnfinishedQueue
 from reference_impl.core.io import ListenerReturned
 from reference_impl.protocol.bodies import CONSUME_ACTIVELY
 from reference_impl.protocol.message import StoredMessage
 
 
-class PullConsumer(SideBySide):
-    """One client of one group; its "listener" is the caller who asks. Made for `threads=1`."""
-
-    consume_type: ClassVar[str] = CONSUME_ACTIVELY
-    has_retry_topic: ClassVar[bool] = False
-
-    def take_in(self, pq: UnfinishedQueue, messages: Sequence[StoredMessage]) -> None:
-        size = self.config.batch
-        self.waiting.extend(
-            Work(pq, messages[at : at + size]) for at in range(0, len(messages), size)
-        )
+class PullLoop(SideBySideLoop):
+    """Batches as they came; one that is not finished is the next to be given."""
 
     def failed(
         self,
@@ -39,6 +31,15 @@ class PullConsumer(SideBySide):
         how: ListenerReturned,
     ) -> None:
         for message in batch:
-            self.count_retry(pq, message)
+            pq.count_retry(message)
         self.waiting.appendleft(Work(pq, batch))
         self.over(now_ms, pq)
+
+
+class PullConsumer(Consumer):
+    """One client of one group; its "listener" is the caller who asks. Made for `threads=1`."""
+
+    consume_type: ClassVar[str] = CONSUME_ACTIVELY
+    has_retry_topic: ClassVar[bool] = False
+
+    loop_class: ClassVar[type[PullLoop]] = PullLoop

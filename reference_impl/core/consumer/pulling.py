@@ -27,11 +27,11 @@ Source: `DefaultMQPushConsumerImpl.pullMessage` of apache/rocketmq.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
+from typing import TYPE_CHECKING
 
-from reference_impl.core.consumer.base import failure_outcome
-from reference_impl.core.consumer.config import ConsumerConfig
-from reference_impl.core.consumer.listening import Listening
+from reference_impl.core.consumer.part import Part, failure_outcome
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.start_offset import FAILED
 from reference_impl.protocol.codes import RequestCode, ResponseCode
@@ -40,75 +40,59 @@ from reference_impl.protocol.headers import PULL_COMMIT, PULL_SUSPEND, PullHeade
 from reference_impl.protocol.message import StoredMessage, decode_readable
 from specs.vocabulary import Kind, Outcome
 
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
+
 EMPTY_CODES = frozenset({ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY})
 READ_CODES = EMPTY_CODES | {ResponseCode.SUCCESS, ResponseCode.PULL_OFFSET_MOVED}
 """Answers of a broker that got as far as reading, and so has taken the commit that came along."""
 
 
-class Pulling(Listening):
+class Pulling(Part, ABC):
     """One chain of pulls per lane."""
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self._timers["pull"] = self._pull_tick
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
+        consumer.timers["pull"] = self._pull_tick
 
     def _pull_tick(self, now_ms: int, serial: int) -> None:
-        pq = self.serials.get(serial)
+        pq = self.consumer.serials.get(serial)
         if pq is not None:
             self.pull(now_ms, pq)
 
     def pull_later(self, pq: ProcessQueue, delay_ms: int) -> None:
         if not pq.dropped:
-            self.set_timer(("pull", pq.serial), delay_ms)
+            self.consumer.set_timer(("pull", pq.serial), delay_ms)
 
+    @abstractmethod
     def pull(self, now_ms: int, pq: ProcessQueue) -> None:
-        """The first table of this file."""
-        if pq.dropped or self.stopping:
-            return
-        if pq.count > self.config.pull_threshold:
-            self.pull_later(pq, self.config.pull_flow_control_ms)
-        elif not pq.locked:
-            self.pull_later(pq, self.config.pull_retry_ms)
-        elif not pq.anchored:
-            self.fetch_stored(now_ms, pq.queue, partial(self._anchor, pq))
-        else:
-            self.send_pull(now_ms, pq)
-
-    def _anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
-        if pq.dropped or self.stopping:
-            return
-        if stored == FAILED:
-            self.pull_later(pq, self.config.pull_retry_ms)
-            return
-        if stored >= 0:
-            pq.next_offset = stored
-            pq.offset = stored
-        pq.anchored = True
-        self.send_pull(now_ms, pq)
+        """The next pull of the lane: at once, after a while, or none."""
 
     def send_pull(self, now_ms: int, pq: ProcessQueue) -> None:
-        asked, commit = pq.next_offset, self.offset_to_piggyback(pq)
+        asked, commit = pq.next_offset, self.consumer.offsets.offset_to_piggyback(pq)
         if not pq.pull_ext:
             pq.pull_ext = self._pull_template(pq)
-        op = self.begin(Kind.PULL, {**pq.row, "queue_offset": asked})
+        op = self.consumer.begin(Kind.PULL, {**pq.row, "queue_offset": asked})
         ext = {**pq.pull_ext, "queueOffset": str(asked)}
         commit_op = None
         if commit > 0:
             ext["commitOffset"] = str(commit)
             ext["sysFlag"] = str(PULL_SUSPEND | PULL_COMMIT)
-            commit_op = self.begin(Kind.COMMIT, {**self.commit_row(pq, commit), "view": "pull"})
+            commit_op = self.consumer.begin(
+                Kind.COMMIT, {**self.consumer.offsets.commit_row(pq, commit), "view": "pull"}
+            )
         command = Command(RequestCode.PULL_MESSAGE, ext)
-        on_end = partial(self._pulled, pq, op, commit_op)
-        self.request(
+        on_end = partial(self.pulled, pq, op, commit_op)
+        self.consumer.request(
             now_ms,
-            self.addresses.get(pq.queue.broker),
+            self.consumer.addresses.get(pq.queue.broker),
             command,
             self.config.pull_timeout_ms,
             on_end,
         )
 
     def _pull_template(self, pq: ProcessQueue) -> dict[str, str]:
-        subscription = self.subscriptions[pq.queue.topic]
+        subscription = self.consumer.subscriptions[pq.queue.topic]
         return PullHeader(
             consumer_group=self.config.group,
             topic=pq.queue.topic,
@@ -123,7 +107,7 @@ class Pulling(Listening):
 
     # ------------------------------------------------------------ the answer
 
-    def _pulled(
+    def pulled(
         self,
         pq: ProcessQueue,
         op: int,
@@ -134,16 +118,16 @@ class Pulling(Listening):
     ) -> None:
         if answer is None:
             outcome = failure_outcome(reason)
-            self.end(op, outcome, {"detail": reason})
+            self.consumer.end(op, outcome, {"detail": reason})
             if commit_op is not None:
-                self.end(commit_op, outcome, {})
+                self.consumer.end(commit_op, outcome, {})
             self.pull_later(pq, self.config.pull_retry_ms)
             return
         code = answer.code
         if code not in READ_CODES:
-            self.end(op, Outcome.REFUSED, {"code": code, "detail": answer.remark})
+            self.consumer.end(op, Outcome.REFUSED, {"code": code, "detail": answer.remark})
             if commit_op is not None:
-                self.end(commit_op, Outcome.REFUSED, {"code": code})
+                self.consumer.end(commit_op, Outcome.REFUSED, {"code": code})
             is_busy = code == ResponseCode.FLOW_CONTROL
             self.pull_later(pq, self.config.pull_busy_ms if is_busy else self.config.pull_retry_ms)
             return
@@ -154,33 +138,74 @@ class Pulling(Listening):
         if not is_whole:  # the rest is asked for again
             next_offset = messages[-1].queue_offset + 1
         outcome = Outcome.REFUSED if code == ResponseCode.PULL_OFFSET_MOVED else Outcome.OK
-        self.end(op, outcome, {"code": code, "value": next_offset, "detail": str(len(messages))})
+        self.consumer.end(
+            op, outcome, {"code": code, "value": next_offset, "detail": str(len(messages))}
+        )
         if commit_op is not None:
-            self.end(commit_op, Outcome.OK, {"code": ResponseCode.SUCCESS})
-        if pq.dropped or self.stopping:
+            self.consumer.end(commit_op, Outcome.OK, {"code": ResponseCode.SUCCESS})
+        if pq.dropped or self.consumer.stopping:
             return
         if code == ResponseCode.PULL_OFFSET_MOVED:
             self.offset_moved(now_ms, pq, next_offset)
             return
         pq.next_offset = next_offset
         if messages:
-            self.keep(now_ms, pq, self.wanted(pq, messages))
+            self.consumer.loop.keep(now_ms, pq, self.wanted(pq, messages))
         else:
-            self.correct_offset(pq, next_offset)
+            self.consumer.offsets.correct_offset(pq, next_offset)
         self.pull(now_ms, pq)
-
-    def keep(self, now_ms: int, pq: ProcessQueue, messages: list[StoredMessage]) -> None:
-        """Adds them to the lane and starts its task, unless it has one."""
-        if pq.put(messages):
-            self.resubmit(now_ms, pq)
 
     def wanted(self, pq: ProcessQueue, messages: list[StoredMessage]) -> list[StoredMessage]:
         """The broker filters by the tags' hash codes, which may collide; here they are compared."""
-        tags = self.subscriptions[pq.queue.topic].tags
+        tags = self.consumer.subscriptions[pq.queue.topic].tags
         return [message for message in messages if message.tags in tags] if tags else messages
 
     def offset_moved(self, now_ms: int, pq: ProcessQueue, next_offset: int) -> None:
         """The broker says where to go on. The lane is dropped with that offset, which nothing can move any more."""
         pq.offset = pq.corrected = next_offset
-        self.drop(now_ms, pq, "offset moved by the broker")
-        self.rebalance_soon()
+        self.consumer.release.drop(now_ms, pq, "offset moved by the broker")
+        self.consumer.rebalance.soon()
+
+
+class LeasedPulling(Pulling):
+    """Pulls lanes under a lease: the first table of this file."""
+
+    def pull(self, now_ms: int, pq: ProcessQueue) -> None:
+        if pq.dropped or self.consumer.stopping:
+            return
+        if pq.count > self.config.pull_threshold:
+            self.pull_later(pq, self.config.pull_flow_control_ms)
+        elif not pq.locked:
+            self.pull_later(pq, self.config.pull_retry_ms)
+        elif not pq.anchored:
+            then = partial(self.anchor, pq)
+            self.consumer.offsets.fetch_stored(now_ms, pq.queue, then)
+        else:
+            self.send_pull(now_ms, pq)
+
+    def anchor(self, pq: ProcessQueue, now_ms: int, stored: int) -> None:
+        """The second table."""
+        if pq.dropped or self.consumer.stopping:
+            return
+        if stored == FAILED:
+            self.pull_later(pq, self.config.pull_retry_ms)
+            return
+        if stored >= 0:
+            pq.next_offset = stored
+            pq.offset = stored
+        pq.anchored = True
+        self.send_pull(now_ms, pq)
+
+
+class BoundedPulling(Pulling):
+    """Pulls lanes that go on past an unfinished message: not while too much of them is unfinished."""
+
+    def pull(self, now_ms: int, pq: ProcessQueue) -> None:
+        if pq.span > self.config.span_max:
+            self.pull_later(pq, self.config.pull_flow_control_ms)
+        elif pq.dropped or self.consumer.stopping:
+            return
+        elif pq.count > self.config.pull_threshold:
+            self.pull_later(pq, self.config.pull_flow_control_ms)
+        else:
+            self.send_pull(now_ms, pq)

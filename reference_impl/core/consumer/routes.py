@@ -10,14 +10,12 @@ Source: `MQClientInstance` of apache/rocketmq.
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
-from reference_impl.core.consumer.base import Core
-from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.part import Part
 from reference_impl.core.io import Address
 from reference_impl.protocol.bodies import (
     CLUSTERING,
-    CONSUME_PASSIVELY,
     FROM_FIRST,
     FROM_LAST,
     FROM_TIMESTAMP,
@@ -30,6 +28,9 @@ from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import PERM_READ, GetRouteHeader
 from specs.vocabulary import Queue
+
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
 
 ROUTES = ("routes",)
 HEARTBEAT = ("heartbeat",)
@@ -47,27 +48,20 @@ def readable_queues(topic: str, route: TopicRoute) -> list[Queue]:
     )
 
 
-class Routes(Core):
-    """Routes of the subscribed topics, addresses of their brokers, heartbeats.
+class Routes(Part):
+    """Routes of the subscribed topics, addresses of their brokers, heartbeats."""
 
-    consume_type: what a heartbeat says about the way messages are asked for. has_retry_topic: the group's own retry
-    topic belongs to the subscription, where its members share the queues.
-    """
-
-    consume_type: ClassVar[str] = CONSUME_PASSIVELY
-    has_retry_topic: ClassVar[bool] = True
-
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self.routes: dict[str, TopicRoute] = {}
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
+        self.known: dict[str, TopicRoute] = {}
         self.queues: dict[str, list[Queue]] = {}
         self._beaten: set[Address] = set()
         self._heartbeat_body = b""
         self._open_questions = 0
-        self._is_ready = False
+        self.is_ready = False
         self._name_server = 0  # the one that answered last
-        self._timers["routes"] = self._routes_tick
-        self._timers["heartbeat"] = self._heartbeat_tick
+        consumer.timers["routes"] = self.ask_all
+        consumer.timers["heartbeat"] = self._heartbeat_tick
 
     def subscribe(self, now_ms: int) -> None:
         """The subscription is the given topics and the group's own retry topic, stamped with this moment.
@@ -75,26 +69,34 @@ class Routes(Core):
         Where every member consumes everything, nothing is retried, and there is no retry topic.
         """
         for topic, expression in self.config.topics.items():
-            self.subscriptions[topic] = Subscription.of(topic, expression, now_ms)
-        if self.has_retry_topic and self.config.message_model == CLUSTERING:
-            self.subscriptions.setdefault(
-                self.retry_topic, Subscription.of(self.retry_topic, "*", now_ms)
+            self.consumer.subscriptions[topic] = Subscription.of(topic, expression, now_ms)
+        if self.consumer.has_retry_topic and self.config.message_model == CLUSTERING:
+            self.consumer.subscriptions.setdefault(
+                self.consumer.retry_topic, Subscription.of(self.consumer.retry_topic, "*", now_ms)
             )
         consumer = ConsumerData(
             self.config.group,
-            self.consume_type,
+            self.consumer.consume_type,
             message_model=self.config.message_model,
             consume_from=CONSUME_FROM[self.config.consume_from],
-            subscriptions=tuple(self.subscriptions[topic] for topic in sorted(self.subscriptions)),
+            subscriptions=tuple(
+                self.consumer.subscriptions[topic] for topic in sorted(self.consumer.subscriptions)
+            ),
         )
         self._heartbeat_body = Heartbeat(self.config.client_id, consumers=(consumer,)).encode()
 
+    def start(self, now_ms: int) -> None:
+        self.subscribe(now_ms)
+        self.consumer.set_timer(HEARTBEAT, self.config.heartbeat_ms)
+
     # ------------------------------------------------------------ routes
 
-    def _routes_tick(self, now_ms: int) -> None:
-        missing = any(topic not in self.routes for topic in self.config.topics)
-        self.set_timer(ROUTES, self.config.route_retry_ms if missing else self.config.route_poll_ms)
-        for topic in sorted(self.subscriptions):
+    def ask_all(self, now_ms: int) -> None:
+        missing = any(topic not in self.known for topic in self.config.topics)
+        self.consumer.set_timer(
+            ROUTES, self.config.route_retry_ms if missing else self.config.route_poll_ms
+        )
+        for topic in sorted(self.consumer.subscriptions):
             self.ask_route(now_ms, topic)
 
     def ask_route(self, now_ms: int, topic: str, tried: int = 0) -> None:
@@ -111,7 +113,7 @@ class Routes(Core):
                 self._name_server = at
             self._route_answered(topic, tried, now_ms, answer, reason)
 
-        self.request(
+        self.consumer.request(
             now_ms, self.config.name_servers[at], command, self.config.request_timeout_ms, on_end
         )
 
@@ -121,8 +123,8 @@ class Routes(Core):
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             route = TopicRoute.decode(answer.body)
             self._open_questions -= 1
-            if self.routes.get(topic) != route:
-                self._learn(now_ms, topic, route)
+            if self.known.get(topic) != route:
+                self.learn(now_ms, topic, route)
         else:
             self._open_questions -= 1
             unknown = answer is None or answer.code == ResponseCode.TOPIC_NOT_EXIST
@@ -130,31 +132,31 @@ class Routes(Core):
                 self.ask_route(now_ms, topic, tried + 1)
         self._check_ready(now_ms)
 
-    def _learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
-        self.routes[topic] = route
+    def learn(self, now_ms: int, topic: str, route: TopicRoute) -> None:
+        self.known[topic] = route
         for broker in route.brokers:
             if broker.master is not None:
-                self.addresses[broker.broker] = broker.master
+                self.consumer.addresses[broker.broker] = broker.master
         queues = readable_queues(topic, route)
         changed = self.queues.get(topic) != queues
         self.queues[topic] = queues
-        self.beat(now_ms, sorted(set(self.addresses.values()) - self._beaten))
-        if changed and self._is_ready:
-            self.rebalance_soon()
+        self.beat(now_ms, sorted(set(self.consumer.addresses.values()) - self._beaten))
+        if changed and self.is_ready:
+            self.consumer.rebalance.soon()
 
     # ------------------------------------------------------------ heartbeats
 
     def _heartbeat_tick(self, now_ms: int) -> None:
-        self.set_timer(HEARTBEAT, self.config.heartbeat_ms)
-        self.beat(now_ms, sorted(set(self.addresses.values())))
+        self.consumer.set_timer(HEARTBEAT, self.config.heartbeat_ms)
+        self.beat(now_ms, sorted(set(self.consumer.addresses.values())))
 
     def beat(self, now_ms: int, addresses: list[Address]) -> None:
         """Tells these brokers that we are here, unless we have said goodbye."""
-        for address in () if self.has_left else addresses:
+        for address in () if self.consumer.has_left else addresses:
             self._beaten.add(address)
             self._open_questions += 1
             command = Command(RequestCode.HEART_BEAT, body=self._heartbeat_body)
-            self.request(
+            self.consumer.request(
                 now_ms,
                 address,
                 command,
@@ -171,10 +173,13 @@ class Routes(Core):
         self._check_ready(now_ms)
 
     def _check_ready(self, now_ms: int) -> None:
-        if not self._is_ready and not self._open_questions and self.addresses:
-            self._is_ready = True
-            if self.retry_topic in self.subscriptions and self.retry_topic not in self.routes:
+        if not self.is_ready and not self._open_questions and self.consumer.addresses:
+            self.is_ready = True
+            if (
+                self.consumer.retry_topic in self.consumer.subscriptions
+                and self.consumer.retry_topic not in self.known
+            ):
                 self.ask_route(
-                    now_ms, self.retry_topic
+                    now_ms, self.consumer.retry_topic
                 )  # the brokers have made it at our first heartbeat
-            self.is_ready(now_ms)
+            self.consumer.rebalance.in_turn(now_ms)

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from reference_impl.core.consumer.base import failure_outcome
 from reference_impl.core.consumer.dead_letters import FIRST_DELAY_LEVEL, id_of
+from reference_impl.core.consumer.part import Part, failure_outcome
 from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.core.consumer.side_by_side import SideBySide
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import SendBackHeader
@@ -26,7 +25,7 @@ from reference_impl.protocol.message import StoredMessage
 from specs.vocabulary import Kind, Outcome
 
 
-class SendBacks(SideBySide):
+class SendBacks(Part):
     """Returns messages to the broker."""
 
     def delay_level(self, message: StoredMessage, wished: int) -> int:
@@ -51,10 +50,10 @@ class SendBacks(SideBySide):
             "reconsume_times": message.reconsume_times,
             "delay_level": self.delay_level(message, wished),
         }
-        op = self.begin(Kind.SEND_BACK, fields)
-        address = self.addresses.get(pq.queue.broker)
+        op = self.consumer.begin(Kind.SEND_BACK, fields)
+        address = self.consumer.addresses.get(pq.queue.broker)
         command = self.make_return(message, wished)
-        self.request(
+        self.consumer.request(
             now_ms, address, command, self.config.send_timeout_ms, partial(self._returned, op, then)
         )
 
@@ -78,9 +77,9 @@ class SendBacks(SideBySide):
         reason: str,
     ) -> None:
         if answer is None:
-            self.end(op, failure_outcome(reason), {"detail": reason})
+            self.consumer.end(op, failure_outcome(reason), {"detail": reason})
         elif answer.code == ResponseCode.SUCCESS:
-            self.end(op, Outcome.OK, {"code": answer.code})
+            self.consumer.end(op, Outcome.OK, {"code": answer.code})
         else:
-            self.end(op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
+            self.consumer.end(op, Outcome.REFUSED, {"code": answer.code, "detail": answer.remark})
         then(now_ms, answer is not None and answer.code == ResponseCode.SUCCESS)

@@ -31,7 +31,6 @@ class UnfinishedQueue(ProcessQueue):
         super().__init__(**fields)
         self.highest = NOTHING
         self.lines: dict[str, deque[StoredMessage]] = {}
-        self.locked = self.anchored = True  # there is no lease, and the start is asked for once
 
     def admit(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
         """Holds the messages. Those that are new, in the order of the queue."""
@@ -52,8 +51,3 @@ class UnfinishedQueue(ProcessQueue):
         if self.held:
             return min(self.held)
         return NOTHING if self.highest == NOTHING else self.highest + 1
-
-    @property
-    def span(self) -> int:
-        """How far the oldest and the newest message that is held are apart."""
-        return max(self.held) - min(self.held) if self.held else 0

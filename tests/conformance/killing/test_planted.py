@@ -68,7 +68,9 @@ def test_the_boundary_of_a_lease_is_guarded() -> None:
 
 def test_a_call_of_super_can_be_dropped() -> None:
     """The function knows its class through that call, and must be planted without it."""
-    (fate,) = judge_all([change("Leases.__init__", "super().__init__(config)", "")], 1, examples=1)
+    (fate,) = judge_all(
+        [change("Leases.__init__", "super().__init__(consumer)", "")], 1, examples=1
+    )
     assert fate.by.startswith("error: AttributeError")
 
 

@@ -206,4 +206,8 @@ def test_other_brokers_are_tried_in_turn(bench: Any) -> None:
     b.queues["%RETRY%g"] = 1
     b.start()
     pq = b.consumer.lanes[LANE]
-    assert [b.consumer._broker_for(pq, attempt) for attempt in (1, 2, 3)] == ["b0", "b0", "b0"]
+    assert [b.consumer.dead_letters._broker_for(pq, attempt) for attempt in (1, 2, 3)] == [
+        "b0",
+        "b0",
+        "b0",
+    ]

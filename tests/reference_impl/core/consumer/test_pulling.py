@@ -229,12 +229,12 @@ def test_an_idle_lane_follows_the_brokers_offset(bench: Any) -> None:
     b = bench().start()
     b.append(1)
     pq = b.consumer.lanes[LANE]
-    b.consumer.correct_offset(pq, 9)
+    b.consumer.offsets.correct_offset(pq, 9)
     assert pq.offset == -1
     b.returns()
-    b.consumer.correct_offset(pq, 9)
+    b.consumer.offsets.correct_offset(pq, 9)
     assert pq.offset == 9
-    b.consumer.correct_offset(pq, 8)
+    b.consumer.offsets.correct_offset(pq, 8)
     assert pq.offset == 9
 
 

@@ -13,55 +13,51 @@ Source: docs/sources.md#offsets (`MQClientInstance.resetOffset` of apache/rocket
 
 from __future__ import annotations
 
-from reference_impl.core.consumer.config import ConsumerConfig
+from typing import TYPE_CHECKING
+
+from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
-from reference_impl.core.consumer.rebalance import Rebalancing
-from reference_impl.core.io import Pushed
 from reference_impl.protocol.bodies import decode_reset_offsets
-from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.errors import ProtocolError
 from specs.vocabulary import Kind
+
+if TYPE_CHECKING:
+    from reference_impl.core.consumer.consumer import Consumer
 
 TOLD = "told by the broker"
 """Marks a reset in the history that a client was told to make."""
 
 
-class Resetting(Rebalancing):
+class Resets(Part):
     """Moves offsets when it is told to."""
 
-    def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        self._timers["reset"] = self._waited_for_calls
+    def __init__(self, consumer: Consumer) -> None:
+        super().__init__(consumer)
+        consumer.timers["reset"] = self._waited_for_calls
 
-    def on_pushed(self, now_ms: int, input: Pushed) -> None:
-        command = input.command
-        if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
-            if command.ext.get("group") == self.config.group and not self.stopping:
-                self._told(command)
-        else:
-            super().on_pushed(now_ms, input)
-
-    def _told(self, command: Command) -> None:
+    def on_told(self, now_ms: int, command: Command) -> None:
+        if command.ext.get("group") != self.config.group or self.consumer.stopping:
+            return
         try:
             targets = decode_reset_offsets(command.body)
         except ProtocolError:
             return  # a push that can't be read is not for us
         for queue in sorted(targets):
-            pq = self.lanes.get(queue)
+            pq = self.consumer.lanes.get(queue)
             if pq is not None and queue.topic == command.ext.get("topic"):
-                self.note(Kind.RESET, {**pq.row, "value": targets[queue], "detail": TOLD})
+                self.consumer.note(Kind.RESET, {**pq.row, "value": targets[queue], "detail": TOLD})
                 self.freeze(pq, targets[queue])
-                self.set_timer(("reset", pq.serial), self.config.reset_wait_ms)
+                self.consumer.set_timer(("reset", pq.serial), self.config.reset_wait_ms)
 
     def freeze(self, pq: ProcessQueue, offset: int) -> None:
         """From here on nothing that the lane has taken counts."""
         pq.offset = pq.corrected = offset
         pq.dropped = True
-        self.persist(pq)
+        self.consumer.offsets.persist(pq)
 
     def _waited_for_calls(self, now_ms: int, serial: int) -> None:
-        pq = self.serials.get(serial)
-        if pq is not None and not self.stopping:
-            self.drop(now_ms, pq, "offset reset by an operator")
-            self.rebalance_soon()
+        pq = self.consumer.serials.get(serial)
+        if pq is not None and not self.consumer.stopping:
+            self.consumer.release.drop(now_ms, pq, "offset reset by an operator")
+            self.consumer.rebalance.soon()
