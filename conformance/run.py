@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.targets.base import ClockKind, Run, Target
+from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, declared, write_runinfo
@@ -209,13 +210,13 @@ class _Made:
                 await self._start(args["client"])
             case "stop":
                 await self._stop(args["client"])
-            case "broker_restart":
+            case broker_crash.HEALED_BY:
                 await self._target.start(args["broker"])
-            case "crash":
+            case crash.VERB:
                 await self._crash(action)
-            case "pause":
+            case pause.VERB:
                 await self._pause(action)
-            case "resume":
+            case pause.HEALED_BY:
                 await self._resume(action)
             case _:
                 await self._target.act(action)
@@ -241,7 +242,7 @@ class _Made:
         name = action.args["client"]
         if name not in self._at_work:
             return
-        await self._resume(Action(0, "resume", {"node": name}))
+        await self._resume(Action(0, pause.HEALED_BY, {"node": name}))
         await self._target.act(action)
         self._at_work.discard(name)
         self._killed.add(name)
@@ -267,7 +268,7 @@ class _Made:
     async def _heal(self) -> None:
         """Who stands still goes on, and who was killed is started again."""
         for name in sorted(self._paused):
-            await self._resume(Action(0, "resume", {"node": name}))
+            await self._resume(Action(0, pause.HEALED_BY, {"node": name}))
         for name in sorted(self._killed):
             await self._start(name)
 

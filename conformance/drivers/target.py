@@ -21,6 +21,7 @@ from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_j
 from conformance.drivers.recording import DriverRecorder, told_by
 from conformance.targets.base import NEVER_ASKED, Run, Target
 from specs.errors import UsageError
+from specs.faults import crash, pause
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan
@@ -92,11 +93,11 @@ class DriverTarget(Target):
     async def act(self, action: Action) -> None:
         client = self._clients.get(action.args.get("client") or action.args.get("node", ""))
         match action.do:
-            case "crash" if Ability.CRASH_CLIENT in self.abilities:
+            case crash.VERB if Ability.CRASH_CLIENT in self.abilities:
                 if client is not None:
                     await asyncio.to_thread(self._crash, client)
-            case "pause" | "resume" if Ability.PAUSE_CLIENT in self.abilities:
-                if client is not None and action.do == "pause":
+            case pause.VERB | pause.HEALED_BY if Ability.PAUSE_CLIENT in self.abilities:
+                if client is not None and action.do == pause.VERB:
                     self._paused.add(client.plan.id)
                     client.driver.process.pause()
                 elif client is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from conformance.targets.base import Run, Target, operation
 from specs.errors import UsageError
+from specs.faults import crash
 from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.messages import PlannedMessage
@@ -91,7 +92,7 @@ class InProcess(Target):
         await asyncio.gather(*self._tasks.pop(party, ()))
 
     async def act(self, action: Action) -> None:
-        if action.do == "crash":
+        if action.do == crash.VERB:
             await self._kill(action.args["client"])
         elif action.do == "send" and not action.args.get("batch"):
             for message in self.run.messages.of(action.args):
