@@ -33,6 +33,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from specs.faults import crash
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
 
@@ -186,7 +187,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             "groups": {"type": "array", "items": _TEXT},
         }
     ),
-    "crash": _line({"verb": {"const": "crash"}, "id": _ID, "client": _TEXT}),
+    crash.VERB: _line({"verb": {"const": crash.VERB}, "id": _ID, "client": _TEXT}),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}, _CLIENT),
 }
 

@@ -178,7 +178,7 @@ class DriverTarget(Target):
     def _crash(self, client: _Client) -> None:
         self._let_on(client)
         if client.driver is self._host:
-            self.ask(client.driver, "crash", client=client.plan.id)
+            self.ask(client.driver, crash.VERB, client=client.plan.id)
         else:
             client.driver.kill()
         self._let_go(client)

@@ -21,6 +21,7 @@ from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.target import DriverTarget, columns_of
 from conformance.targets.base import Run
 from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import crash
 from specs.plan.ability import Ability
 from specs.vocabulary import Queue
 
@@ -47,7 +48,7 @@ class ExecutedTarget(DriverTarget):
         self.abilities = frozenset({Ability.READ})
         if not self._hosts:
             self.abilities |= {Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
-        elif "crash" in verbs:
+        elif crash.VERB in verbs:
             self.abilities |= {Ability.CRASH_CLIENT}
         self._admin: DriverProcess | None = None
         self._read: dict[str, list[Mapping[str, Any]]] = {}

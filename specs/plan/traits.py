@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from specs.faults import broker_crash, crash, disk_full
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Outcome
 
 COMES = frozenset({"start", "restart"})
-GOES = frozenset({"stop", "crash"})
-UNSURE_OF_SENDS = frozenset({"disk_full", "broker_crash"})
+GOES = frozenset({"stop", crash.VERB})
+UNSURE_OF_SENDS = frozenset({disk_full.VERB, broker_crash.VERB})
 
 
 class Trait(StrEnum):
@@ -106,11 +107,11 @@ def _changes(plan: Plan) -> Iterator[tuple[Action, bool]]:
 
 def _clean_changes(plan: Plan) -> int:
     """Around the kill of a broker, for as long as a lease of its lives, nobody is promised a handover."""
-    kills = [action.at_ms for action in plan.actions if action.do == "broker_crash"]
+    kills = [action.at_ms for action in plan.actions if action.do == broker_crash.VERB]
     near_ms = plan.config.broker_lease_ms
     return sum(
         beside_another
-        and action.do != "crash"
+        and action.do != crash.VERB
         and all(abs(kill - action.at_ms) > near_ms for kill in kills)
         for action, beside_another in _changes(plan)
     )
@@ -137,7 +138,7 @@ _COUNTS: Mapping[Trait, Callable[[Plan], int]] = {
     Trait.MEMBER_CHANGE: lambda plan: sum(1 for _ in _changes(plan)),
     Trait.CLEAN_CHANGE: _clean_changes,
     Trait.DEATH: lambda plan: sum(
-        action.do == "crash" and beside_another for action, beside_another in _changes(plan)
+        action.do == crash.VERB and beside_another for action, beside_another in _changes(plan)
     ),
     Trait.THROW: _rules(lambda rule, _: rule.outcome in (Outcome.THREW, Outcome.NULL)),
     Trait.ROLLBACK: _rules(lambda rule, _: rule.manual and rule.outcome is Outcome.ROLLBACK),
@@ -151,9 +152,9 @@ _COUNTS: Mapping[Trait, Callable[[Plan], int]] = {
     Trait.QUIET_QUEUE: _quiet,
     Trait.STRANGER: _doing("probe_unlock"),
     Trait.FAILED_SEND: _doing(*UNSURE_OF_SENDS),
-    Trait.FULL_DISK: _doing("disk_full"),
-    Trait.BROKER_KILL: _doing("broker_crash"),
-    Trait.LIVING_BROKER: lambda plan: int(not _doing("broker_crash")(plan)),
+    Trait.FULL_DISK: _doing(disk_full.VERB),
+    Trait.BROKER_KILL: _doing(broker_crash.VERB),
+    Trait.LIVING_BROKER: lambda plan: int(not _doing(broker_crash.VERB)(plan)),
     Trait.RESET: _doing("reset"),
     Trait.BATCH: _sent("batch"),
     Trait.HALF: _doing("send_half"),
