@@ -14,8 +14,8 @@ from specs.errors import EXIT_SUITE
 @click.option(
     "--target",
     required=True,
-    metavar="TARGET+java:VERSION",
-    help="A system and the driver to try on it.",
+    metavar="TARGET",
+    help="`exec:COMMAND`, or a system and its Java client as `rocketmq-local:5.4.0+java:5.4.0`.",
 )
 @format_option()
 def command(target: str, form: str) -> int:

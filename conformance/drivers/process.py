@@ -62,10 +62,12 @@ class DriverProcess:
             answer = self._answers.get(timeout=ANSWER_S)
         except queue.Empty:
             raise self._process.misbehaved(
-                f"did not answer {request.get('verb')} in {ANSWER_S:g} s"
+                f"did not answer {str(request.get('verb'))[:40]} in {ANSWER_S:g} s"
             ) from None
         if answer is None:
-            raise self._process.misbehaved(f"died before it answered {request.get('verb')}")
+            raise self._process.misbehaved(
+                f"died before it answered {str(request.get('verb'))[:40]}"
+            )
         return answer
 
     def next_number(self) -> int:

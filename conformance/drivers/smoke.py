@@ -7,17 +7,25 @@ broker. Whether the client keeps its promises is for the clauses.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from conformance.drivers.java import start_java
+from conformance.drivers.process import DriverProcess
 from conformance.drivers.protocol import LINE_BYTES_MAX, REQUIRED_EVENTS, VERSION
 from conformance.drivers.targets import find_driven
 from conformance.drivers.work import GIVEN_UP, MESSAGES, SUSPENDED_ONCE, Worked, work
+from conformance.run import fresh_names
+from conformance.run import run as run_plan
+from conformance.targets import executed
 from conformance.wire.runner import run_nonce
+from specs.errors import TargetMisbehaved
+from specs.history.row import Row
 from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.vocabulary import Kind, Outcome
 
 SMOKE = Config(
     max_reconsume_times=1, suspend_ms=100, rebalance_ms=1_000, heartbeat_ms=1_000, persist_ms=500
@@ -36,23 +44,98 @@ class Check:
         return not self.why
 
 
+Start = Callable[[str, Path], DriverProcess]
+"""Starts a driver of that name, with its log in the folder."""
+
+
 def smoke(target: str, say: Callable[[str], Any]) -> list[Check]:
     """Try the driver of a target. UsageError where a part is missing, TargetMisbehaved where it dies."""
+    name, _, command = target.partition(":")
+    with tempfile.TemporaryDirectory(prefix="inorder-smoke-") as scratch:
+        if name == "exec":
+            return _executed(command, Path(scratch), say)
+        return _java(target, Path(scratch), say)
+
+
+def _java(target: str, folder: Path, say: Callable[[str], Any]) -> list[Check]:
     run, version = find_driven(target)
     config = replace(SMOKE, dialect=run.config.dialect, delay_levels=run.config.delay_levels)
-    with tempfile.TemporaryDirectory(prefix="inorder-smoke-") as scratch:
-        folder = Path(scratch)
-        say("the driver alone")
-        checks = list(_manners(version, config, folder))
-        say(f"starting {target}")
-        with run.open_system(config, False) as system:
-            seen = work(system, version, config, folder, f"smoke{run_nonce(system)}-", say)
-        return [*checks, *_told(seen, version, config)]
+
+    def start(name: str, place: Path) -> DriverProcess:
+        return start_java(version, name, config, place, lambda _: None)
+
+    say("the driver alone")
+    checks = list(_manners(start, folder))
+    say(f"starting {target}")
+    with run.open_system(config, False) as system:
+        seen = work(system, version, config, folder, f"smoke{run_nonce(system)}-", say)
+    return [*checks, *_told(seen, version, config)]
 
 
-def _manners(version: str, config: Config, folder: Path) -> Iterator[Check]:
+def _executed(command: str, folder: Path, say: Callable[[str], Any]) -> list[Check]:
+    found = executed.target(command)
+    say("the driver alone")
+    checks = list(_manners(found.start_alone, folder))
+    say("a producer and a consumer")
+    names = fresh_names(0, 0)
+    plan, wrote = _plan(names), folder / "run"
+    try:
+        history = run_plan(plan, found, wrote, prefix=names, say=say)
+    except TargetMisbehaved as error:
+        return [*checks, Check("it does a small plan", str(error))]
+    return [*checks, *_recorded(list(history.rows()), plan)]
+
+
+def _plan(names: str) -> Plan:
+    """One key's messages in one queue: one of them fails once."""
+    topic, group, shop, worker = (f"{names}{word}" for word in ("orders", "billing", "shop", "c1"))
+    send = {"client": shop, "topic": topic, "key": "k", "count": MESSAGES}
+    return Plan(
+        topology=Topology(topics=(TopicPlan(topic, 1),), groups=(group,)),
+        config=replace(executed.ExecutedTarget.config, suspend_ms=SMOKE.suspend_ms),
+        clients=(ClientPlan(shop, "producer"), ClientPlan(worker, "consumer", group, (topic,))),
+        actions=(
+            Action(0, "start", {"client": shop}),
+            Action(0, "start", {"client": worker}),
+            Action(1, "send", send),
+        ),
+        listener=(ListenerRule(Outcome.SUSPEND, number=SUSPENDED_ONCE, delivery_max=1),),
+        until_ms=1_000,
+        settle_ms=20_000,
+    )
+
+
+def _recorded(rows: Sequence[Row], plan: Plan) -> Iterator[Check]:
+    """What the history of the small plan must hold, whatever the queues are."""
+    sent = [row for row in rows if row.kind is Kind.SEND]
+    outcomes = [row.outcome.value for row in sent]
+    yield _same("every send is told, and acknowledged", outcomes, ["ok"] * MESSAGES)
+    offsets = [row.queue_offset for row in sent]
+    yield _same("a send tells where it lies", offsets, list(range(MESSAGES)))
+    calls = [row for row in rows if row.kind is Kind.DELIVER]
+    ids = [(row.message_id or "").rpartition("-")[2] for row in calls]
+    tries = [n for n in range(1, MESSAGES + 1) for _ in range(1 + (n == SUSPENDED_ONCE))]
+    yield _same("every call of the listener is told, in order", ids, [f"m{n}" for n in tries])
+    yield _same("every call is finished", [row.ended_us is None for row in calls].count(True), 0)
+    ended = [row.outcome.value for row in calls]
+    fails = tries.index(SUSPENDED_ONCE)
+    again = [Outcome.SUSPEND if n == fails else Outcome.SUCCESS for n in range(len(tries))]
+    yield _same("the listener ends as the plan says", ended, [each.value for each in again])
+    places = {(row.broker, row.queue_id) for row in (*sent, *calls)}
+    yield _same("queues have the plan's names", places, {(plan.topology.brokers[0], 0)})
+    keys = {(row.sharding_key, row.key_seq) for row in calls}
+    yield _same("a delivery tells key and number", keys, {("k", n + 1) for n in range(MESSAGES)})
+    read = [row.message_id for row in rows if row.kind is Kind.READ and row.message_id]
+    yield _same("read finds every message, in order", read, [row.message_id for row in sent])
+
+
+def _same(name: str, seen: object, expected: object) -> Check:
+    return Check(name, "" if seen == expected else f"{seen}, not {expected}")
+
+
+def _manners(start: Start, folder: Path) -> Iterator[Check]:
     """Requests that a driver has to refuse, and that must not end it."""
-    with start_java(version, "manners", config, folder, lambda _: None) as driver:
+    with start("manners", folder) as driver:
         early = driver.ask_anything({"verb": "start", "id": 1})
         yield Check(
             "a request before hello is refused", "" if not early["ok"] else f"it answered {early}"
@@ -72,10 +155,13 @@ def _manners(version: str, config: Config, folder: Path) -> Iterator[Check]:
             "an unknown verb is an error, by its id", "" if right else f"it answered {unknown}"
         )
         known_faults = len(driver.faults)
-        long = driver.ask_anything({"verb": "x" * LINE_BYTES_MAX, "id": 5})
-        yield Check(
-            "a line beyond the limit is refused", "" if not long["ok"] else f"it answered {long}"
-        )
+        beyond = "a line beyond the limit is refused"
+        try:
+            long = driver.ask_anything({"verb": "x" * LINE_BYTES_MAX, "id": 5})
+        except TargetMisbehaved as error:
+            yield Check(beyond, str(error))
+            return
+        yield Check(beyond, "" if not long["ok"] else f"it answered {long}")
         del driver.faults[known_faults:]  # it may say that without an id
         code = driver.stop()
         yield Check("stop ends it with exit code 0", "" if code == 0 else f"exit code {code}")

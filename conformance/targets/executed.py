@@ -68,6 +68,10 @@ class ExecutedTarget(DriverTarget):
         topics = [{"name": topic.name, "queues": topic.queues} for topic in topology.topics]
         self.ask(self._admin, "prepare", topics=topics, groups=list(topology.groups))
 
+    def start_alone(self, name: str, folder: Path) -> DriverProcess:
+        """The driver by itself, for whoever tries its manners."""
+        return _spawn(name, self._argv, folder, _ignore)
+
     def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
         return _spawn(name, self._argv, run.folder, on_event)
 

@@ -112,6 +112,21 @@ def test_a_driver_for_each_client(
     _judge_driver(path, tmp_path, command.strip(), bug)
 
 
+def test_a_driver_is_tried_before_anything_is_judged_by_it(
+    path: dict[str, str], tmp_path: Path
+) -> None:
+    """Smoke holds for the right one, and says of a wrong one what is wrong."""
+    command = f"exec:{sys.executable} {TOYS / 'hosted.py'}"
+    done = inorder(path, "smoke", "--target", command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wrong = tmp_path / "hosted.py"
+    text = (TOYS / "hosted.py").read_text()
+    wrong.write_text(text.replace('"queue_offset": offset', '"queue_offset": offset + 1'))
+    done = inorder(path, "smoke", "--target", f"exec:{sys.executable} {wrong}")
+    assert done.returncode == 70
+    assert "WRONG" in done.stdout
+
+
 def _judge_driver(path: dict[str, str], tmp_path: Path, command: str, bug: str) -> None:
     out = tmp_path / "run"
     asked = ("--target", f"exec:{command}", "--seed", "1", "--examples", "1", "--out", out)

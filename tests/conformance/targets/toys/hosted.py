@@ -138,7 +138,7 @@ async def main():
         try:
             said = {"ok": True, **await answer(ask)}
         except (ValueError, KeyError) as error:
-            said = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:200]}
         if ask["verb"] != "send" or not said["ok"]:
             told = {"reply": ask["id"], **said, "at_us": time.monotonic_ns() // 1000}
             sys.stdout.write(json.dumps(told) + "\n")

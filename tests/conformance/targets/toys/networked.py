@@ -140,7 +140,7 @@ class Driver:
             try:
                 said = {"ok": True, **self.answer(ask)}
             except (ValueError, KeyError) as error:
-                said = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:200]}
             if ask["verb"] != "send" or not said["ok"]:
                 self.say(reply=ask["id"], **said)
             if ask["verb"] == "stop":
