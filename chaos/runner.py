@@ -248,7 +248,7 @@ def _judge(
     faults = iter(scenario.faults)
     for row in rows:
         if row.kind is Kind.FAULT:
-            shown = next(faults).fault.attest(rows, row)
+            shown = next(faults).attest(rows, row)
             evidence.append(shown or "")
             outcome = Outcome.OK if shown else Outcome.REFUSED
             row = row._replace(outcome=outcome, view=shown)

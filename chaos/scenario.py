@@ -114,8 +114,8 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
     faults = []
     for number, table in enumerate(data.get("fault", ())):
         arguments = dict(table)
-        name = str(arguments.pop("do", ""))
-        faults.append(Step.of(name, arguments, f"{where}, fault {number + 1}"))
+        do = str(arguments.pop("do", ""))
+        faults.append(Step.of(do, arguments, f"{where}, fault {number + 1}"))
     if not faults:
         raise UsageError(f"{where}: a scenario breaks something: it needs a [[fault]]")
     return Scenario(

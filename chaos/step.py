@@ -12,7 +12,7 @@ A fault of a link is one of all clients' links to all brokers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from chaos.rig import EVERYBODY, Rig
 from conformance.waiting import pass_time
 from specs.errors import UsageError
 from specs.faults import FAULTS, named, perform
+from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.fault import Fault, Subject
 
@@ -86,13 +87,22 @@ class Step:
         return [dict.fromkeys(self.fault.nodes, whom)]
 
     def told(self, rig: Rig) -> dict[str, Any]:
-        """The columns of its FAULT row: the verb, whom it befalls (nobody named is everybody), its number."""
+        """The columns of its FAULT row: what it is, and whom it befalls; nobody named is everybody.
+
+        A fault of a link goes by the name that it has for real sockets, if it has one, and without its number: what a
+        proxy lets pass may lie in buffers for as long as the fault lasts, which judges have to allow for.
+        """
         named = [] if self.fault.subject is Subject.LINK else list(self.nodes(rig)[0].values())
-        number = [str(value) for value in self._number().values()]
-        columns: dict[str, Any] = {"detail": " ".join([self.fault.verb, *named, *number])}
+        word = self.fault.names[-1] if self.fault.subject is Subject.LINK else self.fault.verb
+        columns: dict[str, Any] = {"detail": " ".join([word, *named])}
         if self.fault.subject is Subject.BROKER:
             columns["broker"] = named[0]
         return columns
+
+    def attest(self, rows: Sequence[Row], told: Row) -> str | None:
+        """What shows in the history that it had its effect."""
+        number = " ".join(str(value) for value in self._number().values())
+        return self.fault.attest(rows, told._replace(detail=f"{told.detail} {number}"))
 
     def await_moment(self, rig: Rig) -> None:
         """Wait for the fault's moment."""

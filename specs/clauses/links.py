@@ -38,8 +38,10 @@ def _words(requests: Requests, *more: str) -> frozenset[str]:
     return frozenset((*known, *more))
 
 
-_BREAKS = _words(Requests.LOSES)
-"""Faults of a link that hold nothing back: what they let pass arrives in time."""
+_BREAKS = frozenset(verb for verb, fault in FAULTS.items() if fault.requests is Requests.LOSES)
+"""Faults of a link that hold nothing back: what they let pass arrives in time.
+
+A link of real sockets that went down goes by another name and is none of them: what it let pass lies in buffers."""
 _LATER = _words(Requests.LATER, "jitter")
 """Faults whose number is by how many ms a frame is later, at most."""
 _NO_LINK = _words(Requests.SPARES)

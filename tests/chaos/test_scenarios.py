@@ -73,6 +73,7 @@ def test_a_killed_container_is_succeeded(tmp_path: Path) -> None:
 def test_every_scenario_says_why_and_what_it_must_reach() -> None:
     for name in names():
         scenario = load(name)
+        assert scenario.name == name
         assert scenario.why.strip()
         assert scenario.must_reach
 
@@ -120,8 +121,8 @@ class Nowhere(System):
         ('do = "kill_consumer"\nclient = "c1"', "crash c1", Ability.CRASH_CLIENT),
         ('do = "crash"\nclient = "c1"', "crash c1", Ability.CRASH_CLIENT),
         ('do = "pause_consumer"\nclient = "c1"', "pause c1", Ability.PAUSE_CLIENT),
-        ('do = "latency"\nclient = "c1"\nms = 60', "delay 60", Ability.BREAK_LINK),
-        ('do = "link_down"\nclient = "c1"', "cut", Ability.BREAK_LINK),
+        ('do = "latency"\nclient = "c1"\nms = 60', "latency", Ability.BREAK_LINK),
+        ('do = "link_down"\nclient = "c1"', "link_down", Ability.BREAK_LINK),
         ('do = "disk_full"\nclient = "c1"', "disk_full b0", Ability.FILL_DISK),
         ('do = "broker_crash"\nclient = "c1"', "broker_crash b0", Ability.CRASH_BROKER),
     ],

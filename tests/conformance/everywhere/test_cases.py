@@ -61,9 +61,10 @@ def test_a_mutant_on_sockets_answers_otherwise_and_is_refuted_in_its_clause() ->
 class Forgetful(SocketCluster):
     """Its brokers' stores lose the last message of a queue when the broker is killed."""
 
-    def _do_broker_restart(self, broker: str) -> None:
-        del self._stores[broker].queue("orders", 0).messages[-1:]
-        super()._do_broker_restart(broker)
+    def revive(self, node: str) -> None:
+        if node in self.brokers:
+            del self._stores[node].queue("orders", 0).messages[-1:]
+        super().revive(node)
 
 
 def test_a_store_that_loses_an_acknowledged_message_across_a_kill_is_refuted() -> None:
