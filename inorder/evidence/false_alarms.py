@@ -1,0 +1,167 @@
+"""No false alarm: many generated plans on the correct reference, and nothing may be said against any of them.
+
+A clause that cries wolf is worse than none. So the same machine that finds the mutants drives the correct
+reference, plan after plan; a clause that is refuted, or possible, by any of them is unsound, or the reference has a
+bug. And a clause that is never at stake is no clause: each must be at stake in a good number of the plans.
+
+`python -m inorder.evidence.false_alarms --plans 10000` prints the table.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+import click
+from rich import box
+from rich.table import Table
+
+from conformance.cli.people import console
+from conformance.machines.cluster import Collector, Run
+from conformance.runner import run_machine
+from inorder.evidence.kill_matrix.matrix import begin_work
+from specs import profiles
+from specs.clauses.catalogue import all_clauses
+
+SHARE = 100
+"""Plans of one task: a seed of its own, so that the result does not depend on the number of workers."""
+PROFILES = (
+    *["reference"] * 7,
+    "reference-concurrent",
+    "reference-key-ordered",
+    "reference-broadcast",
+)
+"""One share after the other is of the next of these: how the groups of its plans consume."""
+AT_LEAST = 100
+"""Of 10,000 plans, each clause must be at stake in so many."""
+
+
+@dataclass(slots=True)
+class Count:
+    """Of one clause. plans: in how many it was at stake; against: findings, also those that are only possible."""
+
+    plans: int = 0
+    opportunities: int = 0
+    against: int = 0
+
+    def add(self, other: Count) -> None:
+        self.plans += other.plans
+        self.opportunities += other.opportunities
+        self.against += other.against
+
+
+@dataclass(slots=True)
+class Silence:
+    """What many plans came to. broken: seeds and reasons of what must not be."""
+
+    plans: int = 0
+    events: int = 0
+    counts: dict[str, Count] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, other: Silence) -> None:
+        self.plans += other.plans
+        self.events += other.events
+        self.broken += other.broken
+        for clause, count in other.counts.items():
+            self.counts.setdefault(clause, Count()).add(count)
+
+    def seldom(self, at_least: int) -> list[str]:
+        """The clauses that were at stake in fewer plans."""
+        return [clause for clause, count in self.counts.items() if count.plans < at_least]
+
+
+def listen(seed: int, plans: int, profile: str = PROFILES[0]) -> Silence:
+    """Some plans of one seed, and what is said of the clauses that the profile claims."""
+    heard = Silence(counts={clause.id: Count() for clause in all_clauses()})
+    asked = profiles.load(profile)
+    claimed = {clause.id for clause in all_clauses() if asked.claim(clause.id).status == "claimed"}
+
+    def take(run: Run) -> None:
+        heard.plans += 1
+        heard.events += run.events
+        examination = run.examination
+        for clause, tally in examination.tallies.items():
+            if clause not in claimed:
+                continue
+            against = tally.violations + tally.possible
+            heard.counts[clause].add(
+                Count(int(tally.opportunities > 0), tally.opportunities, against)
+            )
+            if against:
+                heard.broken.append(f"{profile}, seed {seed}: {clause}: {tally.explanation}")
+        heard.broken += [
+            f"{profile}, seed {seed}: inadmissible: {reason}" for reason in examination.facts.broken
+        ]
+
+    run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
+    return heard
+
+
+def listen_long(
+    seed: int, plans: int, workers: int = 2, told: Callable[[Silence], None] = lambda so_far: None
+) -> Silence:
+    """Plans of many seeds, `SHARE` of each, beginning with `seed`."""
+    shares = [
+        (seed + number, min(SHARE, plans - done), PROFILES[number % len(PROFILES)])
+        for number, done in enumerate(range(0, plans, SHARE))
+    ]
+    total = Silence()
+    for heard in _all(shares, workers):
+        total.add(heard)
+        told(total)
+    total.broken.sort()
+    return total
+
+
+def _all(shares: Sequence[tuple[int, int, str]], workers: int) -> Iterable[Silence]:
+    if workers == 1 or len(shares) == 1:
+        for share in shares:
+            yield listen(*share)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=begin_work, initargs=(os.getpid(),)
+    ) as pool:
+        futures = [pool.submit(listen, *share) for share in shares]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def table(heard: Silence) -> Table:
+    """Clause by clause: plans in which it was at stake, how often in all, and what was said against it."""
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    drawn.add_column("clause")
+    for name in ("plans", "at stake", "against"):
+        drawn.add_column(name, justify="right")
+    for clause, count in heard.counts.items():
+        drawn.add_row(clause, f"{count.plans:,}", f"{count.opportunities:,}", f"{count.against:,}")
+    return drawn
+
+
+@click.command()
+@click.option("--plans", type=click.IntRange(1), default=10_000, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
+def main(plans: int, seed: int, workers: int) -> None:
+    """Drive the correct reference with many plans; exit 1 when anything is said against it."""
+    people = console()
+    heard = listen_long(
+        seed, plans, workers, lambda so_far: people.print(f"{so_far.plans:,} plans")
+    )
+    people.print(table(heard))
+    people.print(f"{heard.plans:,} plans, {heard.events:,} events; against: {len(heard.broken)}")
+    for reason in heard.broken[:10]:
+        people.print(reason)
+    raise SystemExit(1 if heard.broken else 0)
+
+
+if __name__ == "__main__":
+    main()
