@@ -4,27 +4,30 @@ A clause that cries wolf is worse than none. So the same machine that finds the 
 reference, plan after plan; a clause that is refuted, or possible, by any of them is unsound, or the reference has a
 bug. And a clause that is never at stake is no clause: each must be at stake in a good number of the plans.
 
-`python -m inorder.evidence.false_alarms --plans 10000` prints the table.
+`python -m inorder.evidence.false_alarms --plans 10000` prints the table. A share of the plans is a cell of the grid: a
+run that was ended goes on where it was, and what is there already of the same code is not driven again.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import click
 from rich import box
 from rich.table import Table
 
+from conformance.cli.options import folder_name
 from conformance.cli.people import console
 from conformance.machines.cluster import Collector, Run
 from conformance.runner import run_machine
-from inorder.evidence.kill_matrix.matrix import begin_work
+from inorder.evidence import grid
+from inorder.evidence.options import grid_options
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
+from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
 
 SHARE = 100
 """Plans of one task: a seed of its own, so that the result does not depend on the number of workers."""
@@ -35,6 +38,8 @@ PROFILES = (
     "reference-broadcast",
 )
 """One share after the other is of the next of these: how the groups of its plans consume."""
+CODE = ("specs", "reference_impl", "conformance", "inorder/evidence/false_alarms.py")
+"""What the answer depends on."""
 AT_LEAST = 100
 """Of 10,000 plans, each clause must be at stake in so many."""
 
@@ -69,6 +74,12 @@ class Silence:
         for clause, count in other.counts.items():
             self.counts.setdefault(clause, Count()).add(count)
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Silence:
+        """What `asdict` told."""
+        counts = {clause: Count(**count) for clause, count in data["counts"].items()}
+        return cls(data["plans"], data["events"], counts, list(data["broken"]))
+
     def seldom(self, at_least: int) -> list[str]:
         """The clauses that were at stake in fewer plans."""
         return [clause for clause, count in self.counts.items() if count.plans < at_least]
@@ -102,37 +113,50 @@ def listen(seed: int, plans: int, profile: str = PROFILES[0]) -> Silence:
 
 
 def listen_long(
-    seed: int, plans: int, workers: int = 2, told: Callable[[Silence], None] = lambda so_far: None
+    seed: int,
+    plans: int,
+    workers: int = 2,
+    told: Callable[[Silence], None] = lambda so_far: None,
+    *,
+    store: Path | None = None,
+    budget_s: float | None = None,
+    fresh: bool = False,
+    made: Callable[[grid.Done], None] = lambda cell: None,
 ) -> Silence:
-    """Plans of many seeds, `SHARE` of each, beginning with `seed`."""
-    shares = [
-        (seed + number, min(SHARE, plans - done), PROFILES[number % len(PROFILES)])
-        for number, done in enumerate(range(0, plans, SHARE))
-    ]
+    """Plans of many seeds, `SHARE` of each, beginning with `seed`.
+
+    store, budget_s, fresh: as `inorder.evidence.grid.run` has them. made: told of each share.
+    """
     total = Silence()
-    for heard in _all(shares, workers):
-        total.add(heard)
+    for done in grid.run(
+        shares(seed, plans), share, store, budget_s=budget_s, workers=workers, fresh=fresh
+    ):
+        if done.error is not None:
+            raise done.error
+        total.add(Silence.from_json(done.value))
+        made(done)
         told(total)
     total.broken.sort()
     return total
 
 
-def _all(shares: Sequence[tuple[int, int, str]], workers: int) -> Iterable[Silence]:
-    if workers == 1 or len(shares) == 1:
-        for share in shares:
-            yield listen(*share)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=begin_work, initargs=(os.getpid(),)
-    ) as pool:
-        futures = [pool.submit(listen, *share) for share in shares]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+def shares(seed: int, plans: int) -> Sequence[grid.Cell]:
+    """The cells: each is of a seed of its own, and of the next profile."""
+    keys = [
+        {
+            "seed": seed + number,
+            "plans": min(SHARE, plans - done),
+            "profile": PROFILES[number % len(PROFILES)],
+            **grid.code_key(*CODE),
+        }
+        for number, done in enumerate(range(0, plans, SHARE))
+    ]
+    return [grid.Cell("false alarms", f"{key['profile']} seed {key['seed']}", key) for key in keys]
+
+
+def share(cell: grid.Cell) -> dict[str, Any]:
+    """Make a cell."""
+    return asdict(listen(cell.key["seed"], cell.key["plans"], cell.key["profile"]))
 
 
 def table(heard: Silence) -> Table:
@@ -150,17 +174,42 @@ def table(heard: Silence) -> Table:
 @click.option("--plans", type=click.IntRange(1), default=10_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-def main(plans: int, seed: int, workers: int) -> None:
-    """Drive the correct reference with many plans; exit 1 when anything is said against it."""
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where finished shares are kept (default: runs/false-alarms-SEED).",
+)
+@grid_options
+def main(
+    plans: int, seed: int, workers: int, out: Path | None, budget: float | None, fresh: bool
+) -> None:
+    """Drive the correct reference with many plans.
+
+    Exit code: 0 when nothing is said against it, 1 when something is, 2 when --budget left some plans.
+    """
     people = console()
+    cells: list[grid.Done] = []
     heard = listen_long(
-        seed, plans, workers, lambda so_far: people.print(f"{so_far.plans:,} plans")
+        seed,
+        plans,
+        workers,
+        lambda so_far: people.print(f"{so_far.plans:,} plans"),
+        store=folder_name("false-alarms", seed) if out is None else out,
+        budget_s=budget,
+        fresh=fresh,
+        made=cells.append,
     )
     people.print(table(heard))
     people.print(f"{heard.plans:,} plans, {heard.events:,} events; against: {len(heard.broken)}")
     for reason in heard.broken[:10]:
         people.print(reason)
-    raise SystemExit(1 if heard.broken else 0)
+    total = len(shares(seed, plans))
+    left = grid.told_of_left(total - len(cells), total)
+    for sentence in (grid.told_of_kept(cells), left):
+        if sentence:
+            people.print(sentence)
+    raise SystemExit(EXIT_REFUTED if heard.broken else EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ vectors is held against that table.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -29,7 +30,7 @@ from specs import profiles
 from specs.clauses.catalogue import get
 from specs.history.clock import host_clock
 from specs.history.row import Row
-from specs.history.store import write_history
+from specs.history.store import rows_of_lines, write_history
 from specs.plan.plan import Plan
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import conclude, row_to_json
@@ -51,6 +52,10 @@ class Size:
 
     def to_json(self) -> dict[str, int]:
         return {"rows": self.rows, "actions": self.actions, "rules": self.rules}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, int] | None) -> Size | None:
+        return None if data is None else cls(data["rows"], data["actions"], data["rules"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,30 @@ class Kill:
             "shrink_s": round(self.shrink_s, 2),
             "cpu_s": round(self.cpu_s, 2),
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], seed: int) -> Kill:
+        """What `to_json` told; the seed is that of the whole matrix."""
+        lines = "\n".join(json.dumps(row) for row in data["witness"])
+        return cls(
+            name=data["name"],
+            bug=data["bug"],
+            oracle=data["oracle"],
+            clause=data["clause"],
+            seed=seed,
+            killed=data["killed"],
+            refuted=tuple(data["refuted"]),
+            examples=data["examples"],
+            found=Size.from_json(data["found"]),
+            shrunk=Size.from_json(data["shrunk"]),
+            shrunk_refuted=tuple(data["shrunk_refuted"]),
+            witness=tuple(rows_of_lines(lines.encode(), f"the witness of {data['name']}")),
+            minimal=data["minimal"],
+            explanation=data["explanation"],
+            search_s=data["search_s"],
+            shrink_s=data["shrink_s"],
+            cpu_s=data["cpu_s"],
+        )
 
 
 class _Watch:

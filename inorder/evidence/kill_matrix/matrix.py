@@ -1,31 +1,37 @@
 """The kill matrix: every mutant searched for, in worker processes, with one result however many work on it.
 
-Workers are fresh processes ("spawn"): nothing of this one, no thread and no lock, is copied into them. A Ctrl-C
-reaches us alone (they ignore it), and we end them; if we are killed, the kernel ends them (Linux).
+A cell of the grid is one mutant (`inorder.evidence.grid`).
 """
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
-import os
-import signal
+import shutil
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from conformance.parts.leash import PR_SET_PDEATHSIG
 from conformance.reports.schemas import MATRIX_SCHEMA
+from conformance.reports.view import VERDICT_FILE
+from inorder.evidence import grid
 from inorder.evidence.kill_matrix.kill import EXAMPLES, Kill, kill
 from reference_impl.mutants import every_mutant, load
 from specs.history.clock import host_clock
 
 WORKERS = 2
+CODE = (
+    "specs",
+    "reference_impl",
+    "conformance",
+    "inorder/evidence/kill_matrix/kill.py",
+    "inorder/evidence/kill_matrix/minimal.py",
+    "inorder/evidence/kill_matrix/on_the_wire.py",
+)
+"""What a search depends on."""
 
 Done = Callable[[Kill, int, int], None]
 """Told of each result as it comes: (the result, how many are done, how many there are)."""
@@ -101,58 +107,59 @@ def run_matrix(
     examples: int = EXAMPLES,
     workers: int = WORKERS,
     keep: Path | None = None,
+    store: Path | None = None,
+    budget_s: float | None = None,
+    fresh: bool = False,
     done: Done = lambda result, count, total: None,
+    told: Callable[[Sequence[grid.Done]], None] = lambda cells: None,
 ) -> Matrix:
     """Search for each of the mutants. keep: the folder in which each shrunk run gets one of its own.
 
-    The result does not depend on the number of workers, but for the seconds. With one worker all is done in this
-    process.
+    The result does not depend on the number of workers, but for the seconds. store, budget_s, fresh: as
+    `inorder.evidence.grid.run` has them; what a budget left undone is not in the matrix. told: of all cells, at last.
+    Raises what the search for a mutant raises.
     """
     clock = host_clock().monotonic_us
     begun = clock()
     kills: dict[str, Kill] = {}
-    for result in _results(names, seed, examples, workers, keep):
+    cells: list[grid.Done] = []
+    for cell in grid.run(
+        [cell_of(name, seed, examples) for name in names],
+        partial(search, keep=keep),
+        store,
+        budget_s=budget_s,
+        workers=workers,
+        fresh=fresh,
+        stands=partial(is_kept, keep=keep),
+    ):
+        if cell.error is not None:
+            raise cell.error
+        cells.append(cell)
+        result = Kill.from_json(cell.value, seed)
         kills[result.name] = result
-        done(result, len(kills), len(names))
+        if not cell.resumed:
+            done(result, len(kills), len(names))
+    told(cells)
     elapsed_s = (clock() - begun) / 1_000_000
     return Matrix(seed, examples, workers, elapsed_s, tuple(kills[name] for name in sorted(kills)))
 
 
-def _results(
-    names: Sequence[str], seed: int, examples: int, workers: int, keep: Path | None
-) -> Iterable[Kill]:
-    folders: Mapping[str, Path | None] = {
-        name: None if keep is None else keep / name for name in names
-    }
-    if workers == 1 or len(names) == 1:
-        for name in names:
-            yield kill(name, seed, examples=examples, keep=folders[name])
-        return
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=begin_work,
-        initargs=(os.getpid(),),
-    )
-    try:
-        futures = [
-            pool.submit(kill, name, seed, examples=examples, keep=folders[name]) for name in names
-        ]
-        for future in as_completed(futures):
-            yield future.result()
-    except BaseException:
-        for worker in set(multiprocessing.active_children()) - before:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+def cell_of(name: str, seed: int, examples: int) -> grid.Cell:
+    """The search for one mutant, and all that its result depends on."""
+    key = {"mutant": name, "seed": seed, "examples": examples, **grid.code_key(*CODE)}
+    return grid.Cell("kill matrix", name, key)
 
 
-def begin_work(parent: int) -> None:
-    """In a worker, first of all: it ends when we say so, and with us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+def search(cell: grid.Cell, keep: Path | None = None) -> dict[str, Any]:
+    """Make a cell. What an earlier search left in its folder goes first: it may be half a run."""
+    name = cell.key["mutant"]
+    folder = None if keep is None else keep / name
+    if folder is not None and folder.exists():
+        shutil.rmtree(folder)
+    found = kill(name, cell.key["seed"], examples=cell.key["examples"], keep=folder)
+    return found.to_json()
+
+
+def is_kept(cell: grid.Cell, value: Any, keep: Path | None = None) -> bool:
+    """Whether the run that a cell tells of is still there."""
+    return keep is None or not value["witness"] or (keep / value["name"] / VERDICT_FILE).exists()

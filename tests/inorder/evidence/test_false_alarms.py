@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from conformance.machines import cluster
 from inorder.evidence import false_alarms
-from inorder.evidence.false_alarms import AT_LEAST, listen, listen_long, table
+from inorder.evidence.false_alarms import AT_LEAST, listen, listen_long, main, table
 from reference_impl.mutants import load
 from specs.vocabulary import Kind
 
@@ -65,6 +67,21 @@ def test_the_counts_do_not_depend_on_the_workers(monkeypatch: pytest.MonkeyPatch
     """A share has a seed of its own, whoever listens to it."""
     monkeypatch.setattr(false_alarms, "SHARE", 3)
     assert listen_long(5, 8, workers=1) == listen_long(5, 8, workers=2)
+
+
+def test_a_share_that_is_there_is_not_driven_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With nothing changed the sums are the same; without time the rest is left, which is no proof: exit 2."""
+    monkeypatch.setattr(false_alarms, "SHARE", 4)
+    first = listen_long(5, 8, workers=1, store=tmp_path)
+    monkeypatch.setattr(false_alarms, "listen", None)  # nobody may ask again
+    assert listen_long(5, 8, workers=1, store=tmp_path) == first
+    words = ["--plans", "12", "--seed", "5", "--budget", "0s", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
+    assert (result.exit_code, "1 of 3 cells are not made yet" in result.output) == (2, True)
+    assert f"{first.plans:,} plans, {first.events:,} events; against: 0" in result.output
+    assert "2 cells are " in result.output
 
 
 def test_it_hears_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:

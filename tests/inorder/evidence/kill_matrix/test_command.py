@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,6 +89,48 @@ def test_the_run_of_a_kill_can_be_explained_and_replayed(
     assert told == ["RTY-1"]  # what the run was shrunk to
     replayed = run("replay", folder)
     assert (replayed.exit_code, "the same bytes" in replayed.stderr) == (1, True)
+
+
+def test_a_matrix_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
+    """What was found is not searched for again; a run that was taken away is, and so is all with --fresh."""
+    words = ("mutants", *FEW, "--seed", "2", "--workers", "1", "--out", str(tmp_path / "out"))
+    cut = run(*words, "--budget", "0s")
+    assert (cut.exit_code, "2 of 2 cells are not made yet" in cut.stderr) == (2, True), cut.stderr
+    made = run(*words, "--format", "json")
+    again = run(*words, "--format", "json")
+    assert "2 cells are " in again.stderr
+    assert "killed by" not in again.stderr
+    assert [each.exit_code for each in (made, again)] == [0, 0]
+    assert json.loads(again.stdout)["mutants"] == json.loads(made.stdout)["mutants"]
+    (tmp_path / "out" / "runs" / "suspend-ignored" / "verdict.json").unlink()
+    mended = run(*words, "--format", "json")
+    assert [
+        line.split(":")[0].strip() for line in mended.stderr.splitlines() if "killed by" in line
+    ] == ["suspend-ignored"]
+    fresh = run(*words, "--fresh")
+    assert sum("killed by" in line for line in fresh.stderr.splitlines()) == 2
+
+
+def test_a_matrix_that_was_killed_goes_on(tmp_path: Path) -> None:
+    """By SIGKILL, with two workers: the mutants that were told of are not searched for again."""
+    arguments = [*FEW, "throw-taken-for-success", "renewal-does-not-refresh", "--seed", "2"]
+    command = [sys.executable, "-P", "-m", "inorder", "mutants", *arguments, "--out", str(tmp_path)]
+    env = {**os.environ, "PYTHONUTF8": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr is not None
+        told = next(line for line in process.stderr if "killed by" in line)
+        process.kill()
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=env, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first = told.split(":")[0].strip()
+    searched = [
+        line.split(":")[0].strip() for line in done.stderr.splitlines() if "killed by" in line
+    ]
+    assert first not in searched
+    assert re.search(r"\d cells? (is|are) .* old and kept", done.stderr)
+    assert "4 of 4 mutants killed" in (tmp_path / "matrix.md").read_text(encoding="utf-8")
 
 
 def test_a_survivor_makes_the_exit_code_1(run: Run, tmp_path: Path) -> None:
