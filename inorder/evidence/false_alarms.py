@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
 from rich.table import Table
 
 from conformance.cli.options import folder_name
 from conformance.cli.people import console
 from conformance.machines.cluster import Collector, Run
 from conformance.runner import run_machine
-from inorder.evidence import grid
+from inorder.evidence import grid, tables
 from inorder.evidence.options import grid_options
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
@@ -42,6 +41,9 @@ CODE = ("specs", "reference_impl", "conformance", "inorder/evidence/false_alarms
 """What the answer depends on."""
 AT_LEAST = 100
 """Of 10,000 plans, each clause must be at stake in so many."""
+
+
+_NUMBERS = ("plans", "at stake", "against")
 
 
 @dataclass(slots=True)
@@ -161,13 +163,11 @@ def share(cell: grid.Cell) -> dict[str, Any]:
 
 def table(heard: Silence) -> Table:
     """Clause by clause: plans in which it was at stake, how often in all, and what was said against it."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    drawn.add_column("clause")
-    for name in ("plans", "at stake", "against"):
-        drawn.add_column(name, justify="right")
-    for clause, count in heard.counts.items():
-        drawn.add_row(clause, f"{count.plans:,}", f"{count.opportunities:,}", f"{count.against:,}")
-    return drawn
+    rows = [
+        (clause, f"{count.plans:,}", f"{count.opportunities:,}", f"{count.against:,}")
+        for clause, count in heard.counts.items()
+    ]
+    return tables.terminal(("clause", *_NUMBERS), rows, right=_NUMBERS)
 
 
 @click.command()

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -55,7 +55,7 @@ class Cell:
 
     grid: str
     name: str
-    key: Mapping[str, Any]
+    key: Mapping[str, Any] = field(hash=False)
 
     @property
     def stem(self) -> str:

@@ -84,6 +84,14 @@ class Cell:
             "date": self.date,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
+        """What `to_json` told."""
+        counts = {verdict: data["counts"][verdict.value] for verdict in ClauseVerdict}
+        deviations = tuple(Deviation(**each) for each in data["deviations"])
+        told = {"verdict": RunVerdict(data["verdict"]), "counts": counts, "deviations": deviations}
+        return cls(**{**data, **told})
+
 
 def all_runs() -> tuple[DrivenRun, ...]:
     """Every cell, by broker and then by client."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conformance.reports import pages
+from inorder.evidence import tables
 from inorder.evidence.interop.cells import Cell
 from inorder.evidence.interop.features import Checked
 from specs.verdicts.verdict import ClauseVerdict
@@ -67,5 +67,5 @@ def refresh(
     rows: Sequence[Sequence[str]],
     keys: int = 1,
 ) -> str:
-    """The page with one of its tables written anew, as `conformance.reports.pages.refresh` tells."""
-    return pages.refresh(page, marks(table), HEADS[table], order, run, rows, keys)
+    """The page with one of its tables written anew, as `inorder.evidence.tables.refresh` tells."""
+    return tables.refresh(page, marks(table), HEADS[table], order, run, rows, keys)

@@ -16,14 +16,13 @@ from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import Label, Parameter, Status, StatusDetails, TestResult
 from allure_commons.types import AttachmentType, LabelType
 from allure_commons.utils import now
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from conformance.reports import allure
 from conformance.reports.saving import check
 from conformance.reports.schemas import MATRIX_SCHEMA
 from conformance.reports.text import events
+from inorder.evidence import tables
 from inorder.evidence.kill_matrix.kill import Kill
 from inorder.evidence.kill_matrix.matrix import Matrix
 from reference_impl.mutants import HISTORY
@@ -105,27 +104,22 @@ def closing(matrix: Matrix) -> str:
 
 def table(kills: Sequence[Kill]) -> Table:
     """For a terminal: without the other clauses that a run refutes, which need room."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False)
     shown = [number for number, column in enumerate(_COLUMNS) if column != _NOT_ON_A_TERMINAL]
-    for number in shown:
-        column = _COLUMNS[number]
-        drawn.add_column(column, no_wrap=True, justify="right" if column in _NUMBERS else "left")
-    for kill in kills:
-        texts = cells(kill)
-        drawn.add_row(
-            *(Text(texts[number]) for number in shown), style=None if kill.is_good else "bold red"
-        )
-    return drawn
+    return tables.terminal(
+        [_COLUMNS[number] for number in shown],
+        [[texts[number] for number in shown] for texts in map(cells, kills)],
+        right=_NUMBERS,
+        bad=lambda number: not kills[number].is_good,
+    )
 
 
 def markdown(matrix: Matrix) -> str:
     """The document: the sentence, the table, and the story of each kill."""
-    lines = ["# Kill matrix", "", f"{closing(matrix)}.", "", _line(_COLUMNS)]
-    lines.append(f"|{'|'.join('---:' if column in _NUMBERS else '---' for column in _COLUMNS)}|")
-    lines += [_line(cells(kill)) for kill in matrix.kills]
+    lines = ["# Kill matrix", "", f"{closing(matrix)}.", ""]
+    lines += tables.markdown(_COLUMNS, [cells(kill) for kill in matrix.kills], right=_NUMBERS)
     for kill in matrix.kills:
-        lines += ["", f"## {kill.name}", "", f"{_one_line(kill.bug)}.", ""]
-        lines.append(f"{_one_line(story(kill))}.")
+        lines += ["", f"## {kill.name}", "", f"{tables.one_line(kill.bug)}.", ""]
+        lines.append(f"{tables.one_line(story(kill))}.")
         if kill.witness:
             lines += ["", "````text", events(kill.witness), "````"]
     return "\n".join(lines) + "\n"
@@ -196,11 +190,3 @@ def _result(matrix: Matrix, identity: str, name: str, suite: str, moment: int) -
     result.labels += [Label(name=kind, value=value) for kind, value in labels]
     result.titlePath += [SUITE, suite]
     return result
-
-
-def _line(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(_one_line(text) for text in texts)} |"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

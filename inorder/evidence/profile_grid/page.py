@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conformance.reports import pages
+from inorder.evidence import tables
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept
 from specs import profiles
@@ -87,7 +87,7 @@ def order_of(table: str) -> list[str]:
 
 def refresh(page: str, table: str, run: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The page with one of its tables written anew. run: what was run again; its old rows go."""
-    return pages.refresh(page, marks(table), HEADS[table], order_of(table), run, rows, KEYS[table])
+    return tables.refresh(page, marks(table), HEADS[table], order_of(table), run, rows, KEYS[table])
 
 
 def with_profile(page: str, kept: Kept) -> str:

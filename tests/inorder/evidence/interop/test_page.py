@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import inorder.evidence.interop.__main__ as command
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
 from conformance.targets.driven import pair
 from inorder.evidence.interop.__main__ import PAGE, with_feature, written
-from inorder.evidence.interop.cells import BROKERS, CLIENTS, all_runs, chosen_runs, summed_up
+from inorder.evidence.interop.cells import BROKERS, CLIENTS, Cell, all_runs, chosen_runs, summed_up
 from inorder.evidence.interop.features import Checked, direction_of, directions
 from inorder.evidence.interop.page import CELLS, DEVIATIONS, FEATURES, marks, refresh
 from specs import profiles
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.history.runinfo import RunInfo
 from specs.verdicts.verdict import ClauseVerdict, Judged, RunVerdict, Verdict
 
@@ -94,3 +98,58 @@ def test_the_cells() -> None:
     ]  # fmt: skip
     with pytest.raises(UsageError, match="known are"):
         chosen_runs(("nonsense",))
+
+
+def test_a_cell_comes_back_from_json() -> None:
+    found = cell(
+        judged("LSE-16", ClauseVerdict.ALLOWED), judged("ORD-2", ClauseVerdict.REFUTED)
+    )  # fmt: skip
+    assert Cell.from_json(found.to_json()) == found
+
+
+def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that is missing or fails costs no other and is tried again; what is done is only told again."""
+    page, out = tmp_path / "page.md", tmp_path / "out"
+    empty = (
+        "\n".join(line for table in (CELLS, DEVIATIONS, FEATURES) for line in marks(table)) + "\n"
+    )
+    page.write_text(empty, encoding="utf-8")
+    asked: list[str] = []
+    errors: dict[str, Exception] = {
+        "reference+tcp": TargetMisbehaved("it did not start"),
+        RUN.target: UsageError("there is no Java"),
+    }
+
+    def run_cell(run: Any, *, folder: Path, **_: Any) -> Cell:
+        asked.append(run.target)
+        folder.mkdir(parents=True)
+        if run.target in errors:
+            raise errors[run.target]
+        return replace(cell(), target=run.target)
+
+    def check_direction(run: Any, folder: Path, date: str, *_: Any) -> Any:
+        asked.append(direction_of(run))
+        folder.mkdir(parents=True)
+        yield Checked("batch", direction_of(run), True, "seen", date)
+
+    monkeypatch.setattr(command, "run_cell", run_cell)
+    monkeypatch.setattr(command, "check_direction", check_direction)
+    words = ["--page", str(page), "--out", str(out)]
+    first = CliRunner().invoke(command.main, words)
+    assert "reference+tcp could not be judged: it did not start" in first.stderr
+    assert f"{RUN.target} is skipped: there is no Java" in first.stderr
+    everything = [run.target for run in all_runs()] + [direction_of(run) for run in directions()]
+    assert (first.exit_code, asked) == (70, everything)
+    tried = sorted(errors)
+    errors.clear()
+    asked.clear()
+    page.write_text(empty, encoding="utf-8")
+    again = CliRunner().invoke(command.main, words)
+    assert (again.exit_code, sorted(asked)) == (0, tried)
+    assert all(f"| `{run.target}` |" in page.read_text(encoding="utf-8") for run in all_runs())
+    assert page.read_text(encoding="utf-8").count("| batch |") == len(directions())
+    cut = CliRunner().invoke(command.main, [*words, "--fresh", "--budget", "0s"])
+    assert (cut.exit_code, f"of {len(everything)} cells are not made yet" in cut.stderr) == (
+        2,
+        True,
+    )
