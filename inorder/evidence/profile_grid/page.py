@@ -1,4 +1,8 @@
-"""`docs/everywhere.md`: the tables that a run writes between marks. Rows of what was not run again stay."""
+"""The pages of the profile grid: `docs/everywhere.md`, which sums it up, and the run's own, which has every row.
+
+In the first a run writes tables between marks; rows of what was not run again stay, and a target's row is written
+when it was judged by every profile. The second is made of what the run found or kept, and of nothing else.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,15 @@ from inorder.evidence import tables
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept
 from specs import profiles
-from specs.verdicts.verdict import ClauseVerdict
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
+SUMMARY = "summary"
 PROFILES = "profiles"
 REASONS = "reasons"
 CASES = "cases"
 WHY_NOT = "why not"
 HEADS: Mapping[str, tuple[str, ...]] = {
+    SUMMARY: ("target", "profiles", "upheld", "inconclusive", "refuted", "clauses refuted", "run"),
     PROFILES: (
         "profile", "target", "consumers", "verdict", "upheld", "refuted", "allowed", "not exercised", "not recorded",
         "not claimed", "seconds", "run",
@@ -23,7 +29,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     CASES: ("target", "cases", "held", "not held", "not applicable", "seconds", "run"),
     WHY_NOT: ("target", "why not applicable", "cases", "which"),
 }  # fmt: skip
-KEYS = {PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
+KEYS = {SUMMARY: 1, PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
 """How many cells at the left say what a row is about."""
 _SHOWN = (
     ClauseVerdict.REFUTED,
@@ -81,7 +87,7 @@ def reason_rows(kept: Kept) -> list[tuple[str, ...]]:
 def order_of(table: str) -> list[str]:
     """What the rows of a table may be about, in their order."""
     if KEYS[table] == 1:
-        return [f"`{target}`" for target in BODIES]
+        return [f"`{target}`" for target in (TARGETS if table == SUMMARY else BODIES)]
     return [f"{profile} `{target}`" for profile in profiles.names() for target in TARGETS]
 
 
@@ -95,6 +101,43 @@ def with_profile(page: str, kept: Kept) -> str:
     name = f"{kept.profile} `{kept.target}`"
     page = refresh(page, PROFILES, [name], [profile_row(kept)])
     return refresh(page, REASONS, [name], reason_rows(kept))
+
+
+def summary_row(target: str, found: Sequence[Kept]) -> tuple[str, ...]:
+    """A target under all profiles. run: of when its oldest and its youngest verdict are."""
+    by = {each: [kept for kept in found if kept.verdict is each] for each in RunVerdict}
+    broken = by[RunVerdict.REFUTED] + by[RunVerdict.INADMISSIBLE]
+    clauses = sorted({name for kept in broken for name in kept.clauses[ClauseVerdict.REFUTED]})
+    numbers = (
+        len(found),
+        len(by[RunVerdict.UPHELD]),
+        len(by[RunVerdict.INCONCLUSIVE]),
+        len(broken),
+    )
+    dates = sorted({kept.date for kept in found})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return (f"`{target}`", *map(str, numbers), ", ".join(clauses) or "none", when)
+
+
+def with_summary(page: str, found: Sequence[Kept]) -> str:
+    """The page with a row for each target that every profile of the project was judged on."""
+    for target in TARGETS:
+        here = [kept for kept in found if kept.target == target]
+        if {kept.profile for kept in here} == set(profiles.names()):
+            page = refresh(page, SUMMARY, [f"`{target}`"], [summary_row(target, here)])
+    return page
+
+
+def whole(found: Sequence[Kept], played: Sequence[CasesKept]) -> str:
+    """Every row, as a page of its own."""
+    page = "# The profile grid\n"
+    for table in (PROFILES, REASONS, CASES, WHY_NOT):
+        page += f"\n## {table.capitalize()}\n\n" + "\n".join(marks(table)) + "\n"
+    for kept in found:
+        page = with_profile(page, kept)
+    for cases in played:
+        page = with_cases(page, cases)
+    return page
 
 
 def with_cases(page: str, kept: CasesKept) -> str:

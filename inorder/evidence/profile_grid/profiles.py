@@ -57,6 +57,18 @@ class Kept:
         }
 
 
+def from_json(data: Mapping[str, Any]) -> Kept:
+    """What `Kept.to_json` told."""
+    return Kept(
+        **{
+            **data,
+            "verdict": RunVerdict(data["verdict"]),
+            "counts": {ClauseVerdict(name): count for name, count in data["counts"].items()},
+            "clauses": {ClauseVerdict(name): tuple(each) for name, each in data["clauses"].items()},
+        }
+    )
+
+
 def ways(names: Sequence[str] = ()) -> dict[Way, tuple[Profile, ...]]:
     """The profiles of each way, the one that claims most first; all of the project's where none is named."""
     found: dict[Way, list[Profile]] = {}

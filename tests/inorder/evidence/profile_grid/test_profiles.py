@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import inorder.evidence.profile_grid.__main__ as command
 from conformance.parts.processes import living
 from conformance.targets.base import find
 from conformance.wire.runner import SHORT_LEASES, WireRun, Worked
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from inorder.evidence.profile_grid.__main__ import main, worst
+from inorder.evidence.profile_grid.cases import BODIES, CasesKept
 from inorder.evidence.profile_grid.page import (
+    CASES,
     PROFILES,
     REASONS,
+    SUMMARY,
+    WHY_NOT,
     marks,
     profile_row,
     reason_rows,
     with_profile,
+    with_summary,
 )
-from inorder.evidence.profile_grid.profiles import TARGETS, Kept, keep, kept_by, ways
+from inorder.evidence.profile_grid.profiles import TARGETS, Kept, from_json, keep, kept_by, ways
 from specs import profiles
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD, EXIT_USAGE, UsageError
+from specs.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_REFUTED,
+    EXIT_UPHELD,
+    EXIT_USAGE,
+    TargetMisbehaved,
+    UsageError,
+)
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.plan.plan import Plan
+from specs.profiles import Profile
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict, conclude
 from specs.vocabulary import Outcome
@@ -154,6 +170,65 @@ def test_an_unknown_profile_is_told_before_anything_runs(tmp_path: Path) -> None
     )
     assert done.exit_code == EXIT_USAGE
     assert "there is no profile nobody" in done.output
+
+
+def test_what_a_profile_came_to_comes_back_from_json() -> None:
+    kept = some_kept()
+    assert from_json(json.loads(json.dumps(kept.to_json()))) == kept
+
+
+def test_a_target_is_summed_up_when_all_profiles_were_judged_on_it() -> None:
+    """Of some of them the row would tell less than the one that is there."""
+    page = "\n".join(marks(SUMMARY)) + "\n"
+    every = [some_kept(name) for name in profiles.names()]
+    assert with_summary(page, every[1:]) == with_summary(page, [])
+    refuted = replace(
+        every[0],
+        verdict=RunVerdict.REFUTED,
+        clauses={**every[0].clauses, ClauseVerdict.REFUTED: ("ORD-2",)},
+        date="2026-11-20",
+    )
+    row = with_summary(page, [refuted, *every[1:]]).splitlines()[3]
+    left = len(every) - 1
+    assert row == (
+        f"| `reference` | {len(every)} | 0 | {left} | 1 | ORD-2 | 2026-11-20 to 2026-11-21 |"
+    )
+
+
+def test_the_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that fails costs no other and is made again; the rest is only told again, and every row is in the page."""
+    page, out = tmp_path / "page.md", tmp_path / "out"
+    page.write_text("\n".join(line for table in (SUMMARY, CASES, WHY_NOT) for line in marks(table)))
+    asked: list[str] = []
+    failing = ["reference"]
+
+    def keep_some(
+        target: str, chosen: Sequence[Profile], *, folder: Path, **_: object
+    ) -> list[Kept]:
+        asked.append(target)
+        folder.mkdir(parents=True)
+        if target in failing:
+            raise TargetMisbehaved("it did not start")
+        return [some_kept(profile.name, target) for profile in chosen]
+
+    def keep_no_cases(body: str, **_: object) -> CasesKept:
+        asked.append(body)
+        return CasesKept(body, held=["a/case"], date="2026-11-21")
+
+    monkeypatch.setattr(command, "keep", keep_some)
+    monkeypatch.setattr(command, "keep_cases", keep_no_cases)
+    words = ["--page", str(page), "--out", str(out)]
+    first = CliRunner().invoke(main, words)
+    assert "reference, orderly: it did not start" in first.stderr
+    assert (first.exit_code, len(asked)) == (70, len(BODIES) + len(TARGETS) * len(WAYS))
+    failing.clear()
+    asked.clear()
+    again = CliRunner().invoke(main, words)
+    assert (again.exit_code, asked) == (EXIT_INCONCLUSIVE, ["reference"] * len(WAYS))
+    assert "cells are " in again.stderr
+    assert page.read_text().count(f"| {len(profiles.names())} | 0 |") == len(TARGETS)
+    everything = (out / "everywhere.md").read_text()
+    assert everything.count("| inconclusive |") == len(TARGETS) * len(profiles.names())
 
 
 @pytest.mark.long
