@@ -23,7 +23,7 @@ from conformance.cli.people import console
 from conformance.machines.cluster import Collector, Run
 from conformance.runner import run_machine
 from inorder.evidence import grid, tables
-from inorder.evidence.options import grid_options
+from inorder.evidence.options import grid_options, in_a_sentence
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
@@ -181,6 +181,7 @@ def table(heard: Silence) -> Table:
     help="Where finished shares are kept (default: runs/false-alarms-SEED).",
 )
 @grid_options
+@in_a_sentence
 def main(
     plans: int, seed: int, workers: int, out: Path | None, budget: float | None, fresh: bool
 ) -> None:

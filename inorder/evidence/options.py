@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
+
+from specs.errors import InorderError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600}
@@ -24,6 +27,20 @@ class Duration(click.ParamType[float]):
         if found is None:
             self.fail(f"{value!r} is no time; it is given as 90s, 10m or 2h", param, ctx)
         return float(found[1]) * _SECONDS[found[2]]
+
+
+def in_a_sentence(function: F) -> F:
+    """For a command of `python -m`: an error that its user can mend is one sentence and its exit code."""
+
+    @wraps(function)
+    def command(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except InorderError as error:
+            click.echo(str(error), err=True)
+            raise SystemExit(error.exit_code) from error
+
+    return cast(F, command)
 
 
 def grid_options(function: F) -> F:

@@ -47,7 +47,7 @@ from inorder.evidence.interop.page import (
     feature_row,
     refresh,
 )
-from inorder.evidence.options import grid_options
+from inorder.evidence.options import grid_options, in_a_sentence
 from specs.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_REFUTED,
@@ -136,6 +136,7 @@ def folder_of(run: DrivenRun) -> str:
     help="The page whose tables are refreshed.",
 )
 @grid_options
+@in_a_sentence
 def main(
     names: tuple[str, ...],
     only: str | None,

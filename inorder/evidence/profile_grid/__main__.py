@@ -31,7 +31,7 @@ from conformance.parts.processes import exit_on_sigterm
 from conformance.wire.work import Way
 from inorder.evidence import grid
 from inorder.evidence.interop.__main__ import today
-from inorder.evidence.options import grid_options
+from inorder.evidence.options import grid_options, in_a_sentence
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept, keep_cases
 from inorder.evidence.profile_grid.page import whole, with_cases, with_summary
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept, from_json, keep, ways
@@ -83,6 +83,7 @@ def say(line: str) -> None:
     help="The page whose tables are refreshed.",
 )
 @grid_options
+@in_a_sentence
 def main(
     targets: tuple[str, ...],
     only: str | None,

@@ -1,15 +1,18 @@
 """`make track-record`: reproduces the entries (all, or those named) and refreshes the table.
 
-    python -m inorder.evidence.track_record [ID...] [--times N] [--out DIR] [--page FILE]
+    python -m inorder.evidence.track_record [ID...] [--times N] [--out DIR] [--budget TIME] [--fresh]
+                                            [--page FILE]
 
 An entry whose parts are missing is skipped with the reason, and its row stays; so does that of one that could not be
 played to its end, which counts as wrong. The witness of the first red run is
-kept beside the page, in `track-record/ID`. Exit code: 0 when everything that
-ran came out red and green as it should, else 1; 64 for wrong usage.
+kept beside the page, in `track-record/ID`. With the same --out a run that was ended goes on where it was, and what the
+same code has reproduced is not run again. Exit code: 0 when everything that ran came out red and green as it should,
+else 1; 2 when --budget left some; 64 for wrong usage.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,14 +24,26 @@ import click
 
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
+from inorder.evidence import grid
+from inorder.evidence.options import grid_options, in_a_sentence
 from inorder.evidence.track_record.entries import ENTRIES, Entry, Say, entry
 from inorder.evidence.track_record.table import Reproduction, refresh
 from inorder.evidence.track_record.witness import keep_witness
-from specs.errors import EXIT_REFUTED, EXIT_UPHELD, EXIT_USAGE, InorderError, UsageError
+from specs.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_REFUTED,
+    EXIT_UPHELD,
+    EXIT_USAGE,
+    InorderError,
+    UsageError,
+)
 from specs.history.clock import host_clock
 
 PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
+CELL_FILES = ".cells"
+CODE = ("specs", "reference_impl", "conformance", "drivers/java", "inorder/evidence/track_record")
+"""What a reproduction depends on."""
 
 
 def reproduce(chosen: Entry, times: int, folder: Path, say: Say) -> Reproduction:
@@ -75,7 +90,16 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
     default=PAGE,
     help="The page whose table is refreshed.",
 )
-def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> None:
+@grid_options
+@in_a_sentence
+def main(
+    names: tuple[str, ...],
+    times: int,
+    out: Path | None,
+    page: Path,
+    budget: float | None,
+    fresh: bool,
+) -> None:
     def say(line: str) -> None:
         click.echo(line, err=True)
 
@@ -87,34 +111,53 @@ def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> No
             page.read_text(encoding="utf-8"), (), {}
         )  # before anything slow: is there a table at all?
         for each in chosen:
-            if out is not None and (out / each.id).exists():
+            if out is None or grid.is_store(out / CELL_FILES):
+                continue
+            if (out / each.id).exists():
                 raise UsageError(
                     f"{out / each.id} is there already; runs get a folder of their own"
                 )
     except (InorderError, OSError) as error:
         say(str(error))
         sys.exit(EXIT_USAGE)
+    store = None if out is None else out / CELL_FILES
     with ExitStack() as stack:
         if out is None:
             out = Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-track-record-"))
             )
-        for each in chosen:
+        root, cells = out, {cell_for(each, times): each for each in chosen}
+        made: list[grid.Done] = []
+
+        def make(cell: grid.Cell) -> object:
+            each = cells[cell]
             say(f"{each.id}: {each.bug}")
-            try:
-                done = reproduce(each, times, out, say)
-            except UsageError as error:  # a part that this machine lacks
-                say(f"{each.id} is skipped: {error}")
+            if (root / each.id).exists():  # of a run that was ended, or of other code
+                shutil.rmtree(root / each.id)
+            return reproduce(each, times, root, say).to_json()
+
+        for one in grid.run(
+            list(cells),
+            make,
+            store,
+            budget_s=budget,
+            fresh=fresh,
+            stands=lambda cell, _: (root / cells[cell].id).is_dir(),
+        ):
+            made.append(one)
+            each = cells[one.cell]
+            if isinstance(one.error, UsageError):  # a part that this machine lacks
+                say(f"{each.id} is skipped: {one.error}")
                 continue
-            except (
-                InorderError
-            ) as error:  # a machine that is too busy, or a driver that is wrong: no verdict
-                wrong.append(f"{each.id} could not be played: {error}")
+            if one.error is not None:
+                # A machine that is too busy, or a driver that is wrong: no verdict.
+                wrong.append(f"{each.id} could not be played: {one.error}")
                 continue
+            done = Reproduction.from_json(each, one.value)
             click.echo(done.line())
             if done.red_times:
                 number = next(
-                    n for n, one in enumerate(done.red) if one.explanation and one.violations
+                    n for n, red in enumerate(done.red) if red.explanation and red.violations
                 )
                 example = done.red[number]
                 say(
@@ -130,11 +173,22 @@ def main(names: tuple[str, ...], times: int, out: Path | None, page: Path) -> No
             # Read at the last moment, and a row at a time: what was reproduced is kept whatever follows.
             text = page.read_text(encoding="utf-8")
             page.write_text(
-                refresh(text, [one.id for one in ENTRIES], {each.id: done.line()}), encoding="utf-8"
+                refresh(text, [known.id for known in ENTRIES], {each.id: done.line()}),
+                encoding="utf-8",
             )
-    for sentence in wrong:
-        say(sentence)
-    sys.exit(EXIT_REFUTED if wrong else EXIT_UPHELD)
+    left = grid.told_of_left(len(cells) - len(made), len(cells))
+    for sentence in (*wrong, grid.told_of_kept(made), left):
+        if sentence:
+            say(sentence)
+    if wrong:
+        sys.exit(EXIT_REFUTED)
+    sys.exit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+
+
+def cell_for(each: Entry, times: int) -> grid.Cell:
+    """An entry, and all that its reproduction depends on; a trial is code."""
+    key = {"entry": each.id, "red": each.red, "green": each.green, "times": times}
+    return grid.Cell("track record", each.id, {**key, **grid.code_key(*CODE)})
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from inorder.evidence.track_record.entries import Entry
 from specs.errors import UsageError
-from specs.verdicts.verdict import ClauseVerdict, Judged
+from specs.history.store import rows_of_lines
+from specs.verdicts.verdict import ClauseVerdict, Judged, row_to_json
 
 BEGIN = "<!-- table: written by `make track-record` -->"
 END = "<!-- end of table -->"
@@ -39,6 +42,17 @@ class Reproduction:
     def green_times(self) -> int:
         return sum(each.verdict is ClauseVerdict.UPHELD for each in self.green)
 
+    def to_json(self) -> dict[str, Any]:
+        sides = {"red": self.red, "green": self.green}
+        told = {side: [_to_json(each) for each in results] for side, results in sides.items()}
+        return {"entry": self.entry.id, **told, "date": self.date}
+
+    @classmethod
+    def from_json(cls, entry: Entry, data: Mapping[str, Any]) -> Reproduction:
+        """What `to_json` told of this entry."""
+        red, green = ([_from_json(each) for each in data[side]] for side in ("red", "green"))
+        return cls(entry, red, green, data["date"])
+
     def wrong(self) -> str:
         """Why it counts as not reproduced, a sentence; empty when it was."""
         if self.reproduced:
@@ -58,6 +72,26 @@ class Reproduction:
             f"`{entry.command}`",
         )  # fmt: skip
         return f"| {' | '.join(cells)} |"
+
+
+def _to_json(judged: Judged) -> dict[str, Any]:
+    told = {each.name: getattr(judged, each.name) for each in fields(judged)}
+    return {
+        **told,
+        "verdict": judged.verdict.value,
+        "witness": [row_to_json(row) for row in judged.witness],
+    }
+
+
+def _from_json(data: Mapping[str, Any]) -> Judged:
+    """Lists come back as what they were, tuples."""
+    told: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in data.items()
+    }
+    lines = "\n".join(json.dumps(row) for row in data["witness"])
+    witness = tuple(rows_of_lines(lines.encode(), f"the witness of {data['id']}"))
+    told |= {"verdict": ClauseVerdict(data["verdict"]), "witness": witness}
+    return Judged(**told)
 
 
 def refresh(page: str, order: Sequence[str], new: Mapping[str, str]) -> str:

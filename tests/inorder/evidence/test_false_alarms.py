@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from conformance.machines import cluster
-from inorder.evidence import false_alarms
+from inorder.evidence import false_alarms, grid
 from inorder.evidence.false_alarms import AT_LEAST, listen, listen_long, main, table
 from reference_impl.mutants import load
 from specs.vocabulary import Kind
@@ -82,6 +83,16 @@ def test_a_share_that_is_there_is_not_driven_again(
     assert (result.exit_code, "1 of 3 cells are not made yet" in result.output) == (2, True)
     assert f"{first.plans:,} plans, {first.events:,} events; against: 0" in result.output
     assert "2 cells are " in result.output
+
+
+def test_a_second_run_in_the_same_folder_is_told_to_wait(tmp_path: Path) -> None:
+    """A sentence, and the exit code of wrong usage."""
+    cell = false_alarms.shares(1, 1)[0]
+    first = grid.run([cell, replace(cell, name="another")], lambda _: 0, tmp_path)
+    next(first)
+    result = CliRunner().invoke(main, ["--plans", "1", "--out", str(tmp_path)])
+    assert (result.exit_code, "another run is at work in" in result.stderr) == (64, True)
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_it_hears_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:

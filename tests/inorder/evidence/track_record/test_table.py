@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from inorder.evidence.track_record.entries import ENTRIES, Entry, as_built, as_d
 from inorder.evidence.track_record.table import BEGIN, END, HEAD, Reproduction, refresh
 from specs.clauses.catalogue import by_id
 from specs.errors import TargetMisbehaved, UsageError
+from specs.history.row import make_row
 from specs.model.rules import RULES
 from specs.profiles import load
 from specs.verdicts.verdict import ClauseVerdict, Judged
+from specs.vocabulary import Kind, Level, Outcome
 
 ENTRY = ENTRIES[0]
 
@@ -27,6 +30,12 @@ def judged(verdict: ClauseVerdict) -> Judged:
     )
 
 
+WITNESS = (
+    make_row(
+        run="r", seq_begin=1, seq_end=2, op_id=1, kind=Kind.COMMIT, level=Level.CLIENT, process="p",
+        outcome=Outcome.OK, started_us=1, ended_us=2, clock="host", value=7,
+    ),
+)  # fmt: skip
 RED, GREEN, IDLE = map(
     judged, (ClauseVerdict.REFUTED, ClauseVerdict.UPHELD, ClauseVerdict.NOT_EXERCISED)
 )
@@ -148,3 +157,46 @@ def test_an_entry_that_cannot_be_played_is_a_sentence_and_the_next_one_follows(
         "| B-17 |",
         "| B-28 |",
     ]
+
+
+def test_an_entry_that_was_reproduced_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told again with the date of its run; one that failed is tried again, one that is left is said to be."""
+    page, out = tmp_path / "page.md", tmp_path / "out"
+    page.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
+    failing, asked = ["B-17"], list[str]()
+
+    def reproduce(chosen: Entry, _: int, folder: Path, say: object) -> Reproduction:
+        asked.append(chosen.id)
+        (folder / chosen.id).mkdir(parents=True)
+        if chosen.id in failing:
+            raise TargetMisbehaved("The broker did not start.")
+        red = replace(RED, explanation="it broke", implementations=("a", "b"), witness=WITNESS)
+        return Reproduction(chosen, [red], [GREEN], "2026-11-21")
+
+    monkeypatch.setattr(command, "reproduce", reproduce)
+    monkeypatch.setattr(command, "keep_witness", lambda *_: None)
+    words = ["B-17", "B-28", "--page", str(page), "--out", str(out)]
+    assert CliRunner().invoke(command.main, words).exit_code == 1
+    failing.clear()
+    asked.clear()
+    page.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
+    again = CliRunner().invoke(command.main, words)
+    assert (again.exit_code, asked) == (0, ["B-17"])
+    assert page.read_text(encoding="utf-8").count("| red 1 of 1, green 1 of 1 | 2026-11-21 |") == 2
+    cut = CliRunner().invoke(command.main, [*words, "--fresh", "--budget", "0s"])
+    assert (cut.exit_code, "2 of 2 cells are not made yet" in cut.stderr) == (2, True)
+
+
+def test_a_reproduction_comes_back_from_json() -> None:
+    red = replace(RED, explanation="it broke", implementations=("a", "b"), witness=WITNESS)
+    told = Reproduction(ENTRY, [red, IDLE], [GREEN], "2026-11-21")
+    assert Reproduction.from_json(ENTRY, json.loads(json.dumps(told.to_json()))) == told
+
+
+def test_runs_of_somebody_else_are_not_written_over(tmp_path: Path) -> None:
+    """Without the cells beside it, a folder of that name is not ours to remove."""
+    (tmp_path / "B-17").mkdir()
+    done = CliRunner().invoke(command.main, ["B-17", "--out", str(tmp_path)])
+    assert (done.exit_code, "is there already" in done.stderr) == (64, True)
