@@ -9,7 +9,8 @@ clause is refuted, when the code falls over, or when it does not come to an end.
 What survives is listed. Each survivor is either equivalent (nothing that a client or a broker can see depends on
 it; `EQUIVALENT` says why) or shows a gap, which a new case closes.
 
-`python -m inorder.evidence.planted` goes through all places; `--sample N --seed S` through some.
+`python -m inorder.evidence.planted` goes through all places; `--sample N --seed S` through some. A change is a
+cell of the grid: a run that was ended goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ import copy
 import importlib
 import inspect
 import multiprocessing
+import os
 import resource
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import click
+
+from inorder.evidence import grid
+from inorder.evidence.options import grid_options, in_a_sentence
+from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
 
 MODULES = (
     "reference_impl.core.broker.lock_table",
@@ -51,6 +58,14 @@ TABLES = (
 """The rules that are said as tables: each entry is changed as well."""
 EXAMPLES = 60
 """Runs of the cluster machine for a change that no case notices."""
+CODE = (
+    "specs",
+    "reference_impl",
+    "conformance",
+    "inorder/evidence/machines",
+    "inorder/evidence/planted.py",
+)
+"""What the fate of a change depends on."""
 CPU_S = 120
 """A change that takes longer than this has stopped something from ending."""
 
@@ -381,10 +396,16 @@ def _by_machine(seed: int, examples: int) -> str:
 
 def _limited(change: Change, seed: int, examples: int) -> Fate:
     """In a child of its own; a change that keeps something from ending is ended by the limit on CPU time."""
+    import conformance.cases.play
+    import conformance.runner  # noqa: F401  (what children share is loaded once)
+
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
+    here = os.getpid()
+
     def work() -> None:
+        grid.begin_work(here)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
         sender.send(judge(change, seed, examples).by)
 
@@ -406,19 +427,41 @@ def judge_all(
     examples: int = EXAMPLES,
     workers: int = 2,
     told: Callable[[Fate], None] = lambda fate: None,
+    *,
+    store: Path | None = None,
+    budget_s: float | None = None,
+    fresh: bool = False,
+    made: Callable[[grid.Done], None] = lambda cell: None,
 ) -> list[Fate]:
-    """The fate of each change, in their order, whatever the number of workers."""
-    from concurrent.futures import ThreadPoolExecutor
+    """The fate of each change, in their order, whatever the number of workers.
 
-    import conformance.cases.play
-    import conformance.runner  # noqa: F401  (what children share is loaded once)
+    store, budget_s, fresh: as `inorder.evidence.grid.run` has them; what a budget left undone has no fate. made: told
+    of each cell.
+    """
+    cells = {cell_of(change, seed, examples): change for change in changes}
+    fates: dict[Change, Fate] = {}
+    for done in grid.run(
+        list(cells), suffer, store, budget_s=budget_s, workers=workers, fresh=fresh
+    ):
+        if done.error is not None:
+            raise done.error
+        fate = Fate(cells[done.cell], done.value)
+        fates[fate.change] = fate
+        made(done)
+        told(fate)
+    return [fates[change] for change in changes if change in fates]
 
-    fates = []
-    with ThreadPoolExecutor(workers) as pool:
-        for fate in pool.map(lambda change: _limited(change, seed, examples), changes):
-            told(fate)
-            fates.append(fate)
-    return fates
+
+def cell_of(change: Change, seed: int, examples: int) -> grid.Cell:
+    """A change, and all that its fate depends on."""
+    key = {"change": asdict(change), "seed": seed, "examples": examples, **grid.code_key(*CODE)}
+    name = f"{change.module} {change.function} {change.operator} {change.number}"
+    return grid.Cell("planted", name, key)
+
+
+def suffer(cell: grid.Cell) -> str:
+    """Make a cell."""
+    return _limited(Change(**cell.key["change"]), cell.key["seed"], cell.key["examples"]).by
 
 
 def sample(count: int, seed: int) -> tuple[Change, ...]:
@@ -611,21 +654,52 @@ def unexplained(fates: Sequence[Fate]) -> list[Change]:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--examples", type=click.IntRange(1), default=EXAMPLES, show_default=True)
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-def main(count: int | None, seed: int, examples: int, workers: int) -> None:
-    """Plant bugs, run the suite on each; exit 1 when one survives that nobody has explained."""
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where finished changes are kept (default: runs/planted-SEED).",
+)
+@grid_options
+@in_a_sentence
+def main(
+    count: int | None,
+    seed: int,
+    examples: int,
+    workers: int,
+    out: Path | None,
+    budget: float | None,
+    fresh: bool,
+) -> None:
+    """Plant bugs, run the suite on each.
+
+    Exit code: 1 when one survives that nobody has explained, 2 when --budget left some, else 0.
+    """
+    from conformance.cli.options import folder_name
     from conformance.cli.people import console
 
     people = console()
     changes = all_changes() if count is None else sample(count, seed)
+    cells: list[grid.Done] = []
     fates = judge_all(
         changes,
         seed,
         examples,
         workers,
         lambda fate: people.print(f"{fate.by or 'survives'}: {fate.change}"),
+        store=folder_name("planted", seed) if out is None else out,
+        budget_s=budget,
+        fresh=fresh,
+        made=cells.append,
     )
     people.print(report(fates), markup=False)
-    raise SystemExit(1 if unexplained(fates) else 0)
+    left = grid.told_of_left(len(changes) - len(cells), len(changes))
+    for sentence in (grid.told_of_kept(cells), left):
+        if sentence:
+            people.print(sentence)
+    if unexplained(fates):
+        raise SystemExit(EXIT_REFUTED)
+    raise SystemExit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from inorder.evidence import planted
 from inorder.evidence.planted import (
@@ -125,6 +127,24 @@ def test_survivors_are_reported_with_their_reason() -> None:
 def test_every_explanation_is_of_a_change_that_exists() -> None:
     """When the code moves on, so does the list."""
     assert EQUIVALENT.keys() <= {each.place for each in all_changes()}
+
+
+def test_a_change_that_met_its_fate_is_not_planted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one command after the other, whose budget leaves some; then nobody has seen the whole: exit 2."""
+    boundary = change(
+        "LockTable.is_expired",
+        "return now_ms - lease.since_ms > self.limit_ms",
+        "return now_ms - lease.since_ms >= self.limit_ms",
+    )
+    first = judge_all([boundary], 1, examples=planted.EXAMPLES, store=tmp_path)
+    monkeypatch.setattr(planted, "_limited", None)  # nobody may ask again
+    assert judge_all([boundary], 1, examples=planted.EXAMPLES, store=tmp_path) == first
+    result = CliRunner().invoke(planted.main, ["--budget", "0s", "--out", str(tmp_path)])
+    left = len(all_changes()) - 1
+    assert f"{left} of {left + 1} cells are not made yet" in " ".join(result.output.split())
+    assert (result.exit_code, "1 of 1 planted bugs killed" in result.output) == (2, True)
 
 
 @pytest.mark.long
