@@ -1,5 +1,7 @@
 # Every target does its own set-up first; the second time that takes no time.
 # INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
+# The long grids (track-record, matrix, everywhere) go on where they were ended; ARGS=--fresh begins anew, and
+# ARGS='--budget 20m' begins nothing after that time.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,7 +21,7 @@ setup: ## .venv and .tools: Python packages, Java, RocketMQ's jars, toxiproxy
 	@$(PYTHON) tools/setup.py
 
 demo: setup ## the suite judges four systems and shows what it found
-	@$(BIN)/python -m conformance.demo
+	@$(BIN)/python -m inorder.evidence.demo
 
 test: setup lint types contracts ## lint, types, import contracts and all tests that do not take long
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"
@@ -28,17 +30,17 @@ test-all: setup lint types contracts ## the same with the long tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
-	@$(BIN)/python -m conformance.track_record
+	@$(BIN)/python -m inorder.evidence.track_record --out runs/track-record $(ARGS)
 
 matrix: setup ## every broker with every client, ours and Apache's, judged by the same clauses (about 20 minutes)
-	@$(BIN)/python -m conformance.crossing
+	@$(BIN)/python -m inorder.evidence.interop --out runs/matrix $(ARGS)
 
 everywhere: setup ## every profile and case on the reference: simulated, on sockets, killed and started again (about an hour)
-	@$(BIN)/python -m conformance.everywhere
+	@$(BIN)/python -m inorder.evidence.profile_grid --out runs/everywhere $(ARGS)
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
-	@$(BIN)/python -m conformance.bench
-	@$(BIN)/python -m conformance.load
+	@$(BIN)/python -m inorder.evidence.benchmarks
+	@$(BIN)/python -m inorder.evidence.load
 	@$(BIN)/python -m spark_checkers.bench
 
 lint: setup ## ruff: rules, and whether all is formatted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
@@ -12,11 +14,18 @@ from conformance.cases.report import as_json, as_text
 from conformance.cli import seam
 from conformance.cli.options import JSON, format_option, print_json, print_verdict, profile_option
 from conformance.cli.people import tell, watching
-from conformance.machines.every import is_program, read_program, run_program
 from conformance.replay import REFERENCE, mutant_of
 from conformance.reports.saving import check
-from conformance.reports.schemas import CASE_SCHEMA, PROGRAM_SCHEMA
+from conformance.reports.schemas import CASE_SCHEMA
 from specs.errors import EXIT_REFUTED, EXIT_UPHELD, UsageError
+
+REPLAY_GROUP = "inorder.replays"
+"""Entry points that can run further kinds of files again, named by what such a file is.
+
+Each is called with the path. It answers None for a file that is not of its kind, else a function of the target (None:
+as the file says) and the format that runs it, prints what came of it and returns the exit code.
+"""
+Replayer = Callable[[str | None, str], int]
 
 
 @click.command(name="replay")
@@ -40,10 +49,12 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
     Exits like conform; for a case 0 when all answers are the expected ones, else 1; for a program 0 when system and
     model agree, else 1.
     """
-    if is_program(run):
+    further = _further(run)
+    if further is not None:
+        kind, again = further
         if profile is not None or out is not None:
-            raise UsageError("a program is compared with its model; leave --profile and --out out")
-        return _run_program(run, target, form)
+            raise UsageError(f"a {kind} is compared with its model; leave --profile and --out out")
+        return again(target, form)
     if is_case(run) and not run.is_dir():
         if profile is not None or out is not None:
             raise UsageError(
@@ -57,19 +68,13 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
     return verdict.exit_code
 
 
-def _run_program(path: Path, target: str | None, form: str) -> int:
-    program = read_program(path)
-    mutant = mutant_of(target) if target is not None else None
-    name = mutant.name if mutant is not None else program.mutant if target is None else None
-    tell(f"running a program of the machine {program.machine} on {name or REFERENCE}")
-    wrong = run_program(program, name)
-    if form == JSON:
-        data = {**program.to_json(), "mutant": name, "disagreement": wrong}
-        check(data, PROGRAM_SCHEMA)
-        print_json(data)
-    else:
-        click.echo(f"{program}\n\n{wrong or 'system and model agree'}")
-    return EXIT_UPHELD if wrong is None else EXIT_REFUTED
+def _further(path: Path) -> tuple[str, Replayer] | None:
+    """Of which further kind a file is, and how to run it again. None: of none of them."""
+    for entry in entry_points(group=REPLAY_GROUP):
+        again: Replayer | None = entry.load()(path)
+        if again is not None:
+            return entry.name, again
+    return None
 
 
 def _play(path: Path, target: str, form: str) -> int:

@@ -190,7 +190,7 @@ def _info(run: DrivenRun, profile: Profile, seed: int, number: int, rounds: int)
         )
     )
     if run.version is None:  # a target of that name asks the broker by a raw client first
-        told = f"python -m conformance.crossing {run.target} --seed {seed} --rounds {rounds}"
+        told = f"python -m inorder.evidence.interop {run.target} --seed {seed} --rounds {rounds}"
     return RunInfo(
         run=f"{name}-{seed}-{number}",
         seed=seed,

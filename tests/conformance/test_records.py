@@ -16,9 +16,9 @@ from conformance.drivers.runner import records_of
 from conformance.drivers.watching import WATCHED
 from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS, OF_RAW_CLIENTS
 from conformance.targets.driven import pair
-from conformance.track_record.entries import ENTRIES
-from conformance.track_record.tapped import Played
 from conformance.wire.runner import SHORT_LEASES
+from inorder.evidence.track_record.entries import ENTRIES
+from inorder.evidence.track_record.tapped import Played
 from reference_impl.client.history import recorded
 from reference_impl.sim.simulate import RECORDED as OF_THE_SIMULATION
 from reference_impl.sim.simulate import simulate

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from conformance import demo
+from inorder.evidence import demo
 
 Run = Callable[..., Result]
 README = Path(__file__).parents[3] / "README.md"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.killing.minimal import is_minimal
 from conformance.machines.cluster import Collector, Run
 from conformance.replay import difference, repeat, replay
 from conformance.runner import conform_simulated, run_machine, search
 from conformance.shrink import shrink, without_actions
 from conformance.wire.work import way_of
+from inorder.evidence.kill_matrix.minimal import is_minimal
 from reference_impl.mutants import all_mutants, load
 from reference_impl.sim.simulate import simulate
 from specs.clauses.catalogue import get

@@ -18,8 +18,8 @@ from conformance.parts import jars
 from conformance.parts.doctor import why_not
 from conformance.targets.driven import profile_of
 from conformance.targets.systems import ApacheOnThisMachine
-from conformance.track_record.tapped import QUICK_UNLOCK, SMALL_FILES
 from conformance.waiting import wait_until
+from inorder.evidence.track_record.tapped import QUICK_UNLOCK, SMALL_FILES
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.config import Config

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from conformance.track_record.__main__ import PAGE
+from inorder.evidence.track_record.__main__ import PAGE
 from specs.clauses.catalogue import all_clauses
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance.machines.answers import grants_of, messages_from, route_of, stored_offset
+from inorder.evidence.machines.answers import grants_of, messages_from, route_of, stored_offset
 from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
 from reference_impl.core.io import (
     Answered,

@@ -1,0 +1,228 @@
+"""`python -m inorder.evidence.load`: the tables."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+import click
+from rich import box
+from rich.table import Table
+
+from conformance.cli.people import console
+from conformance.parts import jars
+from conformance.parts.java import find_java
+from inorder.evidence.load.measure import (
+    Amount,
+    Cell,
+    Cost,
+    Latency,
+    Soak,
+    measure,
+    measure_sends,
+    soak,
+)
+from inorder.evidence.load.systems import Apaches, Loaded, Ours
+
+VERSION = "5.4.0"
+AIM = 0.5
+QUEUES = (1, 4, 64)
+CLIENTS = (1, 50)
+ROUNDS = 3
+QUEUE_BACKLOG = 1_000
+"""At least so many messages for each queue: up to 132 of them are at the client before the gate opens."""
+WARM = Amount(send_s=12.0, backlog=5_000, singles=100)
+"""Apache's broker has a thread that keeps a core busy for its first ten seconds, and translates what runs often."""
+
+
+@click.command()
+@click.option(
+    "--soak",
+    "soak_s",
+    type=click.FloatRange(1),
+    help="Instead of the table: so many seconds at half peak.",
+)
+@click.option("--send-s", default=3.0, show_default=True, type=click.FloatRange(0.1))
+@click.option(
+    "--backlog",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(100),
+    help="1,000 a queue at least.",
+)
+@click.option(
+    "--queues",
+    "queue_counts",
+    multiple=True,
+    type=click.IntRange(1, 256),
+    help="1, 4 and 64 unless said.",
+)
+@click.option(
+    "--clients",
+    "client_counts",
+    multiple=True,
+    type=click.IntRange(1, 200),
+    help="1 and 50 unless said.",
+)
+@click.option(
+    "--rounds",
+    default=ROUNDS,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Each cell so many times.",
+)
+@click.option("--alone", is_flag=True, help="Our broker only, and no ratios.")
+def main(
+    soak_s: float | None,
+    send_s: float,
+    backlog: int,
+    queue_counts: tuple[int, ...],
+    client_counts: tuple[int, ...],
+    rounds: int,
+    alone: bool,
+) -> None:
+    """Sends and ordered deliveries per second, our broker beside Apache's under the same client.
+
+    Both are up all the time, warm, and measured in turns, so that what else the machine does meets both alike.
+    """
+    beside = not alone and jars.present(VERSION) and find_java() is not None
+    if not beside and not alone:
+        click.echo(
+            f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with",
+            err=True,
+        )
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-load-")))
+        if soak_s is not None:
+            asyncio.run(_soak(stack.enter_context(Ours(folder / "ours")), soak_s))
+            return
+        systems: list[Loaded] = [stack.enter_context(Ours(folder / "ours"))]
+        if beside:
+            systems.append(stack.enter_context(Apaches(VERSION, folder / "apache")))
+        for system in systems:
+            asyncio.run(measure(system, 2, 2, WARM))
+        cells = []
+        for queues in queue_counts or QUEUES:
+            for clients in client_counts or CLIENTS:
+                amount = Amount(send_s, max(backlog, QUEUE_BACKLOG * queues))
+                for turn in range(rounds):
+                    each = systems if turn % 2 == 0 else systems[::-1]
+                    cells += [
+                        asyncio.run(measure(system, queues, clients, amount, turn))
+                        for system in each
+                    ]
+                click.echo(f"{queues} queues, {clients} clients measured", err=True)
+        console().print(*tables(cells), sep="\n")
+        for line in ratios(cells):
+            click.echo(line)
+        others = sorted(
+            100 * cost.others for cell in cells for cost in (cell.send_cost, cell.delivery_cost)
+        )
+        click.echo(
+            f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})"
+        )
+
+
+def tables(cells: Sequence[Cell]) -> list[Table]:
+    """Of sends and of deliveries: one row for each broker and cell, the medians of its rounds."""
+    sends = _table("Sends", "/s", "ms p50 / p99 / p99.9", "broker us", "clients")
+    sends.caption = (
+        "broker us: its CPU time for each message. clients: how much of a core they take."
+    )
+    deliveries = _table(
+        "Ordered deliveries", "/s", "ms late p50 / p99 / p99.9", "broker us", "clients", "MiB"
+    )
+    deliveries.caption = (
+        "ms late: from the send to the listener, one by one. MiB: what the broker holds."
+    )
+    for (queues, clients, system), rounds in sorted(_rounds(cells).items()):
+        head = (str(queues), str(clients), system)
+        sends.add_row(
+            *head,
+            f"{median(cell.sends_per_s for cell in rounds):,.0f}",
+            _latency([cell.send for cell in rounds]),
+            *_costs([cell.send_cost for cell in rounds]),
+        )
+        deliveries.add_row(
+            *head,
+            f"{median(cell.deliveries_per_s for cell in rounds):,.0f}",
+            _latency([cell.delivery for cell in rounds]),
+            *_costs([cell.delivery_cost for cell in rounds]),
+            f"{median(cell.memory_mib for cell in rounds):,.0f}",
+        )
+    return [sends, deliveries]
+
+
+def _table(title: str, *columns: str) -> Table:
+    shown = Table(title=f"{title}, by one client process; medians", box=box.SIMPLE)
+    for column in ("queues", "clients", "broker", *columns):
+        shown.add_column(column, justify="left" if column == "broker" else "right", no_wrap=True)
+    return shown
+
+
+def _rounds(cells: Sequence[Cell]) -> dict[tuple[int, int, str], list[Cell]]:
+    found: dict[tuple[int, int, str], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.queues, cell.clients, cell.system), []).append(cell)
+    return found
+
+
+def _latency(found: Sequence[Latency]) -> str:
+    return " / ".join(
+        f"{median(getattr(one, share) for one in found):.1f}" for share in ("p50", "p99", "p999")
+    )
+
+
+def _costs(found: Sequence[Cost]) -> tuple[str, str]:
+    return (
+        f"{median(one.broker_us for one in found):.0f}",
+        f"{100 * median(one.client for one in found):.0f} %",
+    )
+
+
+def ratios(cells: Sequence[Cell]) -> list[str]:
+    """Ours divided by the other broker's, round by round: the median, and from where to where they go."""
+    rounds = _rounds(cells)
+    lines = []
+    for (queues, clients, system), theirs in rounds.items():
+        ours = rounds.get((queues, clients, Ours.name), [])
+        if system == Ours.name or not ours:
+            continue
+        pairs = list(zip(ours, theirs, strict=True))
+        lines.append(
+            f"{queues} queues, {clients} clients, ours / {system} (aim {AIM}): "
+            f"sends {_spread([mine.sends_per_s / other.sends_per_s for mine, other in pairs])}, "
+            "ordered deliveries "
+            f"{_spread([mine.deliveries_per_s / other.deliveries_per_s for mine, other in pairs])}, "
+            f"memory {median(mine.memory_mib / other.memory_mib for mine, other in pairs):.2f}"
+        )
+    return lines
+
+
+def _spread(values: Sequence[float]) -> str:
+    missed = ", missed" if median(values) < AIM else ""
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f}{missed})"
+
+
+async def _soak(system: Loaded, seconds: float) -> None:
+    await asyncio.to_thread(system.create_topic, "peak", 4)
+    peak, _, _ = await measure_sends(system, "peak", 8, min(3.0, seconds))
+    for line in tell(await soak(system, seconds, peak)):
+        click.echo(line)
+
+
+def tell(ran: Soak) -> list[str]:
+    return [
+        f"{ran.seconds:.0f} s at {ran.rate:,.0f} messages/s, half of the peak: {ran.sent:,} sent, {ran.lost} lost",
+        f"broker's memory, by fifths of the time: {', '.join(f'{mib:.1f}' for mib in ran.memory_mib)} MiB; "
+        f"from the second to the last it grew by {ran.grew_mib:.1f} MiB",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The table of `docs/track-record.md`: written by a run, a row per entry; rows that were not run again stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from inorder.evidence.track_record.entries import Entry
+from specs.errors import UsageError
+from specs.history.store import rows_of_lines
+from specs.verdicts.verdict import ClauseVerdict, Judged, row_to_json
+
+BEGIN = "<!-- table: written by `make track-record` -->"
+END = "<!-- end of table -->"
+HEAD = (
+    "| bug | what happens | judged by | red | green | rate | seen last | command |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """An entry that was run: one result per seed on each side; date: ISO."""
+
+    entry: Entry
+    red: Sequence[Judged]
+    green: Sequence[Judged]
+    date: str
+
+    @property
+    def reproduced(self) -> bool:
+        """Refuted at least once in the red release, upheld each time in the green one."""
+        return self.red_times > 0 and self.green_times == len(self.green) > 0
+
+    @property
+    def red_times(self) -> int:
+        return sum(each.verdict is ClauseVerdict.REFUTED for each in self.red)
+
+    @property
+    def green_times(self) -> int:
+        return sum(each.verdict is ClauseVerdict.UPHELD for each in self.green)
+
+    def to_json(self) -> dict[str, Any]:
+        sides = {"red": self.red, "green": self.green}
+        told = {side: [_to_json(each) for each in results] for side, results in sides.items()}
+        return {"entry": self.entry.id, **told, "date": self.date}
+
+    @classmethod
+    def from_json(cls, entry: Entry, data: Mapping[str, Any]) -> Reproduction:
+        """What `to_json` told of this entry."""
+        red, green = ([_from_json(each) for each in data[side]] for side in ("red", "green"))
+        return cls(entry, red, green, data["date"])
+
+    def wrong(self) -> str:
+        """Why it counts as not reproduced, a sentence; empty when it was."""
+        if self.reproduced:
+            return ""
+        shown = [
+            f"{target}: " + ", ".join(each.verdict.value for each in results)
+            for target, results in ((self.entry.red, self.red), (self.entry.green, self.green))
+        ]
+        return f"{self.entry.id} was not reproduced by {self.entry.judged_by} ({'; '.join(shown)})"
+
+    def line(self) -> str:
+        entry = self.entry
+        rate = f"red {self.red_times} of {len(self.red)}, green {self.green_times} of {len(self.green)}"
+        green = f"`{entry.green}`" + (f", {entry.green_setting}" if entry.green_setting else "")
+        cells = (
+            entry.id, entry.bug, entry.judged_by, f"`{entry.red}`", green, rate, self.date,
+            f"`{entry.command}`",
+        )  # fmt: skip
+        return f"| {' | '.join(cells)} |"
+
+
+def _to_json(judged: Judged) -> dict[str, Any]:
+    told = {each.name: getattr(judged, each.name) for each in fields(judged)}
+    return {
+        **told,
+        "verdict": judged.verdict.value,
+        "witness": [row_to_json(row) for row in judged.witness],
+    }
+
+
+def _from_json(data: Mapping[str, Any]) -> Judged:
+    """Lists come back as what they were, tuples."""
+    told: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in data.items()
+    }
+    lines = "\n".join(json.dumps(row) for row in data["witness"])
+    witness = tuple(rows_of_lines(lines.encode(), f"the witness of {data['id']}"))
+    told |= {"verdict": ClauseVerdict(data["verdict"]), "witness": witness}
+    return Judged(**told)
+
+
+def refresh(page: str, order: Sequence[str], new: Mapping[str, str]) -> str:
+    """The page with its table written anew. order: the entries' ids; new: id → row. UsageError without the marks."""
+    before, begin, rest = page.partition(BEGIN)
+    table, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UsageError(f"the page has no table between {BEGIN!r} and {END!r}")
+    kept = {
+        line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")
+    }
+    rows = [row for name in order if (row := new.get(name) or kept.get(name))]
+    return "\n".join([f"{before}{BEGIN}", *HEAD, *rows, f"{END}{after}"])

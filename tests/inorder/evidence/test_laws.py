@@ -1,0 +1,187 @@
+"""The laws over all clauses: they hold of the judges as they are, in both engines, and each can be broken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from conformance.machines.cluster import Collector, Run
+from conformance.runner import run_machine
+from inorder.evidence import laws
+from inorder.evidence.laws import LEFT_BROKEN, TAKEN_AWAY, Hearing, hear_broken, hear_valid
+from spark_checkers.catalogue import all_twins
+from specs.clauses.base import Clause, Context
+from specs.clauses.catalogue import all_clauses
+from specs.clauses.incarnations import UntoldLetters
+from specs.clauses.stored import is_marker
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.verdicts import examine as examining
+from specs.verdicts.tally import Examination, Found, Tally
+from specs.vocabulary import Kind, Outcome
+
+SPARK_TESTS = Path(__file__).parents[2] / "spark_checkers"
+PLANS = 2
+
+
+@cache
+def drawn() -> tuple[laws.History, ...]:
+    """Histories of the correct reference."""
+    found: list[laws.History] = []
+
+    def take(run: Run) -> None:
+        found.append((run.info, run.rows))
+
+    run_machine(Collector(lambda refuted: (), on_run=take, config={"mode": "orderly"}), 21, PLANS)
+    return tuple(found)
+
+
+def heard(*only: str) -> Hearing:
+    hearing = Hearing()
+    for history in drawn():
+        hear_valid(history, hearing, laws=only or TAKEN_AWAY)
+    return hearing
+
+
+def broken() -> Hearing:
+    hearing = Hearing()
+    for clause, history in laws.broken_transcripts():
+        hear_broken(clause, history, hearing)
+    return hearing
+
+
+def by_twins(rows: Iterable[Row], info: RunInfo, clauses: Sequence[Clause]) -> Examination:
+    """The other engine's kernels, in this process."""
+    sys.path.insert(0, str(SPARK_TESTS))
+    try:
+        import judging
+    finally:
+        sys.path.remove(str(SPARK_TESTS))
+    rows = sorted(rows, key=lambda row: row.seq_begin)
+    twins = [twin for twin in all_twins() if twin.clause in clauses]
+    tallies = {clause.id: Tally() for clause in all_clauses()}
+    for clause, (times, violations) in judging.by_twins(rows, info, twins).items():
+        found = {name: Found() for _seqs, _certain, name in violations}
+        for _seqs, certain, name in violations:
+            found[name].violations += certain
+            found[name].possible += not certain
+        tallies[clause] = Tally(times, found)
+    return Examination(tallies)
+
+
+def test_nothing_is_refuted_for_what_is_missing_unknown_or_timed_otherwise() -> None:
+    assert heard().reasons == []
+
+
+def test_what_is_broken_stays_broken() -> None:
+    assert broken().reasons == []
+
+
+def test_the_twins_keep_the_laws_too() -> None:
+    hearing = Hearing()
+    hear_valid(drawn()[-1], hearing, judge=by_twins)
+    assert hearing.reasons == []
+
+
+@pytest.mark.long
+def test_most_clauses_are_at_stake_where_the_laws_are_held() -> None:
+    """A law that meets no clause at stake would hold of nothing."""
+    hearing = Hearing(least=1)
+    for history in (*laws.played(), *drawn()):
+        hear_valid(history, hearing, laws=("the end missing",))
+    assert hearing.reasons == []
+    assert len(hearing.lacking(("the end missing",))) < 10
+
+
+REVERTED = {
+    "a party missing": (Clause, "stands_in", lambda self, info, *, epochs, ended: True),
+    "a kind missing": (Clause, "missing", lambda self, known: frozenset()),
+    "other clocks": (examining, "is_quiet", lambda evidence, others, bound_us: True),
+    "answers unknown": (Clause, "stands_in", lambda self, info, *, epochs, ended: True),
+}
+"""Of each law a mend without which it is broken."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("law", REVERTED)
+def test_a_law_is_broken_again_without_its_mend(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, as_it_was = REVERTED[law]
+    monkeypatch.setattr(laws, "BOUND_US", 300_000)  # clocks so far apart turn more round
+    monkeypatch.setattr(where, name, as_it_was)
+    assert any(reason.startswith(law) for reason in heard(law).reasons)
+
+
+@pytest.mark.long
+def test_a_missing_begin_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was given up before the first row, told by nobody, is no longer owed."""
+    monkeypatch.setattr(UntoldLetters, "begins", lambda self, row: setattr(self, "told", True))
+    hearing = Hearing()
+    for history in laws.played():
+        hear_valid(history, hearing, laws=("the begin missing",))
+    assert any(reason.startswith("the begin missing") for reason in hearing.reasons)
+
+
+@pytest.mark.long
+def test_a_missing_end_is_broken_again_where_a_reading_of_a_queue_counts_as_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A queue of which the history holds a part of the reading is not read to its end."""
+    feed = examining.Examiner.feed
+    monkeypatch.setattr(
+        examining.Examiner, "feed", lambda self, rows: feed(self, _with_whole_readings(list(rows)))
+    )
+    hearing = Hearing()
+    for history in laws.played():
+        hear_valid(history, hearing, laws=("the end missing",))
+    assert any(reason.startswith("the end missing: SND-1") for reason in hearing.reasons)
+
+
+def _with_whole_readings(rows: list[Row]) -> list[Row]:
+    over = max((row.seq_end or row.seq_begin for row in rows), default=0) + 1
+    now = max((row.started_us for row in rows), default=0)
+    found = [row.queue for row in rows if row.kind is Kind.READ and row.queue_offset is not None]
+    return [
+        row._replace(seq_end=over, ended_us=now, outcome=Outcome.OK, value=found.count(row.queue))
+        if is_marker(row) and row.seq_end is None
+        else row
+        for row in rows
+    ]
+
+
+@pytest.mark.long
+def test_needs_removed_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Clause, "missing", lambda self, known: frozenset())
+    assert any(reason.startswith(laws.NEEDS) for reason in heard("the end missing").reasons)
+
+
+def test_others_added_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A departure of somebody else excuses nobody."""
+    monkeypatch.setattr(
+        Context, "is_leaving", lambda self, client, group: next(iter(self.leaving.values()), None)
+    )
+    monkeypatch.setattr(
+        Context, "broker_died_since", lambda self, broker, row: bool(self.broker_died)
+    )
+    monkeypatch.setattr(
+        Context, "client_died_since", lambda self, client, row: bool(self.last_death)
+    )
+    assert any(reason.startswith("others added") for reason in broken().reasons)
+
+
+def test_renaming_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may hang on a name but its prefix."""
+    monkeypatch.setattr(Context, "begins", _knows_b0_alone(Context.begins))
+    assert any(reason.startswith("renamed") for reason in broken().reasons)
+    assert set(LEFT_BROKEN) == {"others added", "renamed and shifted"}
+
+
+def _knows_b0_alone(begins):  # type: ignore[no-untyped-def]
+    def begin(self: Context, row: Row) -> None:
+        if (row.client_id or "alice") in ("alice", "bob", "carol", "dora", "shop", "drain", "till"):
+            begins(self, row)
+
+    return begin
