@@ -4,8 +4,8 @@ Shows when a client shuts down while another one is there: it waits until the le
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.shutdown import ShutdownSequence
 
 NAME = "shutdown-keeps-leases"
 BUG = "B-06: no unlock at a shutdown"
@@ -13,16 +13,16 @@ SOURCE = "rocketmq-client-go #994 and #1015 (3b8b238, 2023)"
 KILLED_BY = "LSE-16"
 
 
-class MutatedRelease(LaneRelease):
-    def drop_all(self, lanes: list[ProcessQueue]) -> None:
+class MutatedShutdown(ShutdownSequence):
+    def release_all(self, lanes: list[ProcessQueue]) -> None:
         for pq in lanes:
-            self.mark_dropped(pq, "shutdown")
+            self.consumer.release.mark_dropped(pq, "shutdown")
         self.consumer.leaving.clear()
         self.consumer.candidates.clear()
 
 
 class Mutated(OrderlyConsumer):
-    release_class = MutatedRelease
+    shutdown_class = MutatedShutdown
 
 
 consumer = Mutated

@@ -23,7 +23,7 @@ class MutatedShutdown(ShutdownSequence):
 
     def give_lanes_back(self, lanes: list[ProcessQueue]) -> None:
         self.late = lanes
-        self.consumer.release.drop_all(lanes)
+        self.release_all(lanes)
 
     def finish_leaving(self) -> None:
         self.consumer.set_timer(("late",), GAP_MS)

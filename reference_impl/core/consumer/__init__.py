@@ -23,7 +23,7 @@ A part has its consumer's own methods (requests, timers, rows, which lanes are o
 |---|---|
 | `Routes` | `rebalance` |
 | `LaneDrop` | `offsets`, `shutdown` |
-| `LaneRelease` | `leases`, `shutdown` |
+| `LaneRelease` | `leases` |
 | `OrderlyLoop` | `calls`, `dead_letters`, `leases`, `offsets`, `release` |
 | `SideBySideLoop` | `calls`, `offsets`, `release` |
 | `KeyOrderedLoop` | `dead_letters` |
@@ -33,7 +33,7 @@ A part has its consumer's own methods (requests, timers, rows, which lanes are o
 | `LeasedPulling` | `offsets` |
 | `Rebalance` | `calls`, `leases`, `loop`, `offsets`, `pulling`, `release`, `routes` |
 | `Resets` | `offsets`, `rebalance`, `release` |
-| `ShutdownSequence` | `calls`, `loop`, `offsets`, `release` |
+| `ShutdownSequence` | `calls`, `leases`, `loop`, `offsets`, `release` |
 
 What a variant of a consumer (a mutant) may replace, and tests hold it to that:
 

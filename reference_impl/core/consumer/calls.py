@@ -14,7 +14,7 @@ from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.io import CallListener
 from reference_impl.protocol.message import StoredMessage
-from specs.vocabulary import Kind, Outcome, Queue
+from specs.vocabulary import Kind, Queue
 
 if TYPE_CHECKING:
     from reference_impl.core.consumer.consumer import Consumer
@@ -37,7 +37,7 @@ class Calls(Part):
     def __init__(self, consumer: Consumer) -> None:
         super().__init__(consumer)
         self.free_threads = self.config.threads
-        self._open: dict[int, Call] = {}
+        self.open: dict[int, Call] = {}
         self._call_number = 0
         self._delivered: dict[Queue, dict[int, int]] = {}
 
@@ -53,7 +53,7 @@ class Calls(Part):
         pq.busy += 1
         op = self.consumer.begin(Kind.DELIVER, pq.row, rows)
         self._call_number += 1
-        self._open[self._call_number] = Call(pq, batch, op)
+        self.open[self._call_number] = Call(pq, batch, op)
         self.consumer.do(CallListener(self._call_number, pq.lane, batch, delivery))
 
     def _delivery_row(self, pq: ProcessQueue, message: StoredMessage, tries: int) -> dict[str, Any]:
@@ -75,13 +75,7 @@ class Calls(Part):
 
     def returned(self, call_id: int) -> Call | None:
         """The call that has ended; None when nobody waits for it any more."""
-        return self._open.pop(call_id, None)
-
-    def cut(self) -> None:
-        """Wait for no call any longer."""
-        for call in self._open.values():
-            self.consumer.end(call.op, Outcome.CUT, {})
-        self._open.clear()
+        return self.open.pop(call_id, None)
 
     def delivery_counts(self, queue: Queue) -> dict[int, int]:
         """How often this client has delivered each offset of the queue, in all its incarnations."""

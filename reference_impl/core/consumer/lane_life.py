@@ -59,12 +59,12 @@ LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
     {
         (_ELSEWHERE, _ASKING): Step(("Leases.acquire",), "a rebalance makes it ours"),
         (_ASKING, _ELSEWHERE): Step(
-            ("Rebalance._skip", "LaneRelease.drop_all"),
+            ("Rebalance._skip", "ShutdownSequence.release_all"),
             "refused, or no answer: the next rebalance tries again",
         ),
         (_ASKING, _GRANTED): Step(("Rebalance.find_start",), "granted"),
         (_GRANTED, _ELSEWHERE): Step(
-            ("Rebalance._skip", "LaneRelease.drop_all"),
+            ("Rebalance._skip", "ShutdownSequence.release_all"),
             "no answer about its start, or wanted no more",
         ),
         (_GRANTED, _IDLE): Step(("Rebalance.add",), "its start is known: an incarnation begins"),
@@ -83,7 +83,7 @@ LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
             ("Leases.relock_later",), "it gets a thread, and the lease is gone"
         ),
         (_CALLING, _ELSEWHERE): Step(
-            ("LaneRelease.drop_all",), "the shutdown waits no longer: the call is cut"
+            ("ShutdownSequence.release_all",), "the shutdown waits no longer: the call is cut"
         ),
         (_CALLING, _IDLE): Step(
             ("OrderlyLoop.turn",), "the batch is finished, and no message is left"
@@ -102,7 +102,7 @@ LIFE: Mapping[tuple[Phase, Phase], Step] = MappingProxyType(
         ),
         (_WAITING, _CALLING): Step(("Calls.call_listener",), "its time has come"),
         (_LEAVING, _ELSEWHERE): Step(
-            ("LaneRelease.release", "LaneRelease.drop_all"),
+            ("LaneRelease.release", "ShutdownSequence.release_all"),
             "the call has ended: the lease goes back",
         ),
     }

@@ -10,7 +10,6 @@ long as the call runs. Source: `RebalancePushImpl.removeUnnecessaryMessageQueue`
 
 from __future__ import annotations
 
-from reference_impl.core.consumer.leases import by_broker
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from specs.vocabulary import Kind
@@ -34,13 +33,11 @@ class LaneDrop(Part):
     def settle(self, now_ms: int, pq: ProcessQueue) -> None:
         """A call of the lane, and all that follows it, is over."""
         pq.busy -= 1
+        self.call_ended(pq)
         self.consumer.shutdown.came_to_rest(now_ms)
 
-    def drop_all(self, lanes: list[ProcessQueue]) -> None:
-        """At the shutdown: these lanes, those still leaving and those on their way in."""
-        for pq in lanes:
-            self.mark_dropped(pq, "shutdown")
-        self.consumer.candidates.clear()
+    def call_ended(self, pq: ProcessQueue) -> None:
+        """What is still to be done for a lane that was dropped while the call ran."""
 
 
 class LaneRelease(LaneDrop):
@@ -68,20 +65,6 @@ class LaneRelease(LaneDrop):
         pq.locked = False
         del leaving[pq.queue]
 
-    def settle(self, now_ms: int, pq: ProcessQueue) -> None:
-        pq.busy -= 1
+    def call_ended(self, pq: ProcessQueue) -> None:
         if pq.dropped and not pq.busy and self.consumer.leaving.get(pq.queue) is pq:
             self.release(pq)
-        self.consumer.shutdown.came_to_rest(now_ms)
-
-    def drop_all(self, lanes: list[ProcessQueue]) -> None:
-        consumer = self.consumer
-        for pq in lanes:
-            self.mark_dropped(pq, "shutdown")
-            consumer.leaving[pq.queue] = pq  # until the rows of the unlock are written
-        leaving, candidates = consumer.leaving, consumer.candidates
-        mine = [*leaving, *(queue for queue in candidates if queue not in leaving)]
-        for broker, queues in by_broker(mine).items():
-            consumer.leases.unlock(broker, queues)
-        leaving.clear()
-        candidates.clear()

@@ -103,11 +103,6 @@ class ProcessQueue:
         """Messages held, taken ones included."""
         return len(self.held)
 
-    @property
-    def span(self) -> int:
-        """How far the oldest and the newest message that is held are apart."""
-        return max(self.held) - min(self.held) if self.held else 0
-
     def put(self, messages: Iterable[StoredMessage]) -> bool:
         """Adds pulled messages; True when a consuming task must be started, which then counts as started."""
         held, pending = self.held, self.pending

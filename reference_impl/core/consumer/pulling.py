@@ -28,6 +28,7 @@ Source: `DefaultMQPushConsumerImpl.pullMessage` of apache/rocketmq.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -197,11 +198,16 @@ class LeasedPulling(Pulling):
         self.send_pull(now_ms, pq)
 
 
+def span_of(held: Collection[int]) -> int:
+    """How far the lowest and the highest of these offsets are apart."""
+    return max(held) - min(held) if held else 0
+
+
 class BoundedPulling(Pulling):
     """Pulls lanes that go on past an unfinished message: not while too much of them is unfinished."""
 
     def pull(self, now_ms: int, pq: ProcessQueue) -> None:
-        if pq.span > self.config.span_max:
+        if span_of(pq.held) > self.config.span_max:
             self.pull_later(pq, self.config.pull_flow_control_ms)
         elif pq.dropped or self.consumer.stopping:
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reference_impl.core.consumer.leases import by_broker
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.io import CancelTimer, Shutdown, Stopped
@@ -53,8 +54,14 @@ class ShutdownSequence(Part):
 
     def waited_enough(self, now_ms: int) -> None:
         if not self.consumer.has_left:
-            self.consumer.calls.cut()
+            self._cut_calls()
             self._leave(now_ms)
+
+    def _cut_calls(self) -> None:
+        calls = self.consumer.calls.open
+        for call in calls.values():
+            self.consumer.end(call.op, Outcome.CUT, {})
+        calls.clear()
 
     def _leave(self, now_ms: int) -> None:
         self.consumer.has_left = True
@@ -68,7 +75,19 @@ class ShutdownSequence(Part):
         """Offsets first, then the leases: of these lanes, of those still leaving, and of those on their way in."""
         for pq in lanes:
             self.consumer.offsets.persist(pq)
-        self.consumer.release.drop_all(lanes)
+        self.release_all(lanes)
+
+    def release_all(self, lanes: list[ProcessQueue]) -> None:
+        consumer = self.consumer
+        leaving, candidates = consumer.leaving, consumer.candidates
+        for pq in lanes:
+            consumer.release.mark_dropped(pq, "shutdown")
+            leaving[pq.queue] = pq  # until the rows of the unlock are written
+        mine = [*leaving, *(queue for queue in candidates if queue not in leaving)]
+        for broker, queues in by_broker(mine).items():
+            consumer.leases.unlock(broker, queues)
+        leaving.clear()
+        candidates.clear()
 
     def unregister(self, now_ms: int) -> None:
         header = UnregisterClientHeader(self.config.client_id, consumer_group=self.config.group)
