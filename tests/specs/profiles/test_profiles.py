@@ -15,7 +15,7 @@ from specs.profiles import WIRE_ANSWERS, load, names
 IDS = all_ids()
 LINES = ("4.0", "4.9", "5.0", "5.2", "5")
 CLAUSE_LINE = re.compile(r"(?!WIR)[A-Z]{3}-\d+ = ")
-OF_OTHER_PRODUCTS = ("kafka-partition", "minimal-fifo")
+OF_OTHER_PRODUCTS = ("kafka-partition", "minimal-fifo", "ordered-queue")
 
 
 def test_the_profiles_that_come_with_the_project() -> None:
