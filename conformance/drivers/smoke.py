@@ -116,6 +116,9 @@ def _recorded(rows: Sequence[Row], plan: Plan) -> Iterator[Check]:
     ids = [(row.message_id or "").rpartition("-")[2] for row in calls]
     tries = [n for n in range(1, MESSAGES + 1) for _ in range(1 + (n == SUSPENDED_ONCE))]
     yield _same("every call of the listener is told, in order", ids, [f"m{n}" for n in tries])
+    lies = {row.message_id: row.queue_offset for row in sent}
+    moved = [row.message_id for row in calls if row.queue_offset != lies.get(row.message_id)]
+    yield _same("a delivery tells where its message lies", moved, [])
     yield _same("every call is finished", [row.ended_us is None for row in calls].count(True), 0)
     ended = [row.outcome.value for row in calls]
     fails = tries.index(SUSPENDED_ONCE)
