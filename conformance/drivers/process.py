@@ -33,6 +33,7 @@ class DriverProcess:
         self.name = name
         self.faults: list[str] = []
         self._on_event = on_event
+        self._is_greeted = False
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
         self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
@@ -46,7 +47,9 @@ class DriverProcess:
 
     def hello(self) -> Mapping[str, Any]:
         """Greet it; the answer names the driver and its client's version."""
-        return self.ask("hello", version=VERSION)
+        said = self.ask("hello", version=VERSION)
+        self._is_greeted = True
+        return said
 
     def ask(self, verb: str, **fields: Any) -> Mapping[str, Any]:
         """One request and its answer. TargetMisbehaved when it is refused."""
@@ -132,7 +135,8 @@ class DriverProcess:
         except (ValueError, jsonschema.ValidationError) as error:
             fault = f"{raw[:200]!r} is no line of the protocol: {_reason(error)}"
             self.faults.append(fault)
-            if isinstance(line, dict) and "reply" in line:  # whoever waits for it is to hear why
+            # Whoever waits for an answer is to hear why; and who greets wrongly is no driver.
+            if not self._is_greeted or (isinstance(line, dict) and "reply" in line):
                 self._answers.put({"reply": None, "ok": False, "error": fault})
             return
         if "event" in line:

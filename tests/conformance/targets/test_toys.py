@@ -99,12 +99,19 @@ def test_a_wrong_toy_is_refuted_by_the_clause_of_the_guide(
     assert told.returncode == 0, told.stderr
 
 
-@pytest.mark.parametrize("bug", ["", *WRONG])
+def bugs(*at_once: str) -> list[object]:
+    """These in every run of the tests, the others in the long one."""
+    return [
+        bug if bug in at_once else pytest.param(bug, marks=pytest.mark.long) for bug in ("", *WRONG)
+    ]
+
+
+@pytest.mark.parametrize("bug", bugs("", "skips"))
 def test_a_driver_that_hosts_everybody(path: dict[str, str], tmp_path: Path, bug: str) -> None:
     _judge_driver(path, tmp_path, f"{sys.executable} {TOYS / 'hosted.py'} {bug}".strip(), bug)
 
 
-@pytest.mark.parametrize("bug", ["", *WRONG])
+@pytest.mark.parametrize("bug", bugs("", "loses"))
 def test_a_driver_for_each_client(
     path: dict[str, str], tmp_path: Path, server: int, bug: str
 ) -> None:

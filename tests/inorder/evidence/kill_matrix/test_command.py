@@ -91,6 +91,7 @@ def test_the_run_of_a_kill_can_be_explained_and_replayed(
     assert (replayed.exit_code, "the same bytes" in replayed.stderr) == (1, True)
 
 
+@pytest.mark.long
 def test_a_matrix_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     """What was found is not searched for again; a run that was taken away is, and so is all with --fresh."""
     words = ("mutants", *FEW, "--seed", "2", "--workers", "1", "--out", str(tmp_path / "out"))
