@@ -7,6 +7,7 @@ way, or its answer; then the model is not told whether it happened.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -211,8 +212,9 @@ class BrokerBench(Bench):
     def _feed(self, event: Input, number: int = 0) -> Seen:
         answer: Answer | None = None
         pushed: list[Pushed] = []
-        effects: list[Effect] = self.broker.handle(self.now_ms, event)
-        for effect in effects:
+        effects = deque[Effect](self.broker.handle(self.now_ms, event))
+        while effects:
+            effect = effects.popleft()
             match effect:
                 case Send(conn, command) if command.is_response and command.opaque == number:
                     answer = self._answer(number, command)
@@ -230,8 +232,10 @@ class BrokerBench(Bench):
                     pushed.append(Pushed(str(conn), command.ext.get("consumerGroup")))
                 case SetTimer(token, delay_ms):
                     self._timers[token] = self.now_ms + max(0, delay_ms)
-                case Close(conn):
+                case Close(conn) if conn in self._connected:
+                    # Whoever closes a connection hears of its end, as of any other's.
                     self._connected.discard(str(conn))
+                    effects += self.broker.handle(self.now_ms, Closed(conn))
                 case _:
                     pass
         return Seen(answer, tuple(sorted(pushed, key=repr)))
