@@ -64,7 +64,8 @@ def prepare(
     found = find(target)
     if not isinstance(found, WireRun):
         raise UsageError(
-            f"the target {target} is simulated; chaos needs one on sockets, as reference+tcp"
+            f"chaos puts our own clients to work on a broker that speaks RocketMQ's protocol on"
+            f" sockets, as reference+tcp; the target {target} is none"
         )
     folder = (
         folder_name(f"{scenario.name}-{target}-{backend}", seed)

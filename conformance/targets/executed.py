@@ -102,7 +102,10 @@ class ExecutedTarget(DriverTarget):
 
 
 def target(command: str | None) -> ExecutedTarget:
-    """Raises UsageError where there is no such command, or it is no driver of ours."""
+    """Any system that has a driver in any language, started by its command line: `exec:python3 driver.py`.
+
+    Raises UsageError where there is no such command, or it is no driver.
+    """
     argv = shlex.split(command or "")
     if not command or not argv:
         raise UsageError("the target exec needs a command, as in exec:'python3 driver.py'")

@@ -19,7 +19,10 @@ FLUSHES = ("sync", "async")
 
 
 def target(argument: str | None) -> WireRun:
-    """The target, in memory or with a store. Raises UsageError for any other argument."""
+    """Our own cluster on sockets of 127.0.0.1, in memory; `reference+tcp:sync`, `:async`: killed at work, on a store.
+
+    Raises UsageError for any other argument.
+    """
     in_memory = WireRun(
         target="reference+tcp",
         parties=dict.fromkeys(("broker", "client", "producer"), ours()),

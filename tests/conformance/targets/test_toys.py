@@ -134,6 +134,22 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
     assert "WRONG" in done.stdout
 
 
+def test_the_pytest_suite_takes_it(path: dict[str, str], tmp_path: Path) -> None:
+    asked = ["--inorder-target", "toy", "--inorder-seed", "1", "--inorder-out", tmp_path / "run"]
+    command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "conformance.suite", *asked]
+    done = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        env=path,
+        timeout=200,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "UPHELD  toy under ordered-queue" in done.stdout
+
+
 def _judge_driver(path: dict[str, str], tmp_path: Path, command: str, bug: str) -> None:
     out = tmp_path / "run"
     asked = ("--target", f"exec:{command}", "--seed", "1", "--examples", "1", "--out", out)
