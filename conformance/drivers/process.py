@@ -135,8 +135,8 @@ class DriverProcess:
         except (ValueError, jsonschema.ValidationError) as error:
             fault = f"{raw[:200]!r} is no line of the protocol: {_reason(error)}"
             self.faults.append(fault)
-            # Whoever waits for an answer is to hear why; and who greets wrongly is no driver.
-            if not self._is_greeted or (isinstance(line, dict) and "reply" in line):
+            # Whoever waits for an answer is to hear why; and who answers a greeting so is no driver.
+            if isinstance(line, dict) and ("reply" in line or not self._is_greeted):
                 self._answers.put({"reply": None, "ok": False, "error": fault})
             return
         if "event" in line:
