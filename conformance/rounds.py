@@ -6,7 +6,7 @@ The first round has one message per call and no manual commits, the others what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -14,12 +14,12 @@ from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
+from conformance.drivers.runner import Round, refutes
 from conformance.run import fresh_names, run
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
-from specs.history.store import History, write_history
+from specs.history.store import write_history
 from specs.plan.ability import Ability
-from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
@@ -29,15 +29,6 @@ from specs.verdicts.verdict import Verdict, conclude
 ROUNDS = 2
 FLOOR = 5
 SAY = Callable[[str], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A plan that was done: its history and what the judge found in it."""
-
-    plan: Plan
-    history: History
-    examination: Examination
 
 
 def conform_rounds(
@@ -83,7 +74,7 @@ def conform_rounds(
             done.append(Round(plan, history, judged))
     finally:
         target.release()
-    shown = next((one for one in done if _refutes(one.examination, profile)), done[-1])
+    shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     told = replace(shown.history.info, replay=again.command("replay", out))
     write_history(out, told, list(shown.history.rows()), why_cut=shown.history.why_cut)
     verdict = conclude(
@@ -101,7 +92,3 @@ def conform_rounds(
 def _word(name: str) -> str:
     """A target's name as a word of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "+.-" else "-" for letter in name)
-
-
-def _refutes(examination: Examination, profile: Profile) -> bool:
-    return any(profile.claim(name).status == "claimed" for name in examination.refuted())

@@ -19,6 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from conformance.records import BEFALLS
 from conformance.targets.base import ClockKind, Run, Target
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
@@ -31,8 +32,6 @@ from specs.profiles import Profile
 from specs.verdicts.verdict import Verdict
 from specs.vocabulary import Kind, Level, Outcome
 
-BEFALLS = frozenset({Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT, Kind.RESET, Kind.TRIM})
-"""What nobody but the harness does to the parties of a run."""
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 """What the harness orders, and writes down where the target does not."""
 HARNESS = "harness"

@@ -153,7 +153,7 @@ def conform_driven(
             one = _examined(folder, info, plan, watched=run.watched and run.version is not None)
             total.merge(one.examination)
             done.append(one)
-    shown = next((one for one in done if _refutes(one.examination, profile)), done[-1])
+    shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     write_history(
         out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut
     )
@@ -278,5 +278,6 @@ def _examined(folder: Path, info: RunInfo, plan: Plan, *, watched: bool) -> Roun
     return Round(plan, history, examine(history.rows(), history.info, why_cut=history.why_cut))
 
 
-def _refutes(examination: Examination, profile: Profile) -> bool:
+def refutes(examination: Examination, profile: Profile) -> bool:
+    """Is a clause refuted that the profile claims?"""
     return any(profile.claim(name).status == "claimed" for name in examination.refuted())

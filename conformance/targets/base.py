@@ -236,9 +236,6 @@ class Target(ABC):
         """Give back what was kept from one run to the next. May be called at any time, and again."""
 
 
-Factory = Callable[[str | None], Target]
-
-
 def names() -> tuple[str, ...]:
     """The names under which targets are registered."""
     return tuple(sorted(point.name for point in entry_points(group=ENTRY_POINTS)))

@@ -11,7 +11,6 @@ import asyncio
 import shlex
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,7 @@ class ExecutedTarget(DriverTarget):
         if queue.topic not in self._read:
             self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
         return [
-            columns_of(found, zlib.crc32)
+            columns_of(found)
             for found in sorted(self._read[queue.topic], key=lambda each: each["queue_offset"])
             if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id)
         ]
