@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,7 +22,9 @@ from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
 from conformance.run import judge as run_judge
 from conformance.run import run_again
+from conformance.stopping import UNBOUND, Bounds, Stop, listening
 from conformance.targets.base import Asked, Searched, Target, find, known_names
+from conformance.workers import search_by_workers
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
 from specs.errors import InorderError, UsageError
@@ -68,17 +71,35 @@ class Conformance:
         return Ability.WIRE in self.system.abilities
 
     def run(
-        self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
+        self,
+        *,
+        seed: int,
+        examples: int | None,
+        floor: int | None,
+        out: Path,
+        watch: Watch,
+        stop: Stop | None = None,
     ) -> VerdictView:
         """Judge the target, keep the run in `out`, and return its verdict.
 
-        None stands for the target's own default. A run that is in `out` already is replaced; anything else there
+        None stands for the target's own default. stop: when the search ends, and by how many workers it is done; where
+        it is given a first Ctrl-C ends the search too. A run that is in `out` already is replaced; anything else there
         is a UsageError.
         """
         make_room(out)
-        asked = Asked(seed, examples, floor, out, watch.say, watch.progress)
-        searched: Searched = self.system.search(self.profile, asked)
+        hearing = nullcontext() if stop is None else listening(stop, watch.say)
+        asked = Asked(seed, examples, floor, out, watch.say, watch.progress, stop or Stop())
+        with hearing:
+            searched = self._search(asked)
+        if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
+            watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
         return save(searched.verdict, out, events=searched.events)
+
+    def _search(self, asked: Asked) -> Searched:
+        if asked.stop.bounds.workers > 1:
+            return search_by_workers(self.target, self.profile, asked)
+        searched: Searched = self.system.search(self.profile, asked)
+        return searched
 
 
 def make_room(out: Path, *marks: str) -> None:
@@ -94,12 +115,17 @@ def make_room(out: Path, *marks: str) -> None:
         raise UsageError(f"{out} is a file; give a folder with --out")
 
 
-def prepare(target: str, profile: str | None) -> Conformance:
-    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist."""
+def prepare(target: str, profile: str | None, bounds: Bounds = UNBOUND) -> Conformance:
+    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist, or can't be done."""
     try:
         system: Any = find(target)
     except ImportError as error:
         raise PartUnavailable(f"the target {target} can't be loaded: {error}") from error
+    if bounds.workers > 1 and Ability.OWN_SYSTEM not in system.abilities:
+        raise UsageError(
+            f"the target {target} can't {Ability.OWN_SYSTEM}, and several on the same one would take each other's "
+            "messages and leases: leave --workers out"
+        )
     return Conformance(target, load_profile(profile or system.profile), system)
 
 

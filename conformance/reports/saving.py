@@ -72,7 +72,9 @@ def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row,
     At most MOST_CONTEXT of them, by place in the run. Of a big history only the kinds are read, and the rest of a
     row group where one of those kinds is in it; without a witness nothing is read.
     """
-    spans = [_span(clause.witness) for clause in verdict.clauses if clause.witness]
+    witnesses = [clause.witness for clause in verdict.clauses if clause.witness]
+    spans = [_span(witness) for witness in witnesses]
+    runs = {row.run for witness in witnesses for row in witness}
     if where is None or not spans:
         return ()
     try:
@@ -81,7 +83,10 @@ def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row,
         rows = [
             row
             for row in found
-            if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)
+            if row.kind in CONTEXT_KINDS
+            and row.run
+            in runs  # a search's evidence may be of several runs, and the history of one
+            and any(_touches(row, span) for span in spans)
         ]
     except HistoryError:
         return ()

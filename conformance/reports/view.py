@@ -24,8 +24,10 @@ from specs.verdicts.verdict import (
     VERDICT_SCHEMA,
     ClauseVerdict,
     Coverage,
+    Ended,
     Further,
     RunVerdict,
+    Search,
     Verdict,
 )
 
@@ -112,6 +114,7 @@ class VerdictView:
     folder: Path | None = None
     events: int | None = None
     coverage: Coverage | None = None
+    search: Search | None = None
 
     @property
     def exit_code(self) -> int:
@@ -168,6 +171,7 @@ def parse(
             folder=folder,
             events=events,
             coverage=_coverage(data["coverage"]) if data.get("coverage") else None,
+            search=_search(data["search"]) if data.get("search") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HistoryError(
@@ -179,6 +183,11 @@ def _coverage(data: Mapping[str, Any]) -> Coverage:
     more = data.get("further")
     further = None if more is None else Further(more["runs"], more["most"], tuple(more["sought"]))
     return Coverage(data["states"], data["runs"], data["new_at_the_end"], further)
+
+
+def _search(data: Mapping[str, Any]) -> Search:
+    fields = {**data, "ended": Ended(data["ended"])}
+    return Search(**fields)
 
 
 def _clause(data: Mapping[str, Any]) -> ClauseView:

@@ -29,7 +29,7 @@ class InProcess(Target):
     A client that comes again under its name counts a message's tries anew, like a process that was started again.
     """
 
-    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT})
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.OWN_SYSTEM})
     run: Run
     log: Journal
 
