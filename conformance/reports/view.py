@@ -229,12 +229,18 @@ def open_run(path: Path | str) -> VerdictView:
     return parse(data, where=str(file), folder=folder, events=count_events(folder))
 
 
-def count_events(folder: Path) -> int | None:
-    """How many rows the run's history has; None where no history can be read (a report does not fail for that)."""
+def opened_in(folder: Path) -> History | None:
+    """The run's history; None where none can be read (a report does not fail for that)."""
     try:
-        return rows_in(open_history(folder))
+        return open_history(folder)
     except HistoryError:
         return None
+
+
+def count_events(folder: Path) -> int | None:
+    """How many rows the run's history has, where it can be read."""
+    history = opened_in(folder)
+    return None if history is None else rows_in(history)
 
 
 def rows_in(history: History) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import select
+from specs.clauses.clause import Clause
 from specs.history.store import History
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
