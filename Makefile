@@ -1,6 +1,6 @@
 # Every target does its own set-up first; the second time that takes no time.
 # INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
-# The long grids (track-record, matrix, everywhere) go on where they were ended; ARGS=--fresh begins anew, and
+# The long grids (track-record, matrix, everywhere, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
 # ARGS='--budget 20m' begins nothing after that time.
 
 PYTHON ?= python3
@@ -40,7 +40,7 @@ everywhere: setup ## every profile and case on the reference: simulated, on sock
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m inorder.evidence.benchmarks
-	@$(BIN)/python -m inorder.evidence.load
+	@$(BIN)/python -m inorder.evidence.load --out runs/load $(ARGS)
 	@$(BIN)/python -m spark_checkers.bench
 
 lint: setup ## ruff: rules, and whether all is formatted
