@@ -26,8 +26,11 @@ demo: setup ## the suite judges four systems and shows what it found
 test: setup lint types contracts ## lint, types, import contracts and all tests that do not take long
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"
 
-test-all: setup lint types contracts ## the same with the long tests
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+test-all: setup lint types contracts ## the same with the long tests, and how much of specs and reference_impl all of them reach
+	@rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
 
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
 	@$(BIN)/python -m inorder.evidence.track_record --out runs/track-record $(ARGS)
