@@ -12,12 +12,11 @@ import pytest
 
 from specs.clauses.catalogue import all_clauses, get
 from specs.errors import HistoryError
+from specs.history.arrow import VERSION_KEY, arrow_schema
 from specs.history.columns import COLUMNS, NAMES, Column
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import (
-    VERSION_KEY,
-    arrow_schema,
     open_history,
     rows_to_table,
     write_history,
@@ -144,10 +143,6 @@ def _rewrite(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
 
 def unknown_version(folder: Path) -> None:
     _rewrite(folder, lambda table: table.replace_schema_metadata({VERSION_KEY: b"99"}))
-
-
-def no_version(folder: Path) -> None:
-    _rewrite(folder, lambda table: table.replace_schema_metadata({}))
 
 
 def unknown_column(folder: Path) -> None:
@@ -299,8 +294,7 @@ WRONG = {
     torn_parquet: "is torn or no Parquet file",
     empty_parquet: "is torn or no Parquet file",
     spoiled_parquet: "can't be read as Parquet",
-    unknown_version: "is history version 99; this version reads 1",
-    no_version: "is history version none",
+    unknown_version: "is history version 99; this version reads 1 to",
     unknown_column: "has the unknown columns mood",
     missing_column: "lacks the columns op_id",
     wrong_type: "has started_us as string; it must be int64",
