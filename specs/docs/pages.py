@@ -190,7 +190,7 @@ def history_page() -> str:
             "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`.",
             "`inorder check` also takes one file, or stdin: the text notation, JSON lines, or one Parquet table; or a "
             "folder with the rows themselves, as Spark leaves them (`part-*.parquet`, `*.json`, `*.jsonl`). A "
-            "`run.json` in the same folder is read; without one JSON lines and Parquet are an open world with the usual "
+            "`run.json` in the folder is read; without one JSON lines and Parquet are an open world with the usual "
             "configuration, and the command says so.",
             "Parquet needs no mark of ours: columns in any order, those that nobody has anything for left out, other "
             "widths of whole numbers (pandas' numbers with a point too), `large_string`, dictionaries. A column that "

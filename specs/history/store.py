@@ -100,7 +100,7 @@ def rows_of_table(table: pa.Table) -> Iterator[Row]:
     for column in COLUMNS:
         if column.required and table.column(column.name).null_count:
             raise HistoryError(f"a history holds a row without {column.name}")
-    lists = [table.column(name).to_pylist() for name in NAMES]
+    lists = [_values(table.column(name)) for name in NAMES]
     kind, level, outcome = NAMES.index("kind"), NAMES.index("level"), NAMES.index("outcome")
     try:
         lists[kind] = [_KINDS[word] for word in lists[kind]]
@@ -109,6 +109,12 @@ def rows_of_table(table: pa.Table) -> Iterator[Row]:
     except KeyError as error:
         raise HistoryError(f"a history holds the unknown word {error}") from error
     yield from map(Row._make, zip(*lists, strict=True))
+
+
+def _values(column: Any) -> Any:
+    """A column's values; many a column holds none in a whole history."""
+    empty = column.null_count == len(column)
+    return [None] * len(column) if empty else column.to_pylist()
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,10 +9,10 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number, `-` for none), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the
-run's: `closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and
-`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment.
-The order of lines breaks ties of time.
+number, `-` for none), mode, suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
+`config` line has words of a plan's configuration, and some of the run's: `closed_world=no`, `begins_late=yes`,
+`profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody who is named has a
+clock of their own. `#` starts a comment. The order of lines breaks ties of time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ VERBS: dict[str, Kind] = {
     "sends": Kind.SEND,
     "locks": Kind.LOCK,
     "unlocks": Kind.UNLOCK,
+    "renews": Kind.RENEW,
     "pulls": Kind.PULL,
     "delivers": Kind.DELIVER,
     "commits": Kind.COMMIT,
     "fetches": Kind.FETCH_OFFSET,
     "persists": Kind.PERSIST,
+    "witnesses": Kind.PROGRESS,
     "trims": Kind.TRIM,
     "resets": Kind.RESET,
     "dead-letters": Kind.DEAD_LETTER,
@@ -69,6 +71,9 @@ _SHORT = {
     "suspend": "suspend_ms",
     "delay": "delay_level",
     "body": "body_hash",
+    "props": "props_hash",
+    "gen": "generation",
+    "lease": "lease_id",
     "epoch": "broker_epoch",
 }
 _LONG = {column: short for short, column in _SHORT.items()}
@@ -89,7 +94,7 @@ NAMES_NONE = "-"
 _LEVELS = {level.value for level in Level}
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
-_ALWAYS_STORE = {Kind.APPEND, Kind.TRIM}
+_ALWAYS_STORE = {Kind.APPEND, Kind.TRIM, Kind.PROGRESS}
 _STORE_KINDS = _ALWAYS_STORE | {Kind.PERSIST}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
 _COUNTED = {
@@ -337,6 +342,8 @@ _SHOWN = (
     "commit_mode",
     "suspend_ms",
     "delay_level",
+    "generation",
+    "lease_id",
     "tags",
     "code",
     "view",

@@ -377,7 +377,7 @@ def test_the_arrow_schema_is_made_from_the_columns() -> None:
     schema = arrow_schema()
     assert schema.names == list(NAMES) == list(Row._fields)
     assert [field.nullable for field in schema] == [not column.required for column in COLUMNS]
-    assert schema.metadata == {VERSION_KEY: b"1"}
+    assert schema.metadata == {VERSION_KEY: b"2"}
 
 
 def test_a_row_is_made_of_known_columns_and_words() -> None:
