@@ -38,8 +38,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
         return different
 
     def other_properties(place: Ints, other: Ints) -> Mask:
-        known: Mask = (props[place] != NONE) & (props[other] != NONE)
-        return known & (props[place] != props[other])
+        different: Mask = (props[place] != NONE) & (props[other] != NONE)
+        different &= props[place] != props[other]
+        return different
 
     # From the first send with another content on, nothing is said about a message.
     until = np.full(count, NEVER, np.int64)
