@@ -11,8 +11,9 @@ group, a broker or `-`), `column=value` words, and the outcome as a bare word (d
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
 number, `-` for none), mode, suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
 `config` line has words of a plan's configuration, and some of the run's: `closed_world=no`, `begins_late=yes`,
-`profile=NAME`, `records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody who is named has a
-clock of their own. `#` starts a comment. The order of lines breaks ties of time.
+`profile=NAME`, `system=NAME` (the words are then what that system was told), `records=` with kinds apart by commas, and
+`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment. The order of
+lines breaks ties of time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from specs.errors import HistoryError, UsageError
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
-from specs.plan.config import Config
+from specs.plan.config import config_of
 from specs.vocabulary import Kind, Level, Outcome
 
 VERBS: dict[str, Kind] = {
@@ -283,7 +284,10 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
         else:
             values[name] = int(value) if value.lstrip("-").isdecimal() else value
     try:
-        return replace(info, config=Config.from_json({**info.config.to_json(), **values}))
+        known = {"system": info.config.system, **info.config.to_json()}
+        if values.get("system", info.config.system) != info.config.system:
+            known = {}  # another system: nothing of the last one's numbers is true of it
+        return replace(info, config=config_of({**known, **values}))
     except (UsageError, ValueError) as error:
         raise HistoryError(f"line {number}: {error}") from error
 

@@ -243,6 +243,22 @@ def run_json_with_a_wrong_shape(folder: Path) -> None:
     _run_json(folder, json.dumps({"schema": "inorder/run/v1", "run": "r", "parties": 3}))
 
 
+def _with(folder: Path, **fields: object) -> None:
+    _run_json(folder, json.dumps({"schema": "inorder/run/v2", "run": "r", **fields}))
+
+
+def run_json_with_a_misspelt_field(folder: Path) -> None:
+    _with(folder, closed_word=True)
+
+
+def run_json_with_an_unknown_kind(folder: Path) -> None:
+    _with(folder, records={"client": ["dance"]})
+
+
+def run_json_with_a_misspelt_number(folder: Path) -> None:
+    _with(folder, config={"system": "rocketmq", "batsh": 1})
+
+
 def verdict_torn(folder: Path) -> None:
     write_history(folder, INFO, ROWS)
     (folder / "verdict.json").write_text("{", encoding="utf-8")
@@ -309,9 +325,12 @@ WRONG = {
     line_without_a_time: "it lacks started_us",
     run_json_torn: "is not JSON",
     run_json_no_object: "is not a JSON object",
-    run_json_of_another_version: "'inorder/run/v9'; this version reads inorder/run/v1",
-    run_json_without_run: "can't be read",
-    run_json_with_a_wrong_shape: "can't be read",
+    run_json_of_another_version: "'inorder/run/v9'; this version reads inorder/run/v1 to v2; a newer inorder wrote it",
+    run_json_without_run: r"run\.json: the field 'run' is missing$",
+    run_json_with_a_wrong_shape: r"run\.json: 'parties' must be an object$",
+    run_json_with_a_misspelt_field: "unknown field 'closed_word'; did you mean 'closed_world'[?]$",
+    run_json_with_an_unknown_kind: "records names the unknown word 'dance'",
+    run_json_with_a_misspelt_number: "run.json, config: unknown configuration: batsh",
     verdict_torn: "verdict.json is not JSON",
     verdict_no_object: "verdict.json is not a JSON object",
     journal_of_another_version: "is journal version 9",
