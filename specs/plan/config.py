@@ -117,6 +117,8 @@ class Config:
 
 ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
 """Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
+NOTHING_IS_LOST = frozenset({"flush", "flush_ms", "keep_ms"})
+"""What says nothing by its default: no message is lost in a crash or removed, unless the system says that it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,9 @@ class OtherConfig(Config):
     @property
     def untold(self) -> frozenset[str]:
         known = {each.name for each in fields(Config)}
-        return frozenset(known - ALLOWED_BY_JUDGES - _shared(self.settings).keys())
+        return frozenset(
+            known - ALLOWED_BY_JUDGES - NOTHING_IS_LOST - _shared(self.settings).keys()
+        )
 
     def to_json(self) -> dict[str, Any]:
         return dict(self.settings)
