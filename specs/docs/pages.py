@@ -186,7 +186,7 @@ def history_page() -> str:
             GENERATED,
             f"# History v{HISTORY_VERSION}",
             "",
-            "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v1.json`), `journal/` (what "
+            "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v2.json`), `journal/` (what "
             "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`.",
             "`inorder check` also takes one file, or stdin: the text notation, JSON lines, or one Parquet table; or a "
             "folder with the rows themselves, as Spark leaves them (`part-*.parquet`, `*.json`, `*.jsonl`). A "
