@@ -34,13 +34,15 @@ _PLAIN: Mapping[Any, tuple[str, str]] = {
 class Told:
     """What a field's annotation can't say.
 
-    least: the smallest number. choices: the words that it, its items or its values may be; keys: those that an object
-    may have. absent: what is meant where the document lacks the field, if that is not the model's default. reads,
-    schema: of a field that is read by a function of its own, which is given the value and its place.
+    least: the smallest number. fewest: how many a list has at least. choices: the words that it, its items or its
+    values may be; keys: those that an object may have. absent: what is meant where the document lacks the field, if
+    that is not the model's default. reads, schema: of a field that is read by a function of its own, which is given the
+    value and its place.
     """
 
     doc: str = ""
     least: int | None = None
+    fewest: int = 0
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     absent: Any = _AS_USUAL
@@ -141,6 +143,21 @@ def near(name: object, known: Iterable[str]) -> str:
     """The nearest word, as the end of a sentence; nothing where none is near."""
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def value_of(
+    source: Mapping[str, Any],
+    name: str,
+    hint: Any,
+    where: str,
+    said: Told | None = None,
+    *,
+    error: type[InorderError] = UsageError,
+) -> Any:
+    """One field of an object that is no model, and that has to be there. Raises `error`."""
+    if name not in source:
+        raise error(f"{where}: the field {name!r} is missing")
+    return _value(_Known(name, hint, said or Told(), None, True), source[name], where, error)
 
 
 def _value(field: _Known, value: Any, where: str, error: type[InorderError]) -> Any:
@@ -267,7 +284,7 @@ def version_of(
     schema = source.get("schema")
     found = versions.get(schema) if isinstance(schema, str) else None
     if found is None:
-        known = f"{kind}/v1 to v{last}" if int(last) > 1 else newest
+        known = f"{kind}/v1 to v{last}" if int(last) > 1 else repr(newest)
         newer = isinstance(schema, str) and schema.startswith(f"{kind}/v")
         mend = "; a newer inorder wrote it" if newer else ""
         raise error(f"{where} has schema {schema!r}; this version reads {known}{mend}")
@@ -301,6 +318,11 @@ def schema_of(model: type[Any]) -> dict[str, Any]:
     return found
 
 
+def field_schema(hint: Any, said: Told) -> dict[str, Any]:
+    """The JSON schema of what `value_of` takes."""
+    return _hint_schema(hint, said)
+
+
 def _field_schema(field: _Known) -> dict[str, Any]:
     own = field.told.schema
     found = own() if own is not None else _hint_schema(field.hint, field.told)
@@ -321,7 +343,8 @@ def _hint_schema(hint: Any, said: Told) -> dict[str, Any]:
         return found
     origin = get_origin(hint)
     if origin is tuple:
-        return {"type": "array", "items": _hint_schema(get_args(hint)[0], said)}
+        listed: dict[str, Any] = {"type": "array", "items": _hint_schema(get_args(hint)[0], said)}
+        return {**listed, "minItems": said.fewest} if said.fewest else listed
     if isinstance(origin, type) and issubclass(origin, Mapping):
         found = {"type": ["object", "null"] if or_null else "object"}
         if said.keys:

@@ -114,6 +114,13 @@ class Config:
                 )
         return cls(**data)
 
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """What `from_json` takes."""
+        kinds = {"int": {"type": "integer"}, "str": {"type": "string"}}
+        known = {each.name: _choice(each.name) or kinds[str(each.type)] for each in fields(Config)}
+        return {"type": "object", "additionalProperties": False, "properties": known}
+
 
 ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
 """Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
@@ -174,13 +181,8 @@ def config_of(data: Mapping[str, Any], where: str = "") -> Config:
 
 def config_schema() -> dict[str, Any]:
     """The JSON schema of `config_of`'s argument."""
-    kinds = {"int": {"type": "integer"}, "str": {"type": "string"}}
-    known = {each.name: _choice(each.name) or kinds[str(each.type)] for each in fields(Config)}
-    ours = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"system": {"const": ROCKETMQ}, **known},
-    }
+    ours = Config.json_schema()
+    ours["properties"] = {"system": {"const": ROCKETMQ}, **ours["properties"]}
     other = {"type": "string", "minLength": 1, "not": {"const": ROCKETMQ}}
     others = {"type": "object", "required": ["system"], "properties": {"system": other}}
     return {"anyOf": [ours, others]}
