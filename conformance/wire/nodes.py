@@ -234,6 +234,7 @@ class PlanRunner:
             message_id,
             level,
             transaction=transaction,
+            properties={"number": str(self._messages)},
         )
 
 
