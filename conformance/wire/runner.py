@@ -199,7 +199,7 @@ class Worked:
         for part in (self.asked, *self.rounds):
             if any(profile.claim(name).status == "claimed" for name in part.examination.refuted()):
                 return part
-        return self.rounds[0]
+        return self.rounds[0] if self.rounds else self.asked
 
 
 def conform_wire(
@@ -255,7 +255,9 @@ def work(
     The raw clients and the first plan share a system; each further plan has one of its own.
     """
     replace_run_folder(out)
-    config = configured(target.config, profile, our_broker=target.is_ours)
+    config = replace(
+        configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
+    )
     more = target.rounds if rounds is None else rounds
     say(f"starting {target.name}")
     with target.open_system(config, False) as system:
@@ -263,6 +265,8 @@ def work(
         session, asked = ask(
             target, system, config, profile, seed=seed, examples=examples, out=out, say=say
         )
+        if target.sought in {*asked.examination.refuted(), *session.broken()}:
+            return Worked(target, way_of(profile), session, asked, ())
         say(f"our {way_of(profile)} consumers at work")
         prefix = fresh_names(seed, 0)
         first = orderly_plan(
@@ -275,6 +279,8 @@ def work(
         )
         done = [_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say)]
     for number in range(1, more + 1):
+        if target.sought in done[-1].examination.refuted():
+            break
         say(f"round {number} of {more}")
         prefix = fresh_names(seed, number)
         fills = Ability.FILL_DISK in target.abilities

@@ -83,6 +83,10 @@ class Session:
             self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items()
         )
 
+    def broken(self) -> tuple[str, ...]:
+        """The ids of the wire rules that were broken."""
+        return tuple(rule for rule, tally in self.tallies.items() if tally.violations)
+
     def under(self, profile: Profile) -> Session:
         """The same session under another profile of the same dialect; it may leave answers open."""
         wire = {name: profile.wire[name] for name in profile.wire if name in self.wire}

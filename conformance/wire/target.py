@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.records import BY_WIRE_CLIENTS
@@ -22,12 +22,13 @@ from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
 from conformance.wire.stalls import Stalls
 from reference_impl import records
 from reference_impl.sim.cluster import Cores
+from reference_impl.sim.simulate import with_config
 from specs.errors import UsageError
 from specs.faults import perform
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config
-from specs.plan.plan import Action
+from specs.plan.plan import Action, Plan
 from specs.plan.rig import PartialRig
 from specs.profiles import Profile
 from specs.verdicts.verdict import OURS
@@ -48,7 +49,8 @@ class WireTarget(Target):
     opens: takes the configuration and whether the brokers are to be advertised at a proxy's address. of_brokers: what
     can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
     how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
-    where they are not the correct ones.
+    where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
+    wire rule whose first breach ends the search.
     """
 
     name: str
@@ -62,6 +64,8 @@ class WireTarget(Target):
     remembers: bool = False
     rounds: int = 0
     cores: Cores = CORRECT
+    plan_config: Mapping[str, Any] = field(default_factory=dict)
+    sought: str = ""
     reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
@@ -77,6 +81,9 @@ class WireTarget(Target):
     def is_ours(self) -> bool:
         """Is the broker our own code, so that it answers in the dialect that we ask for?"""
         return self.parties["broker"].startswith(OURS)
+
+    def suited(self, plan: Plan) -> Plan:
+        return with_config(plan, self.plan_config)
 
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         return self.opens(config, proxied)
