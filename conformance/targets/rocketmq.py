@@ -35,7 +35,7 @@ def local(version: str | None) -> WireTarget | DrivenRun:
         profile=profile_of(version),
         config=config,
         opens=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
-        of_brokers=ApacheOnThisMachine.abilities,
+        of_system=ApacheOnThisMachine.abilities,
     )
 
 
