@@ -405,6 +405,12 @@ class WireClient:
         self._end(operation, answer, {"view": ",".join(ids)})
         return answer, ids
 
+    def living(self, group: str) -> list[str]:
+        """As `members`, and no row tells of it."""
+        header = ConsumerGroupHeader(group).to_ext()
+        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        return decode_consumer_ids(answer.body) if answer.code == ResponseCode.SUCCESS else []
+
     def ask_unknown(self) -> Answer:
         """A request code that no broker knows."""
         return self._ask(31_999, {})

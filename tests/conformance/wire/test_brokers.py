@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.targets.base import Run
 from conformance.targets.systems import ReferenceOnSockets
-from conformance.wire.brokers import Brokers
+from conformance.wire.brokers import Brokers, make_topic
+from conformance.wire.client import WireClient
 from conformance.wire.runner import SHORT_LEASES
 from specs.errors import UsageError
 from specs.faults import broker_crash
-from specs.history.journal import assemble, read_journal
+from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind, Queue, dead_letter_topic
 
@@ -41,3 +44,30 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
     journals = map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl")))
     rows = assemble("a run", journals)
     assert [row.broker for row in rows if row.kind is Kind.CRASH] == ["b0"]
+
+
+def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    """On somebody's own cluster her topics and groups are not ours to consume."""
+    with ReferenceOnSockets(SHORT_LEASES) as system:
+        hers = WireClient("her", system.brokers["b0"], "b0", Journal(tmp_path, "her"))
+        make_topic(hers, "orders", 2, system.namesrv)
+        with pytest.raises(UsageError, match="the topic orders is on the brokers already"):
+            Brokers(Run(PLAN, tmp_path), nullcontext(system))
+        assert hers.heartbeat("payments", "orders").code == 0
+        own = Topology(topics=(TopicPlan("inorder-1", 1),), groups=("payments",))
+        with pytest.raises(UsageError, match="the group payments is on the brokers already"):
+            Brokers(Run(Plan(topology=own), tmp_path), nullcontext(system))
+        hers.close()
+
+
+def test_a_broker_is_known_by_the_plans_name(tmp_path: Path) -> None:
+    """A plan is written before anybody knows what a system calls its brokers."""
+    run = Run(replace(PLAN, topology=replace(PLAN.topology, brokers=("primary",))), tmp_path)
+    brokers = Brokers(run, ReferenceOnSockets(SHORT_LEASES))
+    try:
+        assert (brokers.name("primary"), brokers.name("b0")) == ("b0", "b0")
+    finally:
+        brokers.close()
+    two = replace(PLAN, topology=replace(PLAN.topology, brokers=("b0", "b1")))
+    with pytest.raises(UsageError, match="the plan has 2 brokers, the target has 1"):
+        Brokers(Run(two, tmp_path), ReferenceOnSockets(SHORT_LEASES))
