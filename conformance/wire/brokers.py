@@ -11,7 +11,8 @@ from typing import Any
 
 from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import System, has_topic, wait_for_route
-from conformance.wire.client import WireClient
+from conformance.wire.client import DRAIN_GROUP, WireClient
+from reference_impl.protocol.codes import ResponseCode
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash, disk_full
 from specs.plan.ability import Ability
@@ -66,6 +67,12 @@ class Brokers:
         self._refuse_what_is_there(setup)
         for topic in topology.topics:
             make_topic(setup, topic.name, topic.queues, self.system.namesrv)
+        answer = setup.pulled(Queue(topology.topics[0].name, self.first, 0))
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            raise UsageError(
+                f"the broker {self.first} knows no group that nobody made, so that ours can't consume: "
+                f"set autoCreateSubscriptionGroup=true there, or make {', '.join((DRAIN_GROUP, *topology.groups))}"
+            )
         joined = {client.group for client in self._run.plan.clients}
         for group in topology.groups:
             if group not in joined:  # a commit needs its group
@@ -221,8 +228,16 @@ class Brokers:
 
 
 def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
-    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
+    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused.
+
+    UsageError when it is not ours to do.
+    """
     answer = client.create_topic(topic, queues)
+    if answer.code == ResponseCode.NO_PERMISSION:
+        raise UsageError(
+            f"the broker {client.broker_name} lets us create no topic ({answer.remark}): a run works on topics of its "
+            f"own, so its access rules must allow UPDATE_AND_CREATE_TOPIC"
+        )
     if answer.code != 0:
         raise TargetMisbehaved(
             f"the broker did not create {topic}: code {answer.code} {answer.remark}"

@@ -63,6 +63,8 @@ from specs.vocabulary import (
 )
 
 PRODUCER_GROUP = "inorder-wire"
+DRAIN_GROUP = "inorder-drain"
+"""Who reads queues to their end."""
 TIMEOUT_S = 5.0
 
 
@@ -334,15 +336,7 @@ class WireClient:
         """
         offset = 0
         while offset < upto:
-            header = PullHeader(
-                consumer_group=group or "inorder-drain",
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=offset,
-                sys_flag=PULL_SUBSCRIPTION,
-                subscription="*",
-                expression_type="TAG",
-            )
+            header = _reading(queue, offset, group)
             answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
             if answer.code != ResponseCode.SUCCESS:
                 return
@@ -411,6 +405,10 @@ class WireClient:
         answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return decode_consumer_ids(answer.body) if answer.code == ResponseCode.SUCCESS else []
 
+    def pulled(self, queue: Queue) -> Answer:
+        """How a pull of nobody's group is answered; no row tells of it."""
+        return self._ask(RequestCode.PULL_MESSAGE, _reading(queue, 0).to_ext())
+
     def ask_unknown(self) -> Answer:
         """A request code that no broker knows."""
         return self._ask(31_999, {})
@@ -456,6 +454,18 @@ class WireClient:
             answer.body,
             answer.remark or "",
         )
+
+
+def _reading(queue: Queue, offset: int, group: str | None = None) -> PullHeader:
+    return PullHeader(
+        consumer_group=group or DRAIN_GROUP,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        sys_flag=PULL_SUBSCRIPTION,
+        subscription="*",
+        expression_type="TAG",
+    )
 
 
 def read_fields(message: StoredMessage) -> dict[str, Any]:

@@ -11,8 +11,10 @@ import pytest
 from conformance.targets.base import Run
 from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.brokers import Brokers, make_topic
-from conformance.wire.client import WireClient
+from conformance.wire.client import Answer, WireClient
 from conformance.wire.runner import SHORT_LEASES
+from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
+from reference_impl.protocol.codes import ResponseCode
 from specs.errors import UsageError
 from specs.faults import broker_crash
 from specs.history.journal import Journal, assemble, read_journal
@@ -71,3 +73,25 @@ def test_a_broker_is_known_by_the_plans_name(tmp_path: Path) -> None:
     two = replace(PLAN, topology=replace(PLAN.topology, brokers=("b0", "b1")))
     with pytest.raises(UsageError, match="the plan has 2 brokers, the target has 1"):
         Brokers(Run(two, tmp_path), ReferenceOnSockets(SHORT_LEASES))
+
+
+def test_a_broker_on_which_ours_could_not_consume_is_told_with_the_remedy(tmp_path: Path) -> None:
+    """Before any client has started."""
+
+    def strict(config: BrokerConfig, store: BrokerStore) -> Broker:
+        return Broker(replace(config, auto_create_groups=False), store)
+
+    system = ReferenceOnSockets(SHORT_LEASES, make_broker=strict)
+    with pytest.raises(UsageError, match="autoCreateSubscriptionGroup=true there, or make inorder"):
+        Brokers(Run(PLAN, tmp_path), system)
+
+
+def test_a_broker_that_lets_us_create_no_topic_is_told_with_the_remedy() -> None:
+    class Refusing:
+        broker_name = "b0"
+
+        def create_topic(self, topic: str, queues: int) -> Answer:
+            return Answer(ResponseCode.NO_PERMISSION, 0, 0, remark="for admins")
+
+    with pytest.raises(UsageError, match=r"for admins.*must allow UPDATE_AND_CREATE_TOPIC"):
+        make_topic(Refusing(), "orders", 1, "nowhere")  # type: ignore[arg-type]
