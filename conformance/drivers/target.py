@@ -13,7 +13,7 @@ import asyncio
 import threading
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_json
 from conformance.drivers.recording import DriverRecorder, told_by
 from conformance.targets.base import NEVER_ASKED, Run, Target
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash, pause
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
@@ -76,11 +76,13 @@ class DriverTarget(Target):
         return self._run
 
     @property
-    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+    def events(self) -> frozenset[str]:
         """What every driver of the run said that it tells; before, what each must."""
-        known = self._announced or {frozenset(REQUIRED_EVENTS)}
-        events = frozenset.intersection(*known)
-        return declared(client=told_by(events) | NEVER_ASKED)
+        return frozenset.intersection(*(self._announced or {frozenset(REQUIRED_EVENTS)}))
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        return declared(client=told_by(self.events) | NEVER_ASKED)
 
     async def prepare(self, run: Run) -> None:
         self._run, self._clients, self._lives, self._paused = run, {}, {}, set()
@@ -121,13 +123,23 @@ class DriverTarget(Target):
             self.faults.extend(self._host.faults)
             self._host = None
 
+    def refuse_faults(self) -> None:
+        """Whoever wrote something that is no line of the protocol may have hidden anything: TargetMisbehaved."""
+        if self.faults:
+            fault, self.faults = self.faults[0], []
+            raise TargetMisbehaved(f"a driver of {self.name} wrote what it must not: {fault}")
+
     # ------------------------------------------------------------ a client's own turn
 
     def hello(self, driver: DriverProcess) -> Mapping[str, Any]:
         """Greet a driver, and remember what it tells."""
         said = driver.hello()
-        self._announced.add(frozenset(said["events"]))
+        self.announced(said["events"])
         return said
+
+    def announced(self, events: Iterable[str]) -> None:
+        """A driver of the run tells these."""
+        self._announced.add(frozenset(events))
 
     def ask(self, driver: DriverProcess, verb: str, **fields: Any) -> Mapping[str, Any]:
         """A request and its answer; a process that hosts everybody is asked by one at a time."""

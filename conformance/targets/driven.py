@@ -1,22 +1,252 @@
-"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's."""
+"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's.
+
+What a run is written down by: the drivers tell calls, sends and their share of the lanes; who makes the run writes what
+it does itself; the drain reads everything back. Our own broker writes down besides what each client asks of it
+(`conformance.drivers.watching`). Nobody sees what a client asks of any other: then the history says so (`records`),
+and the clauses that rest on it are not recorded.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import replace
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
 
+from conformance.drivers.java import start_java
 from conformance.drivers.plans import DRIVEN
-from conformance.drivers.runner import DrivenRun
-from conformance.drivers.watching import Watch
+from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.recording import told_by
+from conformance.drivers.target import DriverTarget
+from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars
+from conformance.records import OF_OUR_CLIENTS
+from conformance.targets.base import Run, Target
 from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, System
+from conformance.wire.brokers import Brokers
+from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import ours
+from conformance.wire.stalls import Stalls
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.shell.body import Core
 from specs.errors import UsageError
+from specs.history.row import Row
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
 from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan
+from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE = "reference"
+CLIENT_IP = "127.0.0.1"
+_OF_ANY = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.GIVE_UP})
+_OF_JAVA = _OF_ANY | {Ability.PAUSE_CLIENT}
+_OF_OURS: Mapping[str, tuple[str, ...]] = {
+    level: tuple(kind for kind in kinds if kind != Kind.READ)
+    for level, kinds in OF_OUR_CLIENTS.items()
+}
+"""What our clients write themselves: who makes the run reads the queues."""
+OpenSystem = Callable[[Config, Watch | None], AbstractContextManager[System]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A broker and the clients at work on it.
+
+    watched: the broker is ours and writes down what the clients ask; `open_system` takes the configuration and, then,
+    the watch. config: what the plans are drawn from. abilities: what can be done to the brokers.
+    """
+
+    name: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    watched: bool
+    open_system: OpenSystem
+    abilities: frozenset[Ability]
+
+
+class OnBrokers:
+    """The brokers of a pair, run after run: watched ones are new in each, any others are kept until `release`."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._kept = ExitStack()
+        self._system: System | None = None
+        self._brokers: Brokers | None = None
+        self._waited = False
+
+    def open(self, run: Run, names: Mapping[str, str]) -> None:
+        """Those of a run, its topics made. names: client id in the protocol → in the plan, for the watch."""
+        pair, config = self._pair, run.plan.config
+        self._waited = False
+        if pair.watched:
+            watch = Watch(run.journal("broker", level=Level.WIRE), names)
+            self._brokers = Brokers(run, pair.open_system(config, watch))
+            return
+        if self._system is None:
+            self._system = self._kept.enter_context(pair.open_system(config, None))
+        self._brokers = Brokers(run, nullcontext(self._system))
+
+    @property
+    def now(self) -> Brokers | None:
+        """Those of the run at hand."""
+        return self._brokers
+
+    @property
+    def opened(self) -> Brokers:
+        assert self._brokers is not None, "a target is prepared first"
+        return self._brokers
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        """A queue to its end; before the first one has passed what the delay levels let a message wait."""
+        if not self._waited:
+            await asyncio.sleep(self._pair.config.dead_letter_bound_ms * 2 / 1000)
+            self._waited = True
+        return await asyncio.to_thread(self.opened.read, queue)
+
+    async def close(self) -> None:
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None:
+            await asyncio.to_thread(brokers.close)
+
+    def release(self) -> None:
+        self._system = None
+        self._kept.close()
+
+
+class JavaTarget(DriverTarget):
+    """A system, and Apache's Java client of a version at work on it."""
+
+    def __init__(self, pair: Pair, version: str) -> None:
+        super().__init__()
+        self.pair, self.version = pair, version
+        self.name, self.parties = pair.name, pair.parties
+        self.profile, self.config = pair.profile, pair.config
+        self.abilities = pair.abilities | _OF_JAVA
+        self.on = OnBrokers(pair)
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Nobody ends a half message: a driver is never asked to. What is sent back it does not tell."""
+        told = told_by(self.events) | {Kind.CHECK, Kind.END_TRANSACTION}
+        return declared(client=told, **({"wire": WATCHED} if self.pair.watched else {}))
+
+    async def prepare(self, run: Run) -> None:
+        await super().prepare(run)
+        await asyncio.to_thread(self.on.open, run, self.names(run))
+
+    def names(self, run: Run) -> Mapping[str, str]:
+        return {f"{CLIENT_IP}@{client.id}": client.id for client in run.plan.clients}
+
+    def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
+        """Where the answers to its locks are told by the broker, a client's own lease is so much shorter."""
+        config, way_ms = run.plan.config, ANSWER_WAY_MS if self.pair.watched else 0
+        config = replace(config, client_lease_ms=config.client_lease_ms - way_ms)
+        return start_java(self.version, name, config, run.folder, on_event)
+
+    def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
+        return {"namesrv": self.on.opened.system.namesrv}
+
+    async def start(self, party: str) -> None:
+        if party in self.on.opened.system.brokers:
+            await asyncio.to_thread(self.on.opened.start, party)
+        else:
+            await super().start(party)
+
+    async def act(self, action: Action) -> None:
+        if not await asyncio.to_thread(self.on.opened.act, action):
+            await super().act(action)
+
+    def written(self, run: Run) -> int:
+        """What the drivers tell: of a client that has nothing to do a watched broker hears all the same."""
+        return sum(
+            path.stat().st_size
+            for client in run.plan.clients
+            for path in (run.folder / "journal").glob(f"{client.id}*.jsonl")
+        )
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        return self.on.opened.queues()
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        return await self.on.read(queue)
+
+    async def close(self) -> None:
+        await super().close()
+        await self.on.close()
+        self.refuse_faults()
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        return complete(rows) if self.pair.watched else rows
+
+    def release(self) -> None:
+        self.on.release()
+
+
+class OurClients(Target):
+    """A system, and our own clients at work on it."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.name, self.parties = pair.name, pair.parties
+        self.profile, self.config = pair.profile, pair.config
+        self.abilities = pair.abilities | _OF_ANY
+        self.records = _OF_OURS
+        self.on = OnBrokers(pair)
+        self._runner: PlanRunner | None = None
+        self._stalls: asyncio.Task[None] | None = None
+
+    @property
+    def _at_work(self) -> PlanRunner:
+        assert self._runner is not None, "a target is prepared first"
+        return self._runner
+
+    async def prepare(self, run: Run) -> None:
+        await asyncio.to_thread(self.on.open, run, {})
+        runner = PlanRunner(run.plan, self.on.opened.system, run.folder, run.prefix)
+        self._runner = runner
+        self._stalls = asyncio.create_task(Stalls(run.folder, runner.at_work).watch())
+
+    async def start(self, party: str) -> None:
+        if party in self.on.opened.system.brokers:
+            await asyncio.to_thread(self.on.opened.start, party)
+        else:
+            await self._at_work.act(Action(0, "start", {"client": party}))
+
+    async def act(self, action: Action) -> None:
+        if not await asyncio.to_thread(self.on.opened.act, action):
+            await self._at_work.act(action)
+
+    async def stop(self, party: str) -> None:
+        await self._at_work.act(Action(0, "stop", {"client": party}))
+
+    async def settle(self, run: Run) -> bool:
+        """Our clients write down each pull: they never come to rest."""
+        await self._at_work.all_sent()
+        return False
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        return self.on.opened.queues()
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        return await self.on.read(queue)
+
+    async def close(self) -> None:
+        if self._stalls is not None:
+            self._stalls.cancel()
+            await asyncio.wait([self._stalls])
+        if self._runner is not None:
+            await self._runner.end()
+        await self.on.close()
+
+    def release(self) -> None:
+        self.on.release()
+
+
+Paired: TypeAlias = JavaTarget | OurClients
 
 
 def profile_of(version: str) -> str:
@@ -29,42 +259,40 @@ def profile_of(version: str) -> str:
     )
 
 
-def reference(client: str | None) -> DrivenRun:
+def reference(client: str | None) -> Paired:
     """Apache's Java client of a version on our own cluster, which records what the client asks for."""
     if not client:
         raise UsageError(
             "the target reference+java needs the client's version, as in reference+java:5.4.0"
         )
-    jars.check_client_version(client)
     return pair(None, client)
 
 
-def pair(broker: str | None, client: str | None) -> DrivenRun:
+def pair(broker: str | None, client: str | None) -> Paired:
     """A broker and a client: each Apache's of a version, or (None) our own. Raises UsageError for unknown versions."""
     if broker is not None:
         jars.check_version(broker)
     if client is not None:
         jars.check_client_version(client)
     system = REFERENCE if broker is None else f"rocketmq-local:{broker}"
-    theirs = f"Apache Java client {client}"
-    return DrivenRun(
-        target=_name(system, client),
+    theirs = ours() if client is None else f"Apache Java client {client}"
+    profiles = [
+        REFERENCE if version is None else profile_of(version) for version in (broker, client)
+    ]
+    found = Pair(
+        name=_name(system, client),
         parties={
             "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
-            "client": ours() if client is None else theirs,
-            "producer": ours() if client is None else theirs,
+            "client": theirs,
+            "producer": theirs,
         },
-        profile=" + ".join(
-            dict.fromkeys(
-                REFERENCE if version is None else profile_of(version)
-                for version in (broker, client)
-            )
-        ),
+        profile=" + ".join(dict.fromkeys(profiles)),
         config=replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x"),
-        version=client,
         watched=broker is None and client is not None,
-        open_system=lambda config, watch: _open(broker, config, watch),
+        open_system=_on_sockets if broker is None else partial(_on_this_machine, broker),
+        abilities=(ReferenceOnSockets if broker is None else ApacheOnThisMachine).abilities,
     )
+    return OurClients(found) if client is None else JavaTarget(found, client)
 
 
 def _name(system: str, client: str | None) -> str:
@@ -74,11 +302,11 @@ def _name(system: str, client: str | None) -> str:
     return "reference+tcp" if system == REFERENCE else system
 
 
-def _open(
-    broker: str | None, config: Config, watch: Watch | None
-) -> AbstractContextManager[System]:
-    if broker is not None:
-        return ApacheOnThisMachine(broker, config)
+def _on_this_machine(version: str, config: Config, _watch: Watch | None) -> ApacheOnThisMachine:
+    return ApacheOnThisMachine(version, config)
+
+
+def _on_sockets(config: Config, watch: Watch | None) -> ReferenceOnSockets:
     if watch is None:
         return ReferenceOnSockets(config)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.drivers.runner import DrivenRun
 from conformance.drivers.targets import MARK
 from conformance.parts import jars
-from conformance.targets.driven import pair, profile_of
+from conformance.targets.driven import Paired, pair, profile_of
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, WireRun, ours
 from reference_impl.shell.errors import split_address
@@ -19,7 +18,7 @@ def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
 
-def local(version: str | None) -> WireRun | DrivenRun:
+def local(version: str | None) -> WireRun | Paired:
     """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")

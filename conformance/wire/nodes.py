@@ -7,7 +7,7 @@ the run's folder, so that one that is killed leaves what it began.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,20 @@ class PlanRunner:
         ] = {}  # of broadcast consumers; they outlive a process
         self._messages = 0
         self._key_seq: dict[str, int] = {}
-        self._began_s = 0.0
+        self._began_s = now_s()
+
+    def at_work(self) -> Collection[str]:
+        """The clients that are in this process at the moment."""
+        return self._nodes
+
+    async def all_sent(self) -> None:
+        """Until every send that was asked for is over."""
+        await asyncio.gather(*self._sends)
+
+    async def end(self) -> None:
+        """Stop whoever is still at work."""
+        for name in list(self._nodes):
+            await self._stop(name)
 
     async def run(self, at_the_end: Callable[[], object] | None = None) -> None:
         """Do everything, then stop every client in good order.
@@ -107,19 +120,18 @@ class PlanRunner:
         without a further word, so that nothing comes after what it found.
         """
         self._began_s = now_s()
-        stalls = asyncio.create_task(Stalls(self._folder, lambda: self._nodes).watch())
+        stalls = asyncio.create_task(Stalls(self._folder, self.at_work).watch())
         try:
             for action in self._plan.actions:
                 await self._until(action.at_ms)
                 await self.act(action)
             await self._until(self._plan.until_ms)
-            await asyncio.gather(*self._sends)
+            await self.all_sent()
             if at_the_end is not None:
                 await asyncio.to_thread(at_the_end)
                 await self._vanish()
         finally:
-            for name in list(self._nodes):
-                await self._stop(name)
+            await self.end()
             stalls.cancel()
             await asyncio.wait([stalls])
 

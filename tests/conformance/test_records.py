@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,10 +12,10 @@ from chaos.runner import RECORDED as OF_CHAOS
 from conformance.drivers.plans import drawn_plan
 from conformance.drivers.protocol import OPTIONAL_EVENTS, REQUIRED_EVENTS
 from conformance.drivers.recording import told_by
-from conformance.drivers.runner import records_of
 from conformance.drivers.watching import WATCHED
 from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS, OF_RAW_CLIENTS
-from conformance.targets.driven import pair
+from conformance.run import records_of
+from conformance.targets.driven import JavaTarget, pair
 from conformance.wire.runner import SHORT_LEASES
 from inorder.evidence.track_record.entries import ENTRIES
 from inorder.evidence.track_record.tapped import Played
@@ -72,15 +72,20 @@ def test_a_driver_is_taken_at_its_word() -> None:
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
     optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up"}  # the Java client tells neither
     every = (*REQUIRED_EVENTS, *optional)
-    watched, unwatched = (
-        kinds(records_of(pair(broker, "5.4.0"), every)) for broker in (None, "5.4.0")
-    )
+    watched, unwatched = (kinds(records_of(_with(broker, every))) for broker in (None, "5.4.0"))
     assert watched - unwatched == WATCHED
     assert not unwatched & {Kind.LOCK, Kind.COMMIT, Kind.PULL, Kind.DEAD_LETTER, Kind.SEND_BACK}
     assert unwatched >= {Kind.ADD, Kind.DROP, Kind.CRASH, Kind.READ, Kind.RESET}
-    assert Kind.ADD not in kinds(records_of(pair("5.4.0", "5.4.0"), REQUIRED_EVENTS))
-    ours = records_of(pair("5.4.0", None), ())
-    assert ours == OF_OUR_CLIENTS
+    assert Kind.ADD not in kinds(records_of(_with("5.4.0", REQUIRED_EVENTS)))
+    assert records_of(pair("5.4.0", None)) == OF_OUR_CLIENTS
+
+
+def _with(broker: str | None, events: Iterable[str]) -> JavaTarget:
+    """A Java client whose drivers tell these events."""
+    target = pair(broker, "5.4.0")
+    assert isinstance(target, JavaTarget)
+    target.announced(events)
+    return target
 
 
 def test_the_trials_of_the_track_record_declare_enough_for_their_clauses() -> None:
