@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from conformance.drivers.java import start_java
@@ -20,11 +21,12 @@ from conformance.drivers.plans import DRIVEN
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.recording import told_by
 from conformance.drivers.target import DriverTarget
+from conformance.drivers.targets import MARK
 from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars
 from conformance.records import OF_OUR_CLIENTS
-from conformance.targets.base import Run, Target
-from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, System
+from conformance.targets.base import Run, Target, find
+from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
 from conformance.wire.brokers import Brokers
 from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import ours
@@ -140,6 +142,9 @@ class JavaTarget(DriverTarget):
 
     def names(self, run: Run) -> Mapping[str, str]:
         return {f"{CLIENT_IP}@{client.id}": client.id for client in run.plan.clients}
+
+    def start_alone(self, name: str, folder: Path) -> DriverProcess:
+        return start_java(self.version, name, self.config, folder, lambda _: None)
 
     def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
         """Where the answers to its locks are told by the broker, a client's own lease is so much shorter."""
@@ -295,10 +300,44 @@ def pair(broker: str | None, client: str | None) -> Paired:
     return OurClients(found) if client is None else JavaTarget(found, client)
 
 
+def abroad(address: str, client: str) -> JavaTarget:
+    """Apache's Java client of a version on a cluster that runs already. Its lease is taken to be the product's 60 s."""
+    jars.check_client_version(client)
+    theirs, product = f"Apache Java client {client}", Config()
+    found = Pair(
+        name=f"rocketmq:{address}{MARK}{client}",
+        parties={
+            "broker": f"Apache RocketMQ at {address}",
+            "client": theirs,
+            "producer": theirs,
+        },
+        profile="rocketmq-5-orderly",
+        config=replace(
+            DRIVEN,
+            broker_lease_ms=product.broker_lease_ms,
+            delay_levels=product.delay_levels,
+        ),
+        watched=False,
+        open_system=lambda _config, _watch: Remote(address),
+        abilities=Remote.abilities,
+    )
+    return JavaTarget(found, client)
+
+
+def find_java(text: str) -> JavaTarget:
+    """The target of that name, with Apache's Java client at work. Raises UsageError for any other."""
+    found = find(text)
+    if not isinstance(found, JavaTarget):
+        raise UsageError(
+            f"{text} names no Java client; write it as rocketmq-local:5.4.0{MARK}5.4.0"
+        )
+    return found
+
+
 def _name(system: str, client: str | None) -> str:
     """The target that a user names, as far as there is one: our own client's are those of the raw client too."""
     if client is not None:
-        return f"{system}+java:{client}"
+        return f"{system}{MARK}{client}"
     return "reference+tcp" if system == REFERENCE else system
 
 

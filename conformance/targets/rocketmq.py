@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from conformance.drivers.targets import MARK
 from conformance.parts import jars
-from conformance.targets.driven import Paired, pair, profile_of
+from conformance.targets.driven import Paired, abroad, pair, profile_of
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, WireRun, ours
 from reference_impl.shell.errors import split_address
@@ -37,13 +37,19 @@ def local(version: str | None) -> WireRun | Paired:
     )
 
 
-def remote(address: str | None) -> WireRun:
-    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s."""
+def remote(address: str | None) -> WireRun | Paired:
+    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s.
+
+    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it.
+    """
     if not address or ":" not in address:
         raise UsageError(
             "the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876"
         )
+    address, mark, client = address.partition(MARK)
     split_address(address)
+    if mark:
+        return abroad(address, client)
 
     def open_remote(_config: Config, proxied: bool) -> Remote:
         if proxied:

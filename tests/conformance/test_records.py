@@ -66,11 +66,13 @@ def test_a_driver_is_taken_at_its_word() -> None:
         Kind.DROP,
         Kind.COMMIT,
         Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
     }
 
 
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
-    optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up"}  # the Java client tells neither
+    # The Java client tells none of these.
+    optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up", "gave_up"}
     every = (*REQUIRED_EVENTS, *optional)
     watched, unwatched = (kinds(records_of(_with(broker, every))) for broker in (None, "5.4.0"))
     assert watched - unwatched == WATCHED
