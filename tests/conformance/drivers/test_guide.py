@@ -67,7 +67,7 @@ class Reader:
             command, _, expected = part.partition("\n")
             seen = self._run(command)
             wanted = re.sub(r"\s+", " ", expected.replace("...", " * ")).strip()
-            plain = re.sub(r"\s+", " ", re.sub(r"[\[\]?]", " ", seen))
+            plain = " " + re.sub(r"\s+", " ", re.sub(r"[\[\]?]", " ", seen)) + " "
             assert fnmatch.fnmatchcase(plain, f"*{wanted.replace('* *', '*')}*"), (
                 f"{command}\n{seen}"
             )
