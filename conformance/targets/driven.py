@@ -24,13 +24,11 @@ from conformance.drivers.target import DriverTarget
 from conformance.drivers.targets import MARK
 from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars
-from conformance.records import OF_OUR_CLIENTS
-from conformance.targets.base import Run, Target, find
+from conformance.targets.base import Run, find
 from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
 from conformance.wire.brokers import Brokers
-from conformance.wire.nodes import PlanRunner
 from conformance.wire.runner import ours
-from conformance.wire.stalls import Stalls
+from conformance.wire.target import WireTarget
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.shell.body import Core
 from specs.errors import UsageError
@@ -43,13 +41,7 @@ from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE = "reference"
 CLIENT_IP = "127.0.0.1"
-_OF_ANY = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.GIVE_UP})
-_OF_JAVA = _OF_ANY | {Ability.PAUSE_CLIENT}
-_OF_OURS: Mapping[str, tuple[str, ...]] = {
-    level: tuple(kind for kind in kinds if kind != Kind.READ)
-    for level, kinds in OF_OUR_CLIENTS.items()
-}
-"""What our clients write themselves: who makes the run reads the queues."""
+_OF_JAVA = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
 OpenSystem = Callable[[Config, Watch | None], AbstractContextManager[System]]
 
 
@@ -70,55 +62,6 @@ class Pair:
     abilities: frozenset[Ability]
 
 
-class OnBrokers:
-    """The brokers of a pair, run after run: watched ones are new in each, any others are kept until `release`."""
-
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
-        self._kept = ExitStack()
-        self._system: System | None = None
-        self._brokers: Brokers | None = None
-        self._waited = False
-
-    def open(self, run: Run, names: Mapping[str, str]) -> None:
-        """Those of a run, its topics made. names: client id in the protocol → in the plan, for the watch."""
-        pair, config = self._pair, run.plan.config
-        self._waited = False
-        if pair.watched:
-            watch = Watch(run.journal("broker", level=Level.WIRE), names)
-            self._brokers = Brokers(run, pair.open_system(config, watch))
-            return
-        if self._system is None:
-            self._system = self._kept.enter_context(pair.open_system(config, None))
-        self._brokers = Brokers(run, nullcontext(self._system))
-
-    @property
-    def now(self) -> Brokers | None:
-        """Those of the run at hand."""
-        return self._brokers
-
-    @property
-    def opened(self) -> Brokers:
-        assert self._brokers is not None, "a target is prepared first"
-        return self._brokers
-
-    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        """A queue to its end; before the first one has passed what the delay levels let a message wait."""
-        if not self._waited:
-            await asyncio.sleep(self._pair.config.dead_letter_bound_ms * 2 / 1000)
-            self._waited = True
-        return await asyncio.to_thread(self.opened.read, queue)
-
-    async def close(self) -> None:
-        brokers, self._brokers = self._brokers, None
-        if brokers is not None:
-            await asyncio.to_thread(brokers.close)
-
-    def release(self) -> None:
-        self._system = None
-        self._kept.close()
-
-
 class JavaTarget(DriverTarget):
     """A system, and Apache's Java client of a version at work on it."""
 
@@ -128,7 +71,10 @@ class JavaTarget(DriverTarget):
         self.name, self.parties = pair.name, pair.parties
         self.profile, self.config = pair.profile, pair.config
         self.abilities = pair.abilities | _OF_JAVA
-        self.on = OnBrokers(pair)
+        self._kept = ExitStack()
+        self._system: System | None = None
+        self._brokers: Brokers | None = None
+        self._waited = False
 
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
@@ -138,7 +84,30 @@ class JavaTarget(DriverTarget):
 
     async def prepare(self, run: Run) -> None:
         await super().prepare(run)
-        await asyncio.to_thread(self.on.open, run, self.names(run))
+        self._waited = False
+        self._brokers = await asyncio.to_thread(self._open, run)
+
+    def _open(self, run: Run) -> Brokers:
+        """The brokers of a run. Watched ones are new in each, any others are kept until `release`."""
+        pair, config = self.pair, run.plan.config
+        if pair.watched:
+            watch = Watch(run.journal("broker", level=Level.WIRE), self.names(run))
+            return Brokers(run, pair.open_system(config, watch))
+        if self._system is None:
+            self._system = self._kept.enter_context(pair.open_system(config, None))
+        return Brokers(run, nullcontext(self._system))
+
+    @property
+    def brokers(self) -> Brokers:
+        """Of the run that it is prepared for. Raises UsageError before."""
+        if self._brokers is None:
+            raise UsageError(f"the target {self.name} was not prepared")
+        return self._brokers
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        if proxied:
+            raise UsageError(f"the brokers of {self.name} are put behind no proxy")
+        return self.pair.open_system(config, None)
 
     def names(self, run: Run) -> Mapping[str, str]:
         return {f"{CLIENT_IP}@{client.id}": client.id for client in run.plan.clients}
@@ -153,16 +122,16 @@ class JavaTarget(DriverTarget):
         return start_java(self.version, name, config, run.folder, on_event)
 
     def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
-        return {"namesrv": self.on.opened.system.namesrv}
+        return {"namesrv": self.brokers.system.namesrv}
 
     async def start(self, party: str) -> None:
-        if party in self.on.opened.system.brokers:
-            await asyncio.to_thread(self.on.opened.start, party)
+        if party in self.brokers.names:
+            await asyncio.to_thread(self.brokers.start, party)
         else:
             await super().start(party)
 
     async def act(self, action: Action) -> None:
-        if not await asyncio.to_thread(self.on.opened.act, action):
+        if not await asyncio.to_thread(self.brokers.act, action):
             await super().act(action)
 
     def written(self, run: Run) -> int:
@@ -174,84 +143,35 @@ class JavaTarget(DriverTarget):
         )
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
-        return self.on.opened.queues()
+        return self.brokers.queues()
 
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        return await self.on.read(queue)
+        """Before the first one has passed what the delay levels let a message wait."""
+        if not self._waited:
+            await asyncio.sleep(self.config.dead_letter_bound_ms * 2 / 1000)
+            self._waited = True
+        return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def settle(self, run: Run) -> bool:
+        await asyncio.to_thread(self.brokers.heal)
+        return await super().settle(run)
 
     async def close(self) -> None:
         await super().close()
-        await self.on.close()
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None:
+            await asyncio.to_thread(brokers.close)
         self.refuse_faults()
 
     def completed(self, rows: list[Row]) -> list[Row]:
         return complete(rows) if self.pair.watched else rows
 
     def release(self) -> None:
-        self.on.release()
+        self._system = None
+        self._kept.close()
 
 
-class OurClients(Target):
-    """A system, and our own clients at work on it."""
-
-    def __init__(self, pair: Pair) -> None:
-        self.pair = pair
-        self.name, self.parties = pair.name, pair.parties
-        self.profile, self.config = pair.profile, pair.config
-        self.abilities = pair.abilities | _OF_ANY
-        self.records = _OF_OURS
-        self.on = OnBrokers(pair)
-        self._runner: PlanRunner | None = None
-        self._stalls: asyncio.Task[None] | None = None
-
-    @property
-    def _at_work(self) -> PlanRunner:
-        assert self._runner is not None, "a target is prepared first"
-        return self._runner
-
-    async def prepare(self, run: Run) -> None:
-        await asyncio.to_thread(self.on.open, run, {})
-        runner = PlanRunner(run.plan, self.on.opened.system, run.folder, run.prefix)
-        self._runner = runner
-        self._stalls = asyncio.create_task(Stalls(run.folder, runner.at_work).watch())
-
-    async def start(self, party: str) -> None:
-        if party in self.on.opened.system.brokers:
-            await asyncio.to_thread(self.on.opened.start, party)
-        else:
-            await self._at_work.act(Action(0, "start", {"client": party}))
-
-    async def act(self, action: Action) -> None:
-        if not await asyncio.to_thread(self.on.opened.act, action):
-            await self._at_work.act(action)
-
-    async def stop(self, party: str) -> None:
-        await self._at_work.act(Action(0, "stop", {"client": party}))
-
-    async def settle(self, run: Run) -> bool:
-        """Our clients write down each pull: they never come to rest."""
-        await self._at_work.all_sent()
-        return False
-
-    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
-        return self.on.opened.queues()
-
-    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        return await self.on.read(queue)
-
-    async def close(self) -> None:
-        if self._stalls is not None:
-            self._stalls.cancel()
-            await asyncio.wait([self._stalls])
-        if self._runner is not None:
-            await self._runner.end()
-        await self.on.close()
-
-    def release(self) -> None:
-        self.on.release()
-
-
-Paired: TypeAlias = JavaTarget | OurClients
+Paired: TypeAlias = JavaTarget | WireTarget
 
 
 def profile_of(version: str) -> str:
@@ -284,20 +204,34 @@ def pair(broker: str | None, client: str | None) -> Paired:
     profiles = [
         REFERENCE if version is None else profile_of(version) for version in (broker, client)
     ]
+    name, profile = _name(system, client), " + ".join(dict.fromkeys(profiles))
+    parties = {
+        "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
+        "client": theirs,
+        "producer": theirs,
+    }
+    config = replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x")
+    opens: OpenSystem = _on_sockets if broker is None else partial(_on_this_machine, broker)
+    of_system = (ReferenceOnSockets if broker is None else ApacheOnThisMachine).abilities
+    if client is None:
+        return WireTarget(
+            name=name,
+            parties=parties,
+            profile=profile,
+            config=config,
+            opens=lambda config, _proxied: opens(config, None),
+            of_system=of_system,
+        )
     found = Pair(
-        name=_name(system, client),
-        parties={
-            "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
-            "client": theirs,
-            "producer": theirs,
-        },
-        profile=" + ".join(dict.fromkeys(profiles)),
-        config=replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x"),
-        watched=broker is None and client is not None,
-        open_system=_on_sockets if broker is None else partial(_on_this_machine, broker),
-        abilities=(ReferenceOnSockets if broker is None else ApacheOnThisMachine).abilities,
+        name=name,
+        parties=parties,
+        profile=profile,
+        config=config,
+        watched=broker is None,
+        open_system=opens,
+        abilities=of_system,
     )
-    return OurClients(found) if client is None else JavaTarget(found, client)
+    return JavaTarget(found, client)
 
 
 def abroad(address: str, client: str) -> JavaTarget:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,10 @@ from conformance.targets.driven import JavaTarget, Paired, pair
 from conformance.waiting import wait_until
 from conformance.wire.brokers import Brokers
 from conformance.wire.client import WireClient
+from conformance.wire.target import WireTarget
 from inorder.evidence.interop.cells import BROKERS, CLIENTS
 from reference_impl.client import Admin
-from specs.errors import InorderError, TargetMisbehaved
+from specs.errors import InorderError, TargetMisbehaved, UsageError
 from specs.faults import crash
 from specs.history.journal import Journal
 from specs.history.row import Row
@@ -321,20 +322,27 @@ def check_direction(
 ) -> Iterator[Checked]:
     """Every feature of a direction. Raises UsageError where a part is missing."""
     direction = direction_of(target)
-    stage = Stage(target, folder, fresh_names(0, 0))
+    with ExitStack() as stack:
+        stack.callback(target.release)
+        if isinstance(target, WireTarget):  # on one system for all of them
+            config = _plan("", (), dialect=target.config.dialect).config
+            target = target.on(stack.enter_context(target.open_system(config, False)))
+        yield from _on(Stage(target, folder, fresh_names(0, 0)), direction, date, say, names)
+
+
+def _on(
+    stage: Stage, direction: str, date: str, say: Callable[[str], Any], names: Sequence[str]
+) -> Iterator[Checked]:
     checks: dict[str, Callable[[], str]] = {
         **{feature.name: partial(stage.plan, feature) for feature in PLANNED},
         PULL: stage.pull,
         QUERY: stage.query,
         RESET: stage.reset,
     }
-    try:
-        for name, check in checks.items():
-            if name in names:
-                say(f"{direction}: {name}")
-                yield _checked(name, direction, date, check)
-    finally:
-        target.release()
+    for name, check in checks.items():
+        if name in names:
+            say(f"{direction}: {name}")
+            yield _checked(name, direction, date, check)
 
 
 def _checked(name: str, direction: str, date: str, check: Callable[[], str]) -> Checked:
@@ -378,8 +386,8 @@ class Stage:
         """A topic of 4 queues with messages m1, m2 and so on, sent by a raw client."""
         prefix, folder = self._fresh()
         this = Run(self._suited(_plan(prefix, ())), folder, prefix)
-        self.target.on.open(this, {})
-        brokers, topic = self.target.on.opened, this.plan.topology.topics[0].name
+        brokers = Brokers(this, self.target.open_system(this.plan.config, False))
+        topic = this.plan.topology.topics[0].name
         try:
             client = brokers.client(f"{prefix}raw")
             ends = [Queue(topic, brokers.first, each) for each in range(4)]
@@ -391,11 +399,13 @@ class Stage:
             client.close()
             yield prefix, topic, brokers, folder
         finally:
-            asyncio.run(self.target.on.close())
+            brokers.close()
             this.close()
 
     @contextmanager
-    def _driver(self, target: JavaTarget, prefix: str, folder: Path) -> Iterator[DriverProcess]:
+    def _driver(
+        self, target: JavaTarget, brokers: Brokers, prefix: str, folder: Path
+    ) -> Iterator[DriverProcess]:
         start = start_java(target.version, "tool", target.config, folder, lambda _: None)
         with start as driver:
             driver.hello()
@@ -404,7 +414,7 @@ class Stage:
                 role="producer",
                 client=f"{prefix}tool",
                 group=f"{prefix}tools",
-                namesrv=target.on.opened.system.namesrv,
+                namesrv=brokers.system.namesrv,
             )
             yield driver
             driver.stop()
@@ -413,7 +423,7 @@ class Stage:
         """All messages of a topic, by a client that only pulls."""
         with self._filled(12) as (prefix, topic, brokers, folder):
             if isinstance(self.target, JavaTarget):
-                with self._driver(self.target, prefix, folder) as driver:
+                with self._driver(self.target, brokers, prefix, folder) as driver:
                     more = {
                         "client": f"{prefix}reader",
                         "group": f"{prefix}readers",
@@ -432,7 +442,7 @@ class Stage:
             if not isinstance(self.target, JavaTarget):
                 look = self._look_up(brokers, topic, f"{prefix}key3", f"{prefix}m3")
                 return asyncio.run(look)
-            with self._driver(self.target, prefix, folder) as driver:
+            with self._driver(self.target, brokers, prefix, folder) as driver:
                 answer = driver.ask_anything(
                     {"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"}
                 )
@@ -473,8 +483,8 @@ class Stage:
 
         def operator() -> None:
             try:
-                wait_until(lambda: self.target.on.now is not None, CONSUMED_MS / 1000)
-                brokers = self.target.on.opened
+                wait_until(self._is_prepared, CONSUMED_MS / 1000)
+                brokers = self.target.brokers
                 self._wait_for_commits(brokers, plan, folder, 8)
                 asyncio.run(operate(brokers.system.namesrv))
             except InorderError as error:
@@ -495,6 +505,12 @@ class Stage:
             again == count, f"the broker took the reset, and {again} of {count} messages came again"
         )
         return f"all {count} messages came again"
+
+    def _is_prepared(self) -> bool:
+        try:
+            return bool(self.target.brokers)
+        except UsageError:
+            return False
 
     def _wait_for_commits(self, brokers: Brokers, plan: Plan, folder: Path, count: int) -> None:
         """So many messages of the first topic are committed by the first group."""
