@@ -16,10 +16,10 @@ from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
 from conformance.drivers.protocol import rules_as_json
 from conformance.drivers.recording import DriverRecorder
-from conformance.targets.systems import System, wait_for_route
+from conformance.targets.systems import System
 from conformance.waiting import pass_time
+from conformance.wire import brokers
 from conformance.wire.client import WireClient
-from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
@@ -164,12 +164,7 @@ def make_topic(system: System, address: str, broker: str, topic: str, journal: J
     """Create a topic of one queue, and wait until its route is known."""
     client = WireClient("setup", address, broker, journal)
     try:
-        answer = client.create_topic(topic, 1)
-        if answer.code != 0:
-            raise TargetMisbehaved(
-                f"the broker did not create {topic}: code {answer.code} {answer.remark}"
-            )
-        wait_for_route(system.namesrv, topic, broker)
+        brokers.make_topic(client, topic, 1, system.namesrv)
     finally:
         client.close()
 

@@ -14,8 +14,10 @@ from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.watching import ANSWER_WAY_MS
 from conformance.run import run
 from conformance.targets import driven
+from conformance.targets.base import find
 from conformance.targets.driven import JavaTarget, pair
 from specs.errors import TargetMisbehaved, UsageError
+from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind
@@ -111,3 +113,15 @@ def test_what_a_driver_does_not_know_is_refused_in_a_sentence(
         folder = tmp_path / f"{number}"
         with pytest.raises(UsageError, match="the hello of its driver names no send_"):
             run(plan(send), target(), folder)
+
+
+def test_a_java_client_can_be_put_to_work_on_a_cluster_that_runs_already() -> None:
+    """Its brokers are not ours to kill, and its lease is taken to be the product's."""
+    name = "rocketmq:127.0.0.1:9876+java:5.4.0"
+    found = find(name)
+    assert isinstance(found, JavaTarget)
+    assert (found.name, found.parties["broker"]) == (name, "Apache RocketMQ at 127.0.0.1:9876")
+    assert found.config.broker_lease_ms == Config().broker_lease_ms
+    assert Ability.CRASH_BROKER in target().abilities - found.abilities
+    with pytest.raises(UsageError, match="no Java client"):
+        find("rocketmq:127.0.0.1:9876+java:1.0")
