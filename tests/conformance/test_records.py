@@ -16,6 +16,7 @@ from conformance.drivers.watching import WATCHED
 from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS, OF_RAW_CLIENTS
 from conformance.run import records_of
 from conformance.targets.driven import JavaTarget, pair
+from conformance.targets.executed import ExecutedTarget
 from conformance.wire.runner import SHORT_LEASES
 from inorder.evidence.track_record.entries import ENTRIES
 from inorder.evidence.track_record.tapped import Played
@@ -68,6 +69,15 @@ def test_a_driver_is_taken_at_its_word() -> None:
         Kind.FETCH_OFFSET,
         Kind.DEAD_LETTER,
     }
+
+
+@pytest.mark.parametrize("told", [(), ("gave_up",)])
+def test_that_nothing_was_given_up_is_known_of_drivers_that_tell_it(told: Sequence[str]) -> None:
+    """Otherwise what looks overtaken may have been put away: that is possible, and not refuted."""
+    target = ExecutedTarget("driver", ["driver"], {})
+    target.announced((*REQUIRED_EVENTS, *told))
+    assert (Kind.DEAD_LETTER in kinds(records_of(target))) == bool(told)
+    assert kinds(records_of(target)) >= {Kind.DELIVER, Kind.SEND, Kind.CHECK, Kind.SEND_BACK}
 
 
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
