@@ -10,31 +10,44 @@ each, while a round is made when we ask for it. When they end, and what their ve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
-from conformance.drivers.runner import Round, refutes
-from conformance.keeping import keep
+from conformance.keeping import keep_first
 from conformance.run import fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
-from specs.history.store import write_history
+from specs.history.store import History, write_history
 from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.engine import examined
 from specs.verdicts.reach import out_of_reach
-from specs.verdicts.tally import merged
+from specs.verdicts.tally import Examination, merged
 from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, conclude
 
 ROUNDS = 2
 FLOOR = 5
 SAY = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A plan that was done: its history and what the judge found in it."""
+
+    plan: Plan
+    history: History
+    examination: Examination
+
+
+def refutes(examination: Examination, profile: Profile) -> bool:
+    """Is a clause refuted that the profile claims?"""
+    return any(profile.claim(name).status == "claimed" for name in examination.refuted())
 
 
 def conform_rounds(
@@ -46,6 +59,7 @@ def conform_rounds(
     out: Path,
     floor: int,
     changes: int = CHANGES,
+    ours_too: bool = False,
     say: SAY = lambda _: None,
     stop: Stop | None = None,
 ) -> tuple[Verdict, list[Round]]:
@@ -53,8 +67,9 @@ def conform_rounds(
 
     In `out` lies the history of the first round that refutes a claimed clause, else of the last; every round's own is
     in `rounds/`. A refutation ends it; where it is to go on all the same, `refuted/CLAUSE` has a judged run for each
-    clause. changes: how many times a consumer comes or goes in a round. stop: when it ends. Raises as `run` does, and
-    KeyboardInterrupt where a Ctrl-C came before the first round was done.
+    clause. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign
+    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the first
+    round was done.
     """
     stop = Stop() if stop is None else stop
     replace_run_folder(out)
@@ -79,7 +94,8 @@ def conform_rounds(
     finally:
         stop.breaks_in = False
         target.release()
-    return _concluded(done, profile, rounds, out, floor, stop), done
+    verdict = _concluded(done, profile, rounds, out, floor, stop, ours_too=ours_too)
+    return verdict, done
 
 
 def _goes_on(done: Sequence[Round], rounds: int | None, profile: Profile, stop: Stop) -> bool:
@@ -111,6 +127,8 @@ def _concluded(
     out: Path,
     floor: int,
     stop: Stop,
+    *,
+    ours_too: bool,
 ) -> Verdict:
     """Keep what is shown in `out`, and judge all rounds together."""
     shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
@@ -124,30 +142,16 @@ def _concluded(
         require_exercised=False,
         more=stop.checks(len(done)),
         out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
+        ours_too=ours_too,
         tool=by_python(),
     )
-    kept = _kept(done, profile, out) if stop.bounds.keep_going else {}
+    kept: dict[str, str] = {}
+    if stop.bounds.keep_going and stop.bounds.keeps:
+        runs = [(one.history, one.examination) for one in done]
+        kept = keep_first(out, profile, runs, ours_too=ours_too)
     is_over = bool(verdict.of(ClauseVerdict.REFUTED)) and not stop.bounds.keep_going
     search = stop.record(len(done), rounds, refuted=is_over, kept=kept)
     return replace(verdict, search=search)
-
-
-def _kept(done: Sequence[Round], profile: Profile, out: Path) -> dict[str, str]:
-    """For each refuted clause the first round that refutes it, judged by itself, in a folder of its own."""
-    kept: dict[str, str] = {}
-    for one in done:
-        alone = conclude(
-            one.examination,
-            one.history.info,
-            profile,
-            floor=1,
-            require_exercised=False,
-            tool=by_python(),
-        )
-        for clause in (judged.id for judged in alone.of(ClauseVerdict.REFUTED)):
-            if clause not in kept:
-                kept[clause] = keep(out, clause, alone, list(one.history.rows()))
-    return kept
 
 
 def _word(name: str) -> str:
