@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from chaos.runner import run_scenario
+from chaos.hosted import hosted, lends_its_system
+from chaos.runner import lacks, run_scenario
 from chaos.scenario import Scenario, load
 from conformance.cli.options import (
     draw_seed,
@@ -21,21 +23,22 @@ from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
-from conformance.targets.base import find
-from conformance.wire.runner import WireRun
+from conformance.targets.base import Target, find
 from specs import profiles
 from specs.errors import EXIT_UPHELD, UsageError
 
 WORST_FIRST = (70, 1, 2)
 """Of several scenarios the run that says most decides the exit code."""
+PROCESS, DOCKER = "process", "docker"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A chaos run that is ready to begin."""
+    """A chaos run that is ready to begin. asked: the target as the user named it."""
 
     scenario: Scenario
-    target: WireRun
+    target: Target
+    asked: str
     profile: profiles.Profile
     backend: str
     seed: int
@@ -43,49 +46,69 @@ class Run:
 
     def go(self) -> VerdictView:
         """Do it, keep it, return its verdict."""
+        words = ("chaos", self.scenario.asked_for or self.scenario.name, "--target", self.asked)
+        more = ("--profile", self.profile.name, "--backend", self.backend, "--seed", self.seed)
         with watching() as watch:
             verdict, _history = run_scenario(
                 self.scenario,
                 self.target,
                 self.profile,
-                backend=self.backend,
                 seed=self.seed,
                 out=self.out,
+                asked=(*words, *more),
                 say=watch.say,
             )
         return save(verdict, self.out)
 
 
+def find_target(name: str, backend: str) -> Target:
+    """What is broken: a target's own parties, or our consumers on the brokers that it lends. Raises UsageError."""
+    found: Any = find(name)
+    if lends_its_system(found):
+        return hosted(found, in_containers=backend == DOCKER)
+    if not isinstance(found, Target):
+        raise UsageError(f"chaos can't break anything of the target {name} yet")
+    if backend != PROCESS:
+        raise UsageError(f"the target {name} hosts its clients itself; leave --backend out")
+    return found
+
+
 def prepare(
-    name: str, target: str, profile: str | None, backend: str, seed: int, out: Path | None
+    name: str, asked: str, profile: str | None, backend: str, seed: int, out: Path | None
 ) -> Run:
     """Look at everything that the user can get wrong before anything starts. Raises UsageError."""
     scenario = load(name)
-    found = find(target)
-    if not isinstance(found, WireRun):
+    if backend not in scenario.backends:
         raise UsageError(
-            f"chaos puts our own clients to work on a broker that speaks RocketMQ's protocol on"
-            f" sockets, as reference+tcp; the target {target} is none"
+            f"scenario {scenario.name} is for the backend {' or '.join(scenario.backends)}"
+        )
+    target = find_target(asked, backend)
+    if missing := lacks(scenario, target):
+        needs = " and ".join(need.value for need in missing)
+        raise UsageError(
+            f"scenario {scenario.name} needs a target that can {needs}; {asked} can't, and"
+            " `inorder list faults --target NAME` says what another one can"
         )
     folder = (
-        folder_name(f"{scenario.name}-{target}-{backend}", seed)
+        folder_name(f"{scenario.name}-{asked}-{backend}", seed)
         if out is None
         else out / scenario.name
     )
-    return Run(scenario, found, load_profile(profile or found.profile), backend, seed, folder)
+    chosen = load_profile(profile or target.profile)
+    return Run(scenario, target, asked, chosen, backend, seed, folder)
 
 
 @click.command(name="chaos")
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
 @click.option(
-    "--target", default="reference+tcp", show_default=True, help="A target on real sockets."
+    "--target", default="reference+tcp", show_default=True, help="A target in real time."
 )
 @click.option(
     "--backend",
-    default="process",
+    default=PROCESS,
     show_default=True,
-    type=click.Choice(["process", "docker"]),
-    help="Consumers are processes, or containers.",
+    type=click.Choice([PROCESS, DOCKER]),
+    help="Consumers of ours are processes, or containers.",
 )
 @profile_option("What it promises. Default: the target's own.")
 @seed_option

@@ -133,7 +133,7 @@ class Target(ABC):
 
     name: as given on the command line. parties: who implements broker, client and producer. profile: the one that fits
     it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
-    that the system really has. records: the kinds of rows, by level, that the target writes down whenever they happen
+    that the system really has. takes_config: a plan may say others, and the system is started with them. records: the kinds of rows, by level, that the target writes down whenever they happen
     (`specs.history.runinfo.declared`); asked again after the run, when it may know more.
 
     `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
@@ -144,6 +144,7 @@ class Target(ABC):
     profile: str
     config: Config
     clock: ClassVar[ClockKind] = ClockKind.WALL
+    takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
     records: Mapping[str, tuple[str, ...]]
 
@@ -189,6 +190,9 @@ class Target(ABC):
             for topic in topics
             for number in range(topic.queues)
         ]
+
+    def check(self) -> None:  # noqa: B027 - most have no parts that could die by themselves
+        """Raise TargetMisbehaved when a part of ours has died that nobody killed."""
 
     async def until(self, run: Run, at_ms: int) -> None:
         """Wait for a moment of the plan's time."""

@@ -30,6 +30,7 @@ def target(argument: str | None) -> WireRun:
         config=SHORT_LEASES,
         lease_known=True,
         rounds=ROUNDS,
+        of_system=ReferenceOnSockets.abilities,
         open_system=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
     )
     if argument is None:
@@ -48,5 +49,6 @@ def target(argument: str | None) -> WireRun:
             config, flush, Path(folder) if folder else None
         ),
         kills_broker=True,
+        of_system=ServedReference.abilities,
         remembers=bool(folder),
     )

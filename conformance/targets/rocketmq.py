@@ -34,6 +34,7 @@ def local(version: str | None) -> WireRun | DrivenRun:
         profile=profile_of(version),
         config=config,
         lease_known=True,
+        of_system=ApacheOnThisMachine.abilities,
         open_system=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
     )
 

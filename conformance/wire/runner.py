@@ -85,7 +85,8 @@ class WireRun:
 
     open_system: takes the configuration and whether the brokers are to be advertised at a proxy's address.
     kills_broker: the broker is killed while the clients are at work, and started again. remembers: its store may hold
-    earlier runs. rounds: how many are made (`conformance.wire.work`), each on a system of its own.
+    earlier runs. rounds: how many are made (`conformance.wire.work`), each on a system of its own. of_system: what can be
+    done to its brokers.
     """
 
     target: str
@@ -97,6 +98,7 @@ class WireRun:
     kills_broker: bool = False
     remembers: bool = False
     rounds: int = 0
+    of_system: frozenset[Ability] = frozenset()
 
     @property
     def name(self) -> str:
@@ -107,6 +109,7 @@ class WireRun:
     def abilities(self) -> frozenset[Ability]:
         """What can be done to it, or asked of it."""
         mine = {Ability.WIRE, Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
+        mine |= self.of_system
         if self.lease_known and not self.kills_broker:
             mine.add(Ability.BREAK_LINK)
         if self.kills_broker:

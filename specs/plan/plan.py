@@ -29,6 +29,7 @@ from specs.errors import UsageError
 from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
 from specs.plan.fault import Subject
+from specs.plan.step import LATEST_MS, MOVES, Step
 from specs.vocabulary import Outcome
 
 PLAN_SCHEMA = "inorder/plan/v1"
@@ -182,7 +183,7 @@ class ListenerRule:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run. Times in ms of the run's clock."""
+    """A run. Times in ms of the run's clock. steps: what comes beside the actions, when its moment has come."""
 
     seed: int = 0
     topology: Topology = field(default_factory=Topology)
@@ -193,9 +194,10 @@ class Plan:
     until_ms: int = 0
     settle_ms: int = 120_000
     drain: bool = True
+    steps: tuple[Step, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of version 1. Absent and default fields of rules and clients are left out."""
+        """JSON of version 1. Absent and default fields of rules, clients and steps are left out."""
         return {
             "schema": PLAN_SCHEMA,
             "seed": self.seed,
@@ -215,6 +217,7 @@ class Plan:
             "until_ms": self.until_ms,
             "settle_ms": self.settle_ms,
             "drain": self.drain,
+            **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
         }
 
     @classmethod
@@ -236,6 +239,7 @@ class Plan:
             until_ms=_member(source, "until_ms", int, 0, where),
             settle_ms=_member(source, "settle_ms", int, 120_000, where),
             drain=_member(source, "drain", bool, True, where),
+            steps=tuple(_step(item, place) for item, place in _items(source, "steps", where)),
         )
         plan.check(where)
         return plan
@@ -269,6 +273,12 @@ class Plan:
                     unknown = action.args[name]
                     raise UsageError(
                         f"{place}: there is no node {unknown!r}{_near(unknown, taken)}"
+                    )
+        for number, step in enumerate(self.steps):
+            for name in step.nodes():
+                if name not in taken:
+                    raise UsageError(
+                        f"{where}, step {number} ({step.do}): there is no node {name!r}{_near(name, taken)}"
                     )
         if self.until_ms < last_ms:
             raise UsageError(
@@ -428,9 +438,35 @@ _ARG_TYPES: Mapping[str, type] = {
 }
 
 
+def _step(data: Any, where: str) -> Step:
+    source = _object(data, where)
+    _known(source, {f.name for f in fields(Step)}, where)
+    verb, args = _verb(source, where)
+    if verb not in faults.FAULTS and verb not in MOVES:
+        raise UsageError(f"{where}: a step is a fault, or {' or '.join(MOVES)}, not {verb!r}")
+    for_ms = None if source.get("for_ms") is None else _member(source, "for_ms", int, 0, where)
+    return Step(
+        verb,
+        args,
+        client=_member(source, "client", str, "", where),
+        finished=_member(source, "finished", int, 10, where),
+        at_work=_member(source, "at_work", bool, False, where),
+        for_ms=for_ms,
+        heals=_member(source, "heals", bool, True, where),
+        beside=_member(source, "beside", bool, False, where),
+        deadline_ms=_member(source, "deadline_ms", int, LATEST_MS, where),
+    )
+
+
 def _action(data: Any, where: str) -> Action:
     source = _object(data, where)
     _known(source, {"at_ms", "do", "args"}, where)
+    verb, args = _verb(source, where)
+    return Action(_member(source, "at_ms", int, None, where), verb, args)
+
+
+def _verb(source: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+    """A verb and its arguments."""
     verb = _member(source, "do", str, None, where)
     known = VERBS.get(verb)
     if known is None:
@@ -447,7 +483,7 @@ def _action(data: Any, where: str) -> Action:
             raise UsageError(
                 f"{where}, args of {verb}: {name!r} must be one of {', '.join(STATES)}, not {value!r}"
             )
-    return Action(_member(source, "at_ms", int, None, where), verb, args)
+    return verb, args
 
 
 def _rule(data: Any, where: str) -> ListenerRule:

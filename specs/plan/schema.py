@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from specs.faults import FAULTS
 from specs.plan.arguments import NODE, STATE
 from specs.plan.config import Config
 from specs.plan.plan import CLIENT_KINDS, LISTENER_OUTCOMES, PLAN_SCHEMA, STATES, VERBS
+from specs.plan.step import MOVES
 
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer", "minimum": 0}
@@ -36,10 +38,21 @@ def _object(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[
 
 
 def _action(verb: str) -> dict[str, Any]:
+    act = {"at_ms": _WHOLE, "do": {"const": verb}, "args": _args(verb)}
+    return _object(act, ("at_ms", "do", "args"))
+
+
+def _step(verb: str) -> dict[str, Any]:
+    moment = {"client": _TEXT, "finished": _WHOLE, "at_work": _FLAG, "beside": _FLAG}
+    end = {"for_ms": {"type": ["integer", "null"]}, "heals": _FLAG, "deadline_ms": _WHOLE}
+    step = {"do": {"const": verb}, "args": _args(verb), **moment, **end}
+    return _object(step, ("do", "args"))
+
+
+def _args(verb: str) -> dict[str, Any]:
     arguments = VERBS[verb]
     required = tuple(name for name, (_, needed) in arguments.items() if needed)
-    args = _object({name: _ARG[kind] for name, (kind, _) in arguments.items()}, required)
-    return _object({"at_ms": _WHOLE, "do": {"const": verb}, "args": args}, ("at_ms", "do", "args"))
+    return _object({name: _ARG[kind] for name, (kind, _) in arguments.items()}, required)
 
 
 def plan_schema() -> dict[str, Any]:
@@ -89,6 +102,10 @@ def plan_schema() -> dict[str, Any]:
             "until_ms": _WHOLE,
             "settle_ms": _WHOLE,
             "drain": _FLAG,
+            "steps": {
+                "type": "array",
+                "items": {"oneOf": [_step(verb) for verb in (*FAULTS, *MOVES)]},
+            },
         },
         ("schema",),
     )
