@@ -38,6 +38,7 @@ def run(name: str, backend: str, out: Path) -> None:
     assert living() == []
 
 
+@pytest.mark.long
 def test_a_killed_consumer_is_succeeded(tmp_path: Path) -> None:
     run("consumer-killed", "process", tmp_path / "run")
 
@@ -135,6 +136,7 @@ def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_brokers_disk_is_full_while_its_consumers_work(tmp_path: Path) -> None:
     """A verb of the registry that had no chaos fault before works in a scenario, and shows in the history."""
     path = tmp_path / "disk.toml"
