@@ -135,7 +135,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         StepTemplate.of(table, workload.clients, f"{where}, fault {number}")
         for number, table in enumerate(tables, start=1)
     )
-    if not any(template.fault is not None or template.do == "stop" for template in faults):
+    if not faults:
         raise UsageError(f"{where}: a scenario breaks something: it needs a [[fault]]")
     return Scenario(
         name,
