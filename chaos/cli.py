@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from rich import box
@@ -39,11 +38,11 @@ PROCESS, DOCKER = "process", "docker"
 
 def find_target(name: str, backend: str) -> Target:
     """What is broken: a target's own parties, or our consumers on the brokers that it lends. Raises UsageError."""
-    found: Any = find(name)
-    if lends_its_system(found):
-        return hosted(found, in_containers=backend == DOCKER)
+    found = find(name)
     if not isinstance(found, Target):
         raise UsageError(f"chaos can't break anything of the target {name} yet")
+    if lends_its_system(found):
+        return hosted(found, in_containers=backend == DOCKER)
     if backend != PROCESS:
         raise UsageError(f"the target {name} hosts its clients itself; leave --backend out")
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -24,12 +24,12 @@ from conformance.records import BEFALLS, BY_WIRE_CLIENTS
 from conformance.targets.base import Run, Target, find
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from conformance.wire.brokers import Brokers
-from conformance.wire.session import patience_ms
+from conformance.wire.brokers import Brokers, patience_ms
 from reference_impl import records
 from reference_impl.core.io import SendMessage
 from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node
+from reference_impl.sim.cluster import Cores
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash, pause, perform
 from specs.history.runinfo import declared
@@ -51,26 +51,34 @@ _WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
 
 
 class Lender(Protocol):
-    """A target that opens a system for clients of ours. open_system: with brokers behind proxies, or without."""
+    """A target that opens a system for clients of ours. cores: the classes of these."""
 
     name: str
     parties: Mapping[str, str]
     profile: str
     config: Config
     abilities: frozenset[Ability]
-    open_system: Callable[[Config, bool], AbstractContextManager[System]]
+    lease_known: bool
+    kills_broker: bool
+    cores: Cores
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        """With its brokers at addresses where proxies are to listen, or without."""
+
+    def suited(self, plan: Plan) -> Plan:
+        """The plan with what its configuration says whatever the plan does."""
 
 
-def lends_its_system(target: Any) -> bool:
+def lends_its_system(target: Target) -> bool:
     """Does it open a system that our own clients work on?"""
-    opens = callable(getattr(target, "open_system", None))
-    return opens and str(target.parties["client"]).startswith(OURS)
+    return Ability.WIRE in target.abilities and target.parties["client"].startswith(OURS)
 
 
 class HostedClients(Target):
     """engine: the Docker engine that runs the consumers, None for processes."""
 
     takes_config = True
+    reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS | BEFALLS - _WRITTEN_HERE, wire=BY_WIRE_CLIENTS - _WRITTEN_HERE
     )
@@ -80,13 +88,20 @@ class HostedClients(Target):
         self.parties = lender.parties
         self.profile = lender.profile
         self.config = lender.config
-        self.abilities = _OF_CLIENTS | lender.abilities & (_OF_SYSTEMS | OF_PROXIES)
+        self.abilities = _OF_CLIENTS | lender.abilities & _OF_SYSTEMS
+        if (
+            lender.lease_known and not lender.kills_broker
+        ):  # neither a stranger's cluster nor a served one
+            self.abilities |= OF_PROXIES
         self._lender = lender
         self._engine = engine
         self._brokers: Brokers | None = None
         self._system: ProxiedSystem | None = None
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
+
+    def suited(self, plan: Plan) -> Plan:
+        return self._lender.suited(plan)
 
     async def prepare(self, run: Run) -> None:
         self._run = run
@@ -118,9 +133,14 @@ class HostedClients(Target):
             await self._start_consumer(party)
         else:
             journal = self._run.journal(party)
-            namesrv = self.brokers.system.namesrv
-            node = client_node(self._run.plan, party, namesrv, journal, self._began_s)
-            self._nodes[party] = node
+            self._nodes[party] = node = client_node(
+                self._run.plan,
+                party,
+                self.brokers.system.namesrv,
+                journal,
+                self._began_s,
+                producer=self._lender.cores.producer,
+            )
             node.start()
 
     async def _start_consumer(self, name: str) -> None:
@@ -142,6 +162,9 @@ class HostedClients(Target):
         arguments = ["--plan", str(folder / "plan.json"), "--client", name]
         arguments += ["--namesrv", self.brokers.system.namesrv]
         arguments += ["--began-s", f"{self._began_s:.6f}"]
+        consumer = self._lender.cores.consumer
+        if consumer is not None:
+            arguments += ["--consumer", f"{consumer.__module__}:{consumer.__qualname__}"]
         if self._engine is None:
             return ProcessParty(name, arguments, folder)
         image = docker_engine.ensure_image(self._engine)

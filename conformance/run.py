@@ -5,7 +5,9 @@ Everything else (`conform`, `chaos`, `replay`) is a search or a grid over these 
 The order of a run: the target is prepared; who starts at 0 is started, and the plan's time begins when they are up;
 every action is done at its time, those of one client one after the other, so that one that takes long to start holds
 up nobody else; the plan's steps go on beside it (`conformance.steps`); at `until_ms` who was killed is started again,
-the target comes to rest, the clients are stopped in good order, producers first, and every queue is read to its end.
+the target comes to rest, the clients are stopped in good order, producers first, and every queue is read to its end. A
+target may ask to be read while its clients are still at work; then nobody is stopped in good order, and what was read
+is all that there is.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 from conformance.live import Live
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
-from conformance.targets.base import ClockKind, Run, Target
+from conformance.targets.base import ClockKind, CutShort, Run, Target
 from specs.errors import UsageError
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
@@ -38,6 +40,8 @@ from specs.vocabulary import Kind, Level, Outcome
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 """What the harness orders, and writes down where the target does not."""
 HARNESS = "harness"
+SETTLED = {"detail": "settled"}
+"""On the marker of a reading of a system at rest, whose clients could still have done something (docs/history.md)."""
 NAMES = "names"
 """In a run's environment: what the names of its topics, groups, clients and messages begin with."""
 SHORT = "did not come"
@@ -95,9 +99,10 @@ def run(
     write_runinfo(folder, told)
     recorded = open_history(folder)
     rows = attested(target.completed(list(recorded.rows())), HARNESS, made.steps.done)
-    # A killed process leaves a journal without an end: that is what befell it, and no loss.
-    killed = {row.client_id for row in rows if row.kind is Kind.CRASH}
-    why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in killed]
+    # A process that was killed, or vanished at the end, leaves a journal without an end: no loss.
+    cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
+    cut |= {client.id for client in plan.clients} if target.reads_at_work else set()
+    why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in cut]
     return write_history(folder, told, rows, why_cut=why_cut)
 
 
@@ -171,10 +176,11 @@ class _Made:
             self._say("waiting until nothing happens any more")
             await self._heal()
             settled = await target.settle(self._run)
-            await self._stop_all()
+            if not target.reads_at_work:
+                await self._stop_all()
             if plan.drain and Ability.READ in target.abilities and not self._reads_itself:
                 self._say("reading everything back")
-                await self._read_all()
+                await self._read_all(SETTLED if settled and target.reads_at_work else {})
         finally:
             await target.close()
         return settled
@@ -316,16 +322,21 @@ class _Made:
             names = [client.id for client in self._run.plan.clients if client.kind in kinds]
             await asyncio.gather(*(self._stop(name) for name in names))
 
-    async def _read_all(self) -> None:
+    async def _read_all(self, mark: Mapping[str, Any]) -> None:
+        """mark: what the markers say besides (docs/history.md)."""
         journal = self._run.journal("drain", level=Level.WIRE, client_id="drain")
         for number, (queue, group) in enumerate(self._target.queues(self._run)):
             common = {**queue._asdict(), "group": group}
             journal.begin(number, Kind.READ, common)
-            upto = 0
-            for found in await self._target.read(queue):
+            outcome, upto = Outcome.OK, 0
+            try:
+                rows = await self._target.read(queue)
+            except CutShort as cut:
+                outcome, rows = Outcome.UNKNOWN, cut.found
+            for found in rows:
                 journal.note(Kind.READ, Outcome.OK, {**common, **found})
                 upto = found["queue_offset"] + 1
-            journal.end(number, Outcome.OK, {"value": upto})
+            journal.end(number, outcome, {"value": upto, **mark})
 
     def _begin(self, kind: Kind, name: str) -> int | None:
         client: ClientPlan | None = self._clients.get(name)

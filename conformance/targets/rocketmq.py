@@ -9,7 +9,8 @@ from conformance.drivers.targets import MARK
 from conformance.parts import jars
 from conformance.targets.driven import pair, profile_of
 from conformance.targets.systems import ApacheOnThisMachine, Remote
-from conformance.wire.runner import SHORT_LEASES, WireRun, ours
+from conformance.wire.runner import SHORT_LEASES, ours
+from conformance.wire.target import WireTarget
 from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
 from specs.plan.config import Config
@@ -19,7 +20,7 @@ def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
 
-def local(version: str | None) -> WireRun | DrivenRun:
+def local(version: str | None) -> WireTarget | DrivenRun:
     """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
@@ -28,18 +29,17 @@ def local(version: str | None) -> WireRun | DrivenRun:
         return pair(broker, client)
     jars.check_version(version)
     config = replace(SHORT_LEASES, dialect="4.9" if version.startswith("4.") else "5.x")
-    return WireRun(
-        target=f"rocketmq-local:{version}",
+    return WireTarget(
+        name=f"rocketmq-local:{version}",
         parties=_parties(f"Apache RocketMQ {version}"),
         profile=profile_of(version),
         config=config,
-        lease_known=True,
-        of_system=ApacheOnThisMachine.abilities,
-        open_system=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
+        opens=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
+        of_brokers=ApacheOnThisMachine.abilities,
     )
 
 
-def remote(address: str | None) -> WireRun:
+def remote(address: str | None) -> WireTarget:
     """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s."""
     if not address or ":" not in address:
         raise UsageError(
@@ -60,11 +60,12 @@ def remote(address: str | None) -> WireRun:
         client_lease_ms=short.client_lease_ms,
         delay_levels=Config().delay_levels,
     )
-    return WireRun(
-        target=f"rocketmq:{address}",
+    return WireTarget(
+        name=f"rocketmq:{address}",
         parties=_parties(f"Apache RocketMQ at {address}"),
         profile="rocketmq-5-orderly",
         config=config,
         lease_known=False,
-        open_system=open_remote,
+        remembers=True,
+        opens=open_remote,
     )

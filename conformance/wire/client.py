@@ -309,12 +309,10 @@ class WireClient:
         queue: Queue,
         upto: int,
         group: str | None = None,
-        mark: Mapping[str, Any] | None = None,
     ) -> int:
         """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
 
-        Returns how many messages there were. group: whose retry or dead-letter topic it is. mark: what the marker
-        says besides (docs/history.md).
+        Returns how many messages there were. group: whose retry or dead-letter topic it is.
         """
         common = {**queue._asdict(), "group": group}
         marker = self._begin(Kind.READ, common)
@@ -324,7 +322,7 @@ class WireClient:
             offset = fields["queue_offset"] + 1
             seen += 1
         done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
-        self._journal.end(marker, done, {"value": offset, **(mark or {})})
+        self._journal.end(marker, done, {"value": offset})
         return seen
 
     def messages(
@@ -378,6 +376,16 @@ class WireClient:
         missing = answer.code == ResponseCode.QUERY_NOT_FOUND
         self._end(operation, answer, {"value": -1 if missing else value})
         return answer, value
+
+    def stored(self, lane: Lane) -> int | None:
+        """As `fetch`, and no row tells of it: the word of a witness, not an event of the run."""
+        header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
+        answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
+        return (
+            OffsetResponse.from_ext(answer.ext).offset
+            if answer.code == ResponseCode.SUCCESS
+            else None
+        )
 
     def heartbeat(self, group: str, topic: str) -> Answer:
         """Join (or stay in) a group on this connection."""

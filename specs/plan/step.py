@@ -23,7 +23,7 @@ EVERYBODY = "everybody"
 """The other end of a link to a broker that is broken for all clients at once."""
 MOVES: Mapping[str, str] = {"start": "stop", "stop": "restart"}
 """What else a step can do, with what ends it: a client joins, or leaves in good order."""
-LATEST_MS = 90_000
+LATEST_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)

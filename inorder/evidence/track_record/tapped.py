@@ -12,8 +12,8 @@ from conformance.drivers.stage import Stage
 from conformance.drivers.targets import find_driven
 from conformance.records import BEHIND_A_TAP
 from conformance.tap.faults import Rule
+from conformance.targets.base import Target
 from conformance.targets.systems import ApacheOnThisMachine, System
-from conformance.wire.runner import WireRun
 from inorder.evidence.track_record.on_the_wire import judge_history
 from specs import profiles
 from specs.errors import UsageError
@@ -110,12 +110,12 @@ class Played:
             Level.TAP: (*BEHIND_A_TAP[Level.TAP], Kind.LEAVE, *((Kind.DROP,) if self.stay else ())),
         }
 
-    def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
+    def _system(self, run: Target, config: Config) -> AbstractContextManager[System]:
         if not self.broker:
             return run.open_system(config, False)
-        kind, _, version = run.target.partition(":")
+        kind, _, version = run.name.partition(":")
         if kind != "rocketmq-local":
             raise UsageError(
-                f"{run.target} is no Apache broker that could be started with a configuration of its own"
+                f"{run.name} is no Apache broker that could be started with a configuration of its own"
             )
         return ApacheOnThisMachine(version, config, more=self.broker)
