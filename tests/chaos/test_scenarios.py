@@ -8,14 +8,16 @@ from random import Random
 import pytest
 
 from chaos.cli import find_target
+from chaos.hosted import hosted
 from chaos.runner import run_scenario
 from chaos.scenario import load, names
 from conformance.parts import docker_engine, toxiproxy_binary
 from conformance.parts.processes import living
+from conformance.targets.mutant_tcp import mutant
 from specs import profiles
 from specs.errors import InorderError, UsageError
 from specs.plan.ability import Ability
-from specs.verdicts.verdict import RunVerdict
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind, Outcome
 from tests.conformance.test_records import undeclared
 
@@ -150,3 +152,19 @@ def test_a_brokers_disk_is_full_while_its_consumers_work(tmp_path: Path) -> None
     assert verdict.verdict is not RunVerdict.REFUTED
     (fault,) = (row for row in history.rows() if row.kind is Kind.FAULT)
     assert (fault.detail, fault.outcome) == ("disk_full b0", Outcome.OK)
+
+
+@pytest.mark.long
+def test_a_lane_that_nobody_takes_over_is_refuted_and_no_failure_of_the_suite(
+    tmp_path: Path,
+) -> None:
+    """What the run waits for never comes, and the history says why."""
+    path = tmp_path / "killed.toml"
+    path.write_text(
+        'why = "x"\nmust_reach = ["takeover"]\n[[fault]]\ndo = "crash"\nclient = "c1"\ndeadline_s = 8'
+    )
+    target = hosted(mutant("expired-not-freed"), in_containers=False)
+    profile = profiles.load(target.profile)
+    verdict, _history = run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
+    assert verdict.verdict is RunVerdict.REFUTED
+    assert "LSE-4" in {clause.id for clause in verdict.of(ClauseVerdict.REFUTED)}

@@ -16,6 +16,7 @@ TOYS = Path(__file__).parent / "toys"
 OF_TARGETS = Path(__file__).parents[1] / "conformance" / "targets" / "toys"
 REGISTERED = """[inorder.targets]
 leased = leased:leased
+keeps = leased:keeps
 skips = leased:skips
 """
 SCENARIOS = ("consumer-killed", "consumer-paused")
@@ -65,6 +66,21 @@ def test_a_wrong_toy_is_refuted(path: dict[str, str], tmp_path: Path, scenario: 
     done = inorder(path, "replay", out / scenario, "--out", again)
     assert done.returncode == 1, done.stdout + done.stderr
     assert clauses(again)["ORD-4"] == "refuted"
+
+
+def test_what_does_not_come_is_told_and_the_run_judged(
+    path: dict[str, str], tmp_path: Path
+) -> None:
+    """The toy promises nothing about how soon: nothing is refuted, and the run is inconclusive."""
+    out, mine = tmp_path / "runs", tmp_path / "mine.toml"
+    mine.write_text(
+        'why = "x"\nmust_reach = ["takeover"]\n[workload]\nmessages = 80\n[[fault]]\ndo = "crash"\n'
+        'client = "c1"\ndeadline_s = 2'
+    )
+    done = inorder(path, "chaos", mine, "--target", "keeps", "--seed", "1", "--out", out)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "somebody to take over from c1 was waited for" in " ".join(done.stdout.split())
+    assert clauses(out / "mine")["ORD-2"] == "upheld"
 
 
 @pytest.mark.long

@@ -59,6 +59,15 @@ class Leased(Toy):
         return self.owner.get(lane) == mine
 
 
+class Keeps(Leased):
+    """A dead owner keeps its lanes for ever."""
+
+    name = "keeps"
+
+    def expire_later(self, me):
+        pass
+
+
 class Skips(Leased):
     """A new owner begins one message too far."""
 
@@ -70,6 +79,10 @@ class Skips(Leased):
 
 def leased(_argument):
     return Leased()
+
+
+def keeps(_argument):
+    return Keeps()
 
 
 def skips(_argument):
