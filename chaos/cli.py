@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +29,10 @@ from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
-from conformance.targets.base import Target, find
+from conformance.targets.base import ClockKind, Target, find
+from conformance.targets.base import names as registered
 from specs import profiles
-from specs.errors import UsageError
+from specs.errors import InorderError, UsageError
 
 PROCESS, DOCKER = "process", "docker"
 
@@ -109,13 +110,24 @@ def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str 
     """Why a target can't have a scenario; None where it can."""
     if backend not in scenario.backends:
         return f"is for the backend {' or '.join(scenario.backends)}"
+    if target.clock is ClockKind.VIRTUAL:
+        return f"is done in real time, and {name} has a clock of its own; try reference+tcp"
     if missing := lacks(scenario, target):
         needs = " and ".join(need.value for need in missing)
-        return (
-            f"needs a target that can {needs}; {name} can't, and"
-            " `inorder list faults --target NAME` says what another one can"
-        )
+        others = ", ".join(_that_can(scenario)) or "none that needs no argument"
+        return f"needs a target that can {needs}; {name} can't (of the others can: {others})"
     return None
+
+
+def _that_can(scenario: Scenario) -> Iterator[str]:
+    """The registered targets that need no argument and can have the scenario."""
+    for name in registered():
+        try:
+            target = find_target(name, PROCESS)
+        except (InorderError, ImportError):  # it needs an argument, or a part that is not there
+            continue
+        if target.clock is ClockKind.WALL and not lacks(scenario, target):
+            yield name
 
 
 @click.command(name="chaos")
@@ -183,7 +195,7 @@ def command(
             _show(made, form, whole=alone)
     finally:
         asked.target.release()
-        if not (alone and len(tried.tries) == 1) and form != JSON:
+        if len(tried.tries) > alone and form != JSON:
             print_human(_table(tried))
     return tried.exit_code
 
