@@ -42,6 +42,8 @@ MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 HARNESS = "harness"
 SETTLED = {"detail": "settled"}
 """On the marker of a reading of a system at rest, whose clients could still have done something (docs/history.md)."""
+OWN = "inorder-"
+"""What everything begins with that a search makes on a system, so that whoever lends one knows it for ours."""
 NAMES = "names"
 """In a run's environment: what the names of its topics, groups, clients and messages begin with."""
 SHORT = "did not come"
@@ -108,7 +110,7 @@ def run(
 
 def fresh_names(seed: int, number: int) -> str:
     """What no earlier run on the same queues has named anything by."""
-    return f"r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
+    return f"{OWN}r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
 
 
 def run_again(info: RunInfo, target: Target, folder: Path, say: SAY = lambda _: None) -> History:

@@ -47,7 +47,7 @@ def mutant(argument: str | None) -> WireTarget:
         opens=lambda config, proxied: ReferenceOnSockets(
             config, proxied=proxied, make_broker=bug.broker, flush=flush
         ),
-        of_brokers=abilities - {Ability.FILL_DISK} if flush else abilities,
+        of_system=abilities - {Ability.FILL_DISK} if flush else abilities,
         kills_broker=bool(flush),
         cores=cores_of(bug),
         sought=bug.killed_by,

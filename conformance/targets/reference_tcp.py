@@ -31,7 +31,7 @@ def target(argument: str | None) -> WireTarget:
         config=SHORT_LEASES,
         rounds=ROUNDS,
         opens=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
-        of_brokers=ReferenceOnSockets.abilities,
+        of_system=ReferenceOnSockets.abilities,
     )
     if argument is None:
         return in_memory
@@ -48,7 +48,7 @@ def target(argument: str | None) -> WireTarget:
         opens=lambda config, proxied: ServedReference(
             config, flush, Path(folder) if folder else None
         ),
-        of_brokers=ServedReference.abilities,
+        of_system=ServedReference.abilities,
         kills_broker=True,
         remembers=bool(folder),
     )

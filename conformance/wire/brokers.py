@@ -12,11 +12,9 @@ from typing import Any
 from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import System, wait_for_route
 from conformance.wire.client import WireClient
-from reference_impl.sim.cluster import RETRIES_MS
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash, disk_full
 from specs.plan.ability import Ability
-from specs.plan.config import Config
 from specs.plan.plan import Action
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
@@ -205,14 +203,6 @@ class Brokers:
     def close(self) -> None:
         """Leave the system. May be called again."""
         self._stack.close()
-
-
-def patience_ms(config: Config) -> int:
-    """Until nothing can happen any more that waits for something: a dead member is forgotten, the living are members
-    again, a rebalance, a lease that nobody renews, a pull that is never answered, and the retries in between."""
-    forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
-    asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
-    return forgotten_ms + asked_ms + max(2 * config.long_poll_ms, 3_000) + RETRIES_MS
 
 
 def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:

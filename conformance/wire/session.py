@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import Answer, WireClient
 from reference_impl.protocol.codes import ResponseCode
+from reference_impl.sim.cluster import RETRIES_MS
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.model.lock_table import LockTable
@@ -29,6 +30,14 @@ QUEUES = 4
 CLIENTS = ("alice", "bob", "carol")
 NOTICE_DEADLINE_S = 2.0
 INDEX_DEADLINE_S = 2.0
+
+
+def patience_ms(config: Config) -> int:
+    """Until nothing can happen any more that waits for something: a dead member is forgotten, the living are members
+    again, a rebalance, a lease that nobody renews, a pull that is never answered, and the retries in between."""
+    forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
+    asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
+    return forgotten_ms + asked_ms + max(2 * config.long_poll_ms, 3_000) + RETRIES_MS
 
 
 @dataclass(slots=True)
@@ -164,7 +173,7 @@ class World:
         self.topic = f"{name}-orders"
         self.groups = (f"{name}-billing", f"{name}-audit")
         self.clients: dict[str, WireClient] = {}
-        self.locks = LockTable(session.config.broker_lease_ms * 1000)
+        self.locks = LockTable(session.config.broker_lease_ms * 1000, known=session.lease_known)
         self.offsets = OffsetTable()
         self.logs = {queue_id: QueueLog() for queue_id in range(QUEUES)}
         self.members = Membership()

@@ -17,8 +17,9 @@ from conformance.records import BY_WIRE_CLIENTS
 from conformance.targets.base import Asked, Run, Searched, Target
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from conformance.wire.brokers import Brokers, patience_ms
+from conformance.wire.brokers import Brokers
 from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
+from conformance.wire.session import patience_ms
 from conformance.wire.stalls import Stalls
 from reference_impl import records
 from reference_impl.sim.cluster import Cores
@@ -46,7 +47,7 @@ Opens = Callable[[Config, bool], AbstractContextManager[System]]
 class WireTarget(Target):
     """config: with the lease times that the target's brokers really have.
 
-    opens: takes the configuration and whether the brokers are to be advertised at a proxy's address. of_brokers: what
+    opens: takes the configuration and whether the brokers are to be advertised at a proxy's address. of_system: what
     can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
     how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
     where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
@@ -58,7 +59,7 @@ class WireTarget(Target):
     profile: str
     config: Config
     opens: Opens
-    of_brokers: frozenset[Ability] = frozenset()
+    of_system: frozenset[Ability] = frozenset()
     lease_known: bool = True
     kills_broker: bool = False
     remembers: bool = False
@@ -72,7 +73,7 @@ class WireTarget(Target):
     )
 
     def __post_init__(self) -> None:
-        self.abilities = OF_OUR_CLIENTS | self.of_brokers
+        self.abilities = OF_OUR_CLIENTS | self.of_system
         self._brokers: Brokers | None = None
         self._nodes: ClientNodes | None = None
         self._stalls: asyncio.Task[None] | None = None

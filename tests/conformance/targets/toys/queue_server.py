@@ -54,7 +54,7 @@ class Session(socketserver.StreamRequestHandler):
                 if owners.get(lane) is self:
                     del owners[lane]
             case "stored":
-                return stored.get(lane, 0)
+                return stored.get(lane, -1)
             case "store":
                 if owners.get(lane[:2]) is self:
                     stored[lane[:2]] = args[2]
