@@ -267,7 +267,8 @@ def _real_target_of(path: Path, target: str | None) -> Target | None:
     if target is not None or not path.is_dir():
         return None
     info = read_runinfo(path)
-    if info.plan is None or not (info.replay or "").startswith("inorder replay"):
+    by_plan = (info.replay or "").startswith("inorder replay")
+    if info.plan is None or not (by_plan or info.plan.get("steps")):
         return None
     found = find(info.target)
     if isinstance(found, Target) and Ability.REPLAY not in found.abilities:
