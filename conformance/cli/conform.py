@@ -15,6 +15,7 @@ from conformance.cli.options import (
     print_verdict,
     profile_option,
     seed_option,
+    target_config_option,
 )
 from conformance.cli.people import tell, watching
 
@@ -26,6 +27,7 @@ from conformance.cli.people import tell, watching
     metavar="NAME[:ARG]",
     help="What to judge, as `inorder list targets`.",
 )
+@target_config_option
 @profile_option(
     "What it promises, as `inorder list profiles`. Default: what its version was built to keep."
 )
