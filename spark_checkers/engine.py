@@ -49,9 +49,10 @@ from spark_checkers.rows import Findings, Rows, Runs, keep
 from spark_checkers.session import open_session, parallelism
 from spark_checkers.sieve import Sieve
 from spark_checkers.twin import ALWAYS, Twin, judge_rows, levels_of, needed
-from specs.clauses.base import Clause, Finding
 from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.certainty import recorded
+from specs.clauses.clause import Clause
+from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
 from specs.history.columns import NAMES
 from specs.history.row import Row

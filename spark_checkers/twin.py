@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_checkers.rows import Findings, Rows, Runs, keep
 from specs.clauses import catalogue
-from specs.clauses.base import Clause
+from specs.clauses.clause import Clause
 from specs.vocabulary import Key
 
 Kernel = Callable[[Rows, Findings], None]
