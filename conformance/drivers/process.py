@@ -22,8 +22,9 @@ Event = Mapping[str, Any]
 
 
 class DriverProcess:
-    """A running driver; leaving it kills it. on_event is called in the reader's thread, in the order of the lines. env: added to our
-    own environment.
+    """A running driver; leaving it kills it. on_event is called in the reader's thread, in the order of the lines.
+
+    env: added to our own environment.
 
     Raises TargetMisbehaved when the driver dies, keeps silent or says what the protocol does not know.
     """
@@ -75,7 +76,7 @@ class DriverProcess:
             ) from None
         if answer is None:
             raise self._process.misbehaved(
-                f"died before it answered {str(request.get('verb'))[:40]}"
+                f"died before it answered {str(request.get('verb'))[:40]} (its end: {self._process.wait(STOP_S)})"
             )
         return answer
 

@@ -12,10 +12,10 @@ happen with its client. A commit and a look-up of the stored offset are told twi
 the request, `committed` and `looked_up` once it is answered.
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
-`read`; `progress` asks what the store says that a group has reached in each queue of a topic, which a driver is asked
-that is no client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names
-its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know
-`crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
+`read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
+client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
+`stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
+one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
 verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the

@@ -5,7 +5,11 @@ that runs already. The clients are drivers in processes of their own. The option
 under its own names; what a plan's configuration says of sessions, heartbeats and commits goes to the library unless
 an option says otherwise.
 
-Queues are read, and stored offsets are told, by one more process that is in no group: an independent reader.
+Queues are read by one more process that is in no group: an independent reader.
+
+Where the library commits by itself nobody tells when. There a second process, the witness, asks the brokers all the
+time what they have stored of the group; each new answer is a COMMIT at level `wire`, of whoever owned the lane when it
+came: by then it had been committed. So it is never too early, and what it shows to be passed was passed.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import asyncio
 import json
 import sys
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,13 +31,17 @@ from conformance.drivers.process import DriverProcess, Event
 from conformance.parts import kafka
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
-from conformance.targets.base import Run
+from conformance.targets.base import NEVER_ASKED, Run
 from conformance.targets.options import Argument, parse
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash
+from specs.history.journal import Journal
+from specs.history.row import Row
+from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config
-from specs.plan.plan import Action
+from specs.plan.plan import Action, ListenerRule, Plan
+from specs.vocabulary import Kind, Lane, Level, Outcome
 
 LIBRDKAFKA = "librdkafka"
 CLIENTS = (LIBRDKAFKA,)
@@ -84,6 +93,14 @@ CONFIG = replace(
 """broker_lease_ms is the session: so long after a member's last word its partitions are another's. persist_ms is the
 interval of automatic commits."""
 NEW_PROTOCOL = "consumer"
+WITNESS = "witness"
+LOOK_EVERY_S = 0.02
+ANSWER_S = 10.0
+WORK_MS = 20
+"""So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
+SESSION_SLACK = 2
+"""Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
+member may have been heard for the last time."""
 DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 OPTIONS_VARIABLE = "INORDER_CLIENT_OPTIONS"
 
@@ -144,10 +161,10 @@ class KafkaTarget(AdminTarget):
     The server is started by the first run and lives until `release`: topics and groups are new in each.
     """
 
-    abilities = frozenset(
-        {Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.PROGRESS}
-    )
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
     config: Config = CONFIG
+    handed_out = True
+    reads_at_work = True
 
     def __init__(
         self, name: str, argument: Argument, library: Library, version: str | None
@@ -164,6 +181,8 @@ class KafkaTarget(AdminTarget):
         self._server: KafkaServer | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
+        self._automatic = is_automatic(argument.options)
+        self._witness: _Witness | None = None
         if version is not None:
             self.abilities |= {Ability.CRASH_BROKER}
 
@@ -173,11 +192,44 @@ class KafkaTarget(AdminTarget):
         own = {"bootstrap.servers": self._bootstrap, "client.id": "inorder"}
         if self._argument.options.get("group.protocol") != NEW_PROTOCOL:
             # With the new protocol these are the broker's own, and the library refuses to be given them.
-            own["session.timeout.ms"] = str(config.broker_lease_ms)
+            session_ms = config.broker_lease_ms + SESSION_SLACK * config.heartbeat_ms
+            own["session.timeout.ms"] = str(session_ms)
             own["heartbeat.interval.ms"] = str(config.heartbeat_ms)
         own["auto.commit.interval.ms"] = str(config.persist_ms)
         self._settings = {**own, **self._argument.options, **self._argument.credentials}
         await super().prepare(run)
+        if self._automatic:
+            self._witness = _Witness(run, self.start_alone(WITNESS, run.folder))
+
+    def suited(self, plan: Plan) -> Plan:
+        """Where the library commits by itself, work takes as long as a look at what is stored."""
+        if not self._automatic or ListenerRule(duration_ms=WORK_MS) in plan.listener:
+            return plan
+        return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Besides what the drivers tell: who was given what, and what the witness saw."""
+        told = {Kind(kind) for kind in super().records[Level.CLIENT]}
+        if {Kind.ADD, Kind.DROP} <= told:
+            told |= {Kind.LOCK, Kind.UNLOCK}
+        if not self._automatic:
+            return declared(client=told | NEVER_ASKED)
+        return declared(client=told | NEVER_ASKED, wire={Kind.COMMIT})
+
+    async def close(self) -> None:
+        witness, self._witness = self._witness, None
+        if witness is not None:
+            await asyncio.to_thread(witness.close)
+        await super().close()
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """A commit that the witness saw is that of who owned the lane at that moment."""
+        owners: dict[Lane, list[Row]] = {}
+        for row in rows:
+            if row.kind is Kind.ADD:
+                owners.setdefault(row.lane, []).append(row)
+        return [_owned(row, owners) if row.process == WITNESS else row for row in rows]
 
     def _open(self) -> None:
         self._library.ensure()
@@ -221,11 +273,78 @@ class KafkaTarget(AdminTarget):
             self._temporary = None
 
 
+class _Witness:
+    """Looks at what is stored of each group, again and again, and writes down what is new; in a thread of its own."""
+
+    def __init__(self, run: Run, driver: DriverProcess) -> None:
+        self._driver = driver
+        self._journal: Journal = run.journal(WITNESS, level=Level.WIRE)
+        topology = run.plan.topology
+        self._asked = [
+            (group, topic.name) for group in topology.groups for topic in topology.topics
+        ]
+        self._known: dict[Lane, int] = {}
+        self._over = threading.Event()
+        self._is_heard = False
+        self.failed: TargetMisbehaved | None = None
+        driver.hello()
+        self._thread = threading.Thread(target=self._look, name=WITNESS, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        try:
+            while not self._over.wait(LOOK_EVERY_S):
+                for group, topic in self._asked:
+                    number = self._driver.next_number()
+                    asked = {"verb": "progress", "id": number, "group": group, "topic": topic}
+                    answer = self._driver.ask_anything(asked)
+                    # It is refused while the group's coordinator starts, or has died.
+                    self._is_heard = self._is_heard or answer["ok"]
+                    for found in answer.get("progress", ()):
+                        place = (str(found["topic"]), str(found["broker"]), int(found["queue_id"]))
+                        self._saw(Lane(group, *place), int(found["value"]))
+        except TargetMisbehaved as error:
+            if not self._over.is_set():
+                self.failed = error
+
+    def _saw(self, lane: Lane, value: int) -> None:
+        if value >= 0 and self._known.get(lane) != value:
+            self._known[lane] = value
+            self._journal.note(Kind.COMMIT, Outcome.OK, {**lane._asdict(), "value": value})
+
+    def close(self) -> None:
+        """Raises TargetMisbehaved where it went blind in the run."""
+        self._over.set()
+        self._thread.join(ANSWER_S)
+        self._driver.kill()
+        if self.failed is not None:
+            raise self.failed
+        if not self._is_heard:
+            raise self._driver.process.misbehaved("was never told what is stored")
+
+
+def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:
+    """With the incarnation that was the last to be given the lane; none before the first."""
+    before = [add for add in owners.get(row.lane, ()) if add.seq_begin < row.seq_begin]
+    if not before:
+        return row
+    owner = max(before, key=lambda add: add.seq_begin)
+    return row._replace(client_id=owner.client_id, incarnation=owner.incarnation)
+
+
+def is_automatic(options: Mapping[str, str]) -> bool:
+    """Does the library commit by itself?"""
+    return options.get("enable.auto.commit", "false").lower() == "true"
+
+
 def profile_of(library: Library, options: Mapping[str, str]) -> str:
     """The profile of a client in one of its modes, as built."""
     protocol = "848" if options.get("group.protocol") == NEW_PROTOCOL else "classic"
-    automatic = options.get("enable.auto.commit", "false").lower() == "true"
-    return f"kafka-{protocol}-{library.name}{'-auto' if automatic else ''}"
+    mode = ""
+    if is_automatic(options):
+        stores = options.get("enable.auto.offset.store", "true").lower() == "true"
+        mode = "-auto" if stores else "-stored"
+    return f"kafka-{protocol}-{library.name}{mode}"
 
 
 def library_of(argument: Argument) -> Library:

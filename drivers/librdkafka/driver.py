@@ -29,7 +29,6 @@ import uuid
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Producer,
@@ -350,6 +349,7 @@ class Keeper(Client):
     def __init__(self, say, options):
         super().__init__(say, options)
         self.admin = AdminClient(only(COMMON_SETTINGS, self.settings()))
+        self.askers, self.numbers_of = {}, {}
 
     def prepare(self, asked):
         new = [NewTopic(each["name"], each["queues"], 1) for each in asked["topics"]]
@@ -408,13 +408,16 @@ class Keeper(Client):
 
     def progress(self, asked):
         """The group's stored offsets of a topic; -1 where none is stored."""
-        topic = asked["topic"]
-        wanted = [TopicPartition(topic, number) for number in self.partitions(topic)]
-        request = [ConsumerGroupTopicPartitions(asked["group"], wanted)]
-        (future,) = self.admin.list_consumer_group_offsets(request).values()
+        topic, group = asked["topic"], asked["group"]
+        if group not in self.askers:  # one that asks for a group is no member of it
+            own = {"group.id": group, "enable.auto.commit": False}
+            self.askers[group] = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
+        if topic not in self.numbers_of:
+            self.numbers_of[topic] = self.partitions(topic)
+        wanted = [TopicPartition(topic, number) for number in self.numbers_of[topic]]
         return [
             {**place((each.topic, each.partition)), "value": max(each.offset, -1)}
-            for each in future.result(ANSWER_S).topic_partitions
+            for each in self.askers[group].committed(wanted, timeout=ANSWER_S)
         ]
 
 
