@@ -15,8 +15,8 @@ A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so m
 `read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
 client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
 `stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
-one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
-verbs that a driver knows, and `broker` who implements the queues.
+one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names
+the optional verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.

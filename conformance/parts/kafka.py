@@ -60,6 +60,8 @@ _JVM = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 _BINDING = Artifact("org.slf4j", "slf4j-simple", "1.7.36")
+_JSON = Artifact("org.json", "json", "20240303")
+"""What the driver of the Java client reads and writes its lines with."""
 
 
 def check_version(version: str) -> None:
@@ -91,7 +93,7 @@ def client_jars(version: str) -> JarSet:
         product=f"the Java client of Apache Kafka {version}",
         name="kafka-client-parts",
         place=f"kafka-client/{version}/lib",
-        artifacts=(Artifact("org.apache.kafka", "kafka-clients", version), _BINDING),
+        artifacts=(Artifact("org.apache.kafka", "kafka-clients", version), _BINDING, _JSON),
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -25,10 +26,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance.drivers.admin import AdminTarget
+from conformance.drivers.admin import ADMIN, AdminTarget, ignore
+from conformance.drivers.java import JVM, compiled
 from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
 from conformance.parts import kafka
+from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
 from conformance.targets.base import NEVER_ASKED, Run
@@ -44,7 +47,8 @@ from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
 LIBRDKAFKA = "librdkafka"
-CLIENTS = (LIBRDKAFKA,)
+JAVA = "java"
+CLIENTS = (JAVA, LIBRDKAFKA)
 OPTIONS = frozenset(
     {
         "auto.commit.interval.ms",
@@ -102,6 +106,7 @@ SESSION_SLACK = 2
 """Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
 member may have been heard for the last time."""
 DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
+JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
 OPTIONS_VARIABLE = "INORDER_CLIENT_OPTIONS"
 
 
@@ -155,6 +160,37 @@ class Librdkafka(Library):
         return DriverProcess(f"librdkafka {self.version} ({name})", argv, log, on_event, env)
 
 
+class JavaClient(Library):
+    """Apache's own."""
+
+    name = JAVA
+
+    def __init__(self, version: str) -> None:
+        self._jars = kafka.client_jars(version)
+        self.version = version
+
+    def ensure(self) -> None:
+        self._classes()
+
+    def _classes(self) -> Path:
+        lib = self._jars.ensure()
+        return compiled(JAVA_DRIVER, lambda: lib, f"kafka-java/{self.version}", self.version)
+
+    def start(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        on_event: Callable[[Event], Any],
+    ) -> DriverProcess:
+        path = f"{self._classes()}{os.pathsep}{self._jars.folder}/*"
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        argv: list[str | Path] = [java(), *JVM, quiet, "-cp", path, "Driver"]
+        env = {OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        log = folder / f"{name}.log"
+        return DriverProcess(f"Java client {self.version} ({name})", argv, log, on_event, env)
+
+
 class KafkaTarget(AdminTarget):
     """argument: what the user asked for. version: of the server that is started here; None where one runs already.
 
@@ -172,7 +208,8 @@ class KafkaTarget(AdminTarget):
         super().__init__()
         self.name = name
         self._argument = argument
-        self._library = library
+        self.library = library
+        self._keeper = Librdkafka(kafka.DEFAULT_LIBRDKAFKA)
         self._version = version
         broker = "Apache Kafka" + (f" {version}" if version else f" at {argument.head}")
         client = f"{library.name} {library.version}"
@@ -199,7 +236,8 @@ class KafkaTarget(AdminTarget):
         self._settings = {**own, **self._argument.options, **self._argument.credentials}
         await super().prepare(run)
         if self._automatic:
-            self._witness = _Witness(run, self.start_alone(WITNESS, run.folder))
+            witness = self._keeper.start(WITNESS, self._settings, run.folder, ignore)
+            self._witness = _Witness(run, witness)
 
     def suited(self, plan: Plan) -> Plan:
         """Where the library commits by itself, work takes as long as a look at what is stored."""
@@ -213,6 +251,10 @@ class KafkaTarget(AdminTarget):
         told = {Kind(kind) for kind in super().records[Level.CLIENT]}
         if {Kind.ADD, Kind.DROP} <= told:
             told |= {Kind.LOCK, Kind.UNLOCK}
+        if self._version is not None:
+            # A fetch that is told to go on elsewhere would excuse much. Only a record that is gone makes a broker
+            # say so, and the server that was started here keeps all of them.
+            told |= {Kind.PULL}
         if not self._automatic:
             return declared(client=told | NEVER_ASKED)
         return declared(client=told | NEVER_ASKED, wire={Kind.COMMIT})
@@ -232,7 +274,8 @@ class KafkaTarget(AdminTarget):
         return [_owned(row, owners) if row.process == WITNESS else row for row in rows]
 
     def _open(self) -> None:
-        self._library.ensure()
+        self.library.ensure()
+        self._keeper.ensure()
         if self._version is None or self._server is not None:
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-kafka-")
@@ -250,7 +293,10 @@ class KafkaTarget(AdminTarget):
     def spawn_driver(
         self, name: str, folder: Path, on_event: Callable[[Event], Any]
     ) -> DriverProcess:
-        return self._library.start(name, self._settings, folder, on_event)
+        return self.library.start(name, self._settings, folder, on_event)
+
+    def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
+        return self._keeper.start(ADMIN, self._settings, folder, on_event)
 
     async def start(self, party: str) -> None:
         if self._server is not None and party in self.run.plan.topology.brokers:
@@ -338,17 +384,18 @@ def is_automatic(options: Mapping[str, str]) -> bool:
 
 
 def profile_of(library: Library, options: Mapping[str, str]) -> str:
-    """The profile of a client in one of its modes, as built."""
-    protocol = "848" if options.get("group.protocol") == NEW_PROTOCOL else "classic"
+    """The profile of a client in one of its modes, as built. The protocol of groups changes no promise."""
     mode = ""
     if is_automatic(options):
         stores = options.get("enable.auto.offset.store", "true").lower() == "true"
         mode = "-auto" if stores else "-stored"
-    return f"kafka-{protocol}-{library.name}{mode}"
+    return f"kafka-{library.name}{mode}"
 
 
 def library_of(argument: Argument) -> Library:
     """The client that was asked for, or the default. Raises UsageError for an unknown version."""
+    if argument.client == JAVA:
+        return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)
     return Librdkafka(argument.client_version or kafka.DEFAULT_LIBRDKAFKA)
 
 
