@@ -105,7 +105,7 @@ class Leaves(driver.Worker):
 
 
 class Lies(driver.Worker):
-    """CMT-9: the look-up's answer is not what was committed."""
+    """CMT-9: the look-up's answer is what nobody committed."""
 
     def look_up(self, partitions):
         say, self.say = self.say, self.wrong
@@ -115,7 +115,7 @@ class Lies(driver.Worker):
 
     def wrong(self, **line):
         if line.get("event") == "looked_up" and line["value"] > 1:
-            line["value"] -= 1
+            line["value"] += 100
         self.rightly(**line)
 
 

@@ -26,7 +26,19 @@ KEYS, TURNS = 8, 12
 BUGS = dict(re.findall(r'"(\w+)": \(\w+, "([A-Z]+-\d+)"\)', SABOTAGED.read_text(encoding="utf-8")))
 AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
-FLOORS = ["ORD-2", "ORD-4", "ORD-5", "ORD-7", "ORD-12", "CMT-1", "CMT-4", "CMT-5", "CMT-9", "SND-1", "SND-2"]
+FLOORS = [
+    "ORD-2",
+    "ORD-4",
+    "ORD-5",
+    "ORD-7",
+    "ORD-12",
+    "CMT-1",
+    "CMT-4",
+    "CMT-5",
+    "CMT-9",
+    "SND-1",
+    "SND-2",
+]
 
 needs_parts = pytest.mark.skipif(
     not kafka.server_jars(kafka.DEFAULT).present
