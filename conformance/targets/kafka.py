@@ -51,6 +51,7 @@ JAVA = "java"
 CLIENTS = (JAVA, LIBRDKAFKA)
 OPTIONS = frozenset(
     {
+        "app.on.failure",
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "client.rack",

@@ -8,6 +8,8 @@ The application that is played here is the one of the library's own guide: one t
 
 - Manual commits (`enable.auto.commit` false): after each call that ended well the offset behind it is committed, and
   the answer is waited for. A call that failed is made again: the application waits, and seeks back.
+- With `app.on.failure` pause, a setting of this application, it pauses the lane of a call that failed and works on the
+  others meanwhile; once the time has come it seeks back, and resumes all that it has.
 - Automatic commits: nobody commits but the library, which tells nobody in time; so no commit is told, and a call ends
   (`finished`) only when the next poll begins, for that is what the library is told that the records are done.
   With `enable.auto.offset.store` false the offset is stored once the work is done, as the guide says.
@@ -148,6 +150,8 @@ class Worker(Client):
         self.batch = config.get("batch", 1)
         self.suspend_ms = config.get("suspend_ms", 1000)
         self.lanes, self.tries, self.held = {}, {}, None
+        self.pauses = self.options.get("app.on.failure") == "pause"
+        self.waiting = {}  # lane → when it goes on, and at which offset
         self.unfinished = []
         own = {
             "group.id": self.group,
@@ -178,10 +182,13 @@ class Worker(Client):
     def take(self):
         """Up to `batch` messages of one lane; one of another lane is held for the next time."""
         taken = []
+        self.go_on()
         while len(taken) < self.batch:
             message, self.held = self.held or self.poll(0 if taken else POLL_S), None
             if message is None:
                 break
+            if lane_of(message) in self.waiting:  # it comes again
+                continue
             if taken and lane_of(message) != lane_of(taken[0][0]):
                 self.held = message
                 break
@@ -229,9 +236,27 @@ class Worker(Client):
 
     def again(self, at, messages, wait_ms):
         """The messages failed: wait, and go back."""
-        time.sleep((self.suspend_ms if wait_ms < 0 else max(wait_ms, 10)) / 1000)
+        wait_s = (self.suspend_ms if wait_ms < 0 else max(wait_ms, 10)) / 1000
+        if self.pauses:
+            self.consumer.pause([TopicPartition(*at)])
+            self.waiting[at] = time.monotonic() + wait_s, messages[0].offset()
+        else:
+            time.sleep(wait_s)
+            self.seek(at, messages[0].offset())
+
+    def go_on(self):
+        """Lanes whose time has come; who resumes names all that it has, paused or not."""
+        due = [at for at, (until, _) in self.waiting.items() if until <= time.monotonic()]
+        for at in due:
+            self.seek(at, self.waiting.pop(at)[1])
+        if due:
+            self.consumer.resume(
+                [TopicPartition(*at) for at in self.lanes if at not in self.waiting]
+            )
+
+    def seek(self, at, offset):
         try:
-            self.consumer.seek(TopicPartition(*at, messages[0].offset()))
+            self.consumer.seek(TopicPartition(*at, offset))
         except KafkaException as error:  # the lane is being taken away: its next owner begins there
             note(f"seek: {error}")
 
@@ -333,6 +358,7 @@ class Worker(Client):
         for each in partitions:
             at = (each.topic, each.partition)
             incarnation = self.lanes.pop(at, None)
+            self.waiting.pop(at, None)
             if incarnation is not None:
                 self.say(event="dropped", **place(at), incarnation=incarnation)
         if self.held is not None and lane_of(self.held) not in self.lanes:
