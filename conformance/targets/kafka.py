@@ -49,9 +49,11 @@ from specs.vocabulary import Kind, Lane, Level, Outcome
 LIBRDKAFKA = "librdkafka"
 JAVA = "java"
 CLIENTS = (JAVA, LIBRDKAFKA)
+ON_FAILURE = "app.on.failure"
+"""What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
 OPTIONS = frozenset(
     {
-        "app.on.failure",
+        ON_FAILURE,
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "client.rack",
@@ -395,7 +397,12 @@ def profile_of(library: Library, options: Mapping[str, str]) -> str:
 
 def library_of(argument: Argument) -> Library:
     """The client that was asked for, or the default. Raises UsageError for an unknown version."""
+    on_failure = argument.options.get(ON_FAILURE, "wait")
+    if on_failure not in ("wait", "pause"):
+        raise UsageError(f"{ON_FAILURE} is wait or pause, not {on_failure!r}")
     if argument.client == JAVA:
+        if on_failure != "wait":
+            raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
         return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)
     return Librdkafka(argument.client_version or kafka.DEFAULT_LIBRDKAFKA)
 

@@ -14,6 +14,7 @@ import pytest
 from conformance.parts import kafka
 from conformance.parts.java import find_java
 from conformance.run import fresh_names, judge, run
+from conformance.targets.base import Asked
 from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
 from specs import profiles
 from specs.errors import UsageError
@@ -39,6 +40,18 @@ FLOORS = [
     "SND-1",
     "SND-2",
 ]
+
+PASSES = f"{kafka.DEFAULT}+java:{{}},enable.auto.commit=true,auto.commit.interval.ms=100{{}}"
+RESUMES = f"{kafka.DEFAULT}+librdkafka:{{}},app.on.failure=pause"
+BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
+RELEASES = [
+    (PASSES.format("4.4.0", ",group.protocol=consumer"), "CMT-1", BROKEN),
+    (PASSES.format("4.1.0", ",group.protocol=consumer"), "CMT-1", KEPT),
+    (PASSES.format("4.4.0", ""), "CMT-1", KEPT),
+    (RESUMES.format("2.3.0"), "ORD-10", BROKEN),
+    (RESUMES.format("2.4.0"), "ORD-10", KEPT),
+]
+"""Releases, and what the clause says that finds their bug (docs/systems.md)."""
 
 needs_parts = pytest.mark.skipif(
     not kafka.server_jars(kafka.DEFAULT).present
@@ -112,6 +125,22 @@ def test_it_is_upheld_and_leaves_nothing(target: KafkaTarget, tmp_path: Path) ->
 
 
 @needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("text", "clause", "verdict"), RELEASES)
+def test_a_release_is_judged_by_the_same_clauses(
+    tmp_path: Path, text: str, clause: str, verdict: ClauseVerdict
+) -> None:
+    """Two bugs of released clients, red where they are and green where they are not, by `conform` alone."""
+    made = local(text)
+    searched = made.search(
+        profiles.load(made.profile), Asked(seed=1, examples=1, floor=None, out=tmp_path / "run")
+    )
+    told = found(searched.verdict)
+    assert told[clause] is verdict
+    assert (ClauseVerdict.REFUTED in told.values()) == (verdict is ClauseVerdict.REFUTED)
+
+
+@needs_parts
 @pytest.mark.parametrize(
     "bug",
     [each if each in AT_ONCE else pytest.param(each, marks=pytest.mark.long) for each in BUGS],
@@ -149,6 +178,8 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1+java:1.0", "There is no Java client"),
         (local, "4.3.1+librdkafka:1.0", "There is no librdkafka"),
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
+        (local, "4.3.1,app.on.failure=cry", "wait or pause"),
+        (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
         (remote, "4.3.1", "needs a broker's address"),
     ],
 )
