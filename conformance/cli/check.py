@@ -19,7 +19,10 @@ from specs.history.files import STDIN, STDIN_NAME
 @click.option(
     "--engine",
     metavar="NAME",
-    help="python or spark, which give the same verdict. Default: spark from a million events on.",
+    default="auto",
+    show_default=True,
+    help="python, arrow (whole columns, on this machine's cores) or spark; they give the same verdict. auto: the one "
+    "that suits the history's size, or spark with --master.",
 )
 @profile_option(
     "What was promised, as `inorder list profiles`. Default: the profile that the history names."
@@ -50,7 +53,7 @@ from specs.history.files import STDIN, STDIN_NAME
 @format_option()
 def command(
     history: Path,
-    engine: str | None,
+    engine: str,
     profile: str | None,
     clauses: tuple[str, ...],
     master: str | None,

@@ -34,7 +34,11 @@ from specs.verdicts.verdict import Verdict
 
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
-SPARK_FROM_EVENTS = 1_000_000
+ARROW_FROM_EVENTS = 200_000
+"""So many events the Python judges take some seconds for; the others need that long to start."""
+SPARK_FROM_EVENTS = 20_000_000
+"""So many are better shared out among more than one machine's cores, and memory."""
+AUTO = "auto"
 ENGINES_GROUP = "inorder.engines"
 NO_PROFILE = "no profile"
 """What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
@@ -138,8 +142,8 @@ def find_engine(name: str) -> Engine:
 class Question:
     """What `inorder check` is asked about a history; what does not exist has been refused.
 
-    engine: None for the one that is quicker. profile: as the user named it, None for the history's own. clauses: the
-    only ones to judge, in catalogue order; none stands for all that the profile claims.
+    engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
+    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims.
     """
 
     engine: str | None
@@ -149,10 +153,13 @@ class Question:
     floor: int
 
     def engine_for(self, history: History) -> str:
-        """Spark needs some seconds to start, and is then twice as fast and more."""
+        """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
         if self.engine is not None:
             return self.engine
-        return "spark" if rows_in(history) >= SPARK_FROM_EVENTS else "python"
+        rows, there = rows_in(history), engine_names()
+        if self.master is not None or rows >= SPARK_FROM_EVENTS:
+            return "spark"
+        return "arrow" if rows >= ARROW_FROM_EVENTS and "arrow" in there else "python"
 
     def profile_for(self, history: History, name: str) -> Profile:
         """What is held against a history. Raises UsageError where nobody says what was promised."""
@@ -192,6 +199,7 @@ def question(
     floor: int,
 ) -> Question:
     """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
+    engine = None if engine == AUTO else engine
     if engine is not None:
         find_engine(engine)
     asked = {clause_of(text) for text in clauses}
