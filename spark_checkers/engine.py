@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from spark_checkers.keyed import in_order, judge_keys, whole_keys, with_source
 from spark_checkers.ordered import Group, Part, is_by_queue, part_tables, parts, plain, row_groups
 from spark_checkers.rows import Findings, Rows, Runs, keep
 from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
-from spark_checkers.session import open_session
+from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import FINDINGS_ARROW, QUEUES, SOURCE, judge_rows, relevant, to_batch
 from specs.clauses.base import Clause, Finding
 from specs.clauses.catalogue import all_clauses, select
@@ -59,7 +59,8 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
 
     options: floor, require_exercised and clauses as for the Python engine; findings, a folder to which all findings
     are written as Parquet; master, the Spark master (local by default); memory, the driver's ("4g"); session, a
-    SparkSession to use; scratch, a folder that all of Spark's workers can write (a temporary one by default). Raises
+    SparkSession to use; scratch, a folder that all of Spark's workers can write. Workers of another master than a local
+    one read the history by Spark, with shuffles, unless there is such a folder: then by path, without. Raises
     HistoryError for a history that can't be read, UsageError where there is no Java, TargetMisbehaved where Spark does
     not start.
     """
@@ -69,7 +70,39 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     session = options.get("session") or open_session(
         options.get("master"), memory=options.get("memory") or "4g"
     )
+    if not is_local(session) and not options.get("scratch"):
+        return _judged_elsewhere(history, profile, options, session)
     return _judged(history, profile, options, OnSpark(session))
+
+
+def _judged_elsewhere(
+    history: History, profile: Profile, options: Mapping[str, Any], session: Any
+) -> Verdict:
+    """On workers that may be on other machines: by Spark's own file systems and shuffles."""
+    from spark_checkers.frames import JudgedRows, conform
+
+    ship(session)
+    if history.parquet:
+        frame = session.read.parquet(*(str(path) for path in history.parquet))
+    else:
+        frame = session.createDataFrame(rows_to_table(history.loaded))
+    chosen = select(options["clauses"]) if options.get("clauses") else None
+    judged = JudgedRows(
+        conform(frame),
+        history.info,
+        profile,
+        tuple(all_clauses() if chosen is None else chosen),
+        int(options.get("floor", 1)),
+        asked=chosen is not None,
+        why_cut=tuple(history.why_cut),
+        require_exercised=bool(options.get("require_exercised", False)),
+    )
+    try:
+        if options.get("findings"):
+            judged.findings.write.mode("overwrite").parquet(str(options["findings"]))
+        return judged.verdict
+    except Exception as error:
+        raise _told(error) from error
 
 
 def judge_here(
@@ -270,7 +303,9 @@ class _Examiner:
     def examine(self, clauses: Sequence[Clause]) -> Examination:
         seen = facts.look(self.jobs, self.paths, self.history.info)
         self._judge(seen.runs)
-        tallies = self._tallies(clauses, seen)
+        tallies = tallies_of(
+            clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)
+        )
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
     def keep_findings(self, folder: Path) -> None:
@@ -293,15 +328,16 @@ class _Examiner:
         writing = Scatter((), buckets, str(self.folder))
         work = QueuePass(queues, picks, runs, writing)
         lie_by_queue = is_by_queue(self.paths)
-        spills = self._scattered(
-            Scatter(others if lie_by_queue else (*others, work.both), buckets, str(self.folder))
-        )
-        if lie_by_queue:
+        wants_queues = bool(work.both.twins)
+        scattered = (*others, work.both) if wants_queues and not lie_by_queue else others
+        spills = self._scattered(Scatter(scattered, buckets, str(self.folder)))
+        done: list[PassReport] = []
+        if wants_queues and lie_by_queue:
             cut = parts(self.sizes, self.jobs.tasks)
             done = self.jobs.each(
                 partial(_judge_part, groups=self.groups, cut=cut, work=work), len(cut)
             )
-        else:
+        elif wants_queues:
             mine = spills.pop()
             cuts = shared_out(mine, self.jobs.tasks)
             done = self.jobs.each(
@@ -339,37 +375,43 @@ class _Examiner:
             if report.findings:
                 self.findings.append(report.findings)
 
-    # ---- witnesses
 
-    def _tallies(self, clauses: Sequence[Clause], seen: Facts) -> dict[str, Tally]:
-        known = recorded(self.history.info)
-        told = seen.kinds if known is None else known
-        tallies: dict[str, Tally] = {}
-        best: list[tuple[Clause, str, EvidenceKey]] = []
-        for clause in clauses:
-            tallies[clause.id] = tally = Tally()
-            if clause.unmet(self.history.info) is not None:
-                continue
-            if missing := clause.missing(told):
-                tally.missing = tuple(sorted(missing))
-                continue
-            total = self.sums.get(clause.id, Sum())
-            tally.opportunities = total.opportunities
-            for name, part in sorted(total.found.items()):
-                tally.found[name] = Found(part.violations, part.possible)
-                if part.best is not None:
-                    best.append((clause, name, part.best))
-            if known is None and tally.violations:
-                tally.assumed = tuple(sorted(clause.excuses - told))
-        rows = fetch(self.paths, {(key[1], seq) for _, _, key in best for seq in key[3]})
-        for clause, name, (possible, run, _last, seqs) in best:
-            found = tallies[clause.id].found[name]
-            evidence = tuple(rows[run, seq] for seq in seqs)
-            found.witness, found.explanation = witness_of(
-                clause, evidence, self.history.info, name, certain=not possible
-            )
-            found.certain = not possible
-        return tallies
+def tallies_of(
+    clauses: Sequence[Clause],
+    info: RunInfo,
+    sums: Mapping[str, Sum],
+    seen: Facts,
+    rows_of: Callable[[set[tuple[str, int]]], Mapping[tuple[str, int], Row]],
+) -> dict[str, Tally]:
+    """What was found of each clause, with its witnesses. rows_of: fetches the rows of these runs and seq_begin."""
+    known = recorded(info)
+    told = seen.kinds if known is None else known
+    tallies: dict[str, Tally] = {}
+    best: list[tuple[Clause, str, EvidenceKey]] = []
+    for clause in clauses:
+        tallies[clause.id] = tally = Tally()
+        if clause.unmet(info) is not None:
+            continue
+        if missing := clause.missing(told):
+            tally.missing = tuple(sorted(missing))
+            continue
+        total = sums.get(clause.id, Sum())
+        tally.opportunities = total.opportunities
+        for name, part in sorted(total.found.items()):
+            tally.found[name] = Found(part.violations, part.possible)
+            if part.best is not None:
+                best.append((clause, name, part.best))
+        if known is None and tally.violations:
+            tally.assumed = tuple(sorted(clause.excuses - told))
+    rows = rows_of({(key[1], seq) for _, _, key in best for seq in key[3]})
+    for clause, name, (possible, run, _last, seqs) in best:
+        found = tallies[clause.id].found[name]
+        evidence = tuple(rows[run, seq] for seq in seqs)
+        found.witness, found.explanation = witness_of(
+            clause, evidence, info, name, certain=not possible
+        )
+        found.certain = not possible
+    return tallies
 
 
 def _judge_part(

@@ -61,7 +61,7 @@ _LOOKED_AT = (
     "attempt",
     "broker_epoch",
 )
-_WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
+WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 
 
 def is_text(name: str) -> bool:
@@ -110,7 +110,8 @@ def look(jobs: Jobs, paths: Sequence[Path], info: RunInfo) -> Facts:
     cut = parts(sizes, jobs.tasks)
     windows = _windows(groups, sum(sizes), jobs.tasks)
     work = partial(_look, groups=groups, cut=cut, windows=windows)
-    return _sum_up(jobs.each(work, len(cut) + len(windows)), paths, info)
+    reports = jobs.each(work, len(cut) + len(windows))
+    return sum_up(reports, info, _sent_twice(reports, paths))
 
 
 def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[int, int]]:
@@ -276,15 +277,17 @@ def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
         low, high = seq_range(path, number)
         if high < start or low >= stop:
             continue
-        table = read_group(path, number, _WINDOWED)
+        table = read_group(path, number, WINDOWED)
         if low < start or high >= stop:
             seq = table.column("seq_begin")
             table = table.filter(pc.and_(pc.greater_equal(seq, start), pc.less(seq, stop)))
         found.append(table)
+    return look_at_rows(pa.concat_tables(found)) if found else Report()
+
+
+def look_at_rows(table: pa.Table) -> Report:
+    """Of some rows, in any order: are the numbers unique, do the clocks run forward?"""
     report = Report()
-    if not found:
-        return report
-    table = pa.concat_tables(found)
     run, runs = coded(table.column("run"))
     clock, clocks = coded(table.column("clock"))
     seq = table.column("seq_begin").to_numpy()
@@ -349,7 +352,8 @@ def _first_few(mask: Any) -> list[int]:
 # ---------------------------------------------------------------- summing up
 
 
-def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> Facts:
+def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason]) -> Facts:
+    """What all tasks saw."""
     facts = RunFacts()
     facts.rows = sum(report.rows for report in reports)
     facts.sends = sum(report.sends for report in reports)
@@ -358,7 +362,7 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
     clocks = [clock for report in reports for clock in report.clocks]
     reasons += _between_windows(clocks)
     reasons += _first_seqs(clocks)
-    reasons += _sent_twice(reports, paths)
+    reasons += sent_twice
     facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
     rare = [row for report in reports for table in report.rare for row in rows_of_table(table)]
     context = sorted(rare, key=lambda row: (row.run, row.seq_begin))

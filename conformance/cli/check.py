@@ -50,6 +50,12 @@ from specs.history.files import STDIN, STDIN_NAME
     metavar="DIR",
     help="Keep the verdict and its reports here.",
 )
+@click.option(
+    "--findings",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write every finding here, as Parquet: clause, finding, evidence, lane and time. With arrow or spark.",
+)
 @format_option()
 def command(
     history: Path,
@@ -59,6 +65,7 @@ def command(
     master: str | None,
     floor: int,
     out: Path | None,
+    findings: Path | None,
     form: str,
 ) -> int:
     """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
@@ -71,13 +78,20 @@ def command(
     70 the suite failed or the history can't be trusted.
     """
     question = seam.question(
-        engine=engine, profile=profile, clauses=clauses, master=master, floor=floor
+        engine=engine,
+        profile=profile,
+        clauses=clauses,
+        master=master,
+        floor=floor,
+        findings=findings,
     )
     opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)
     tell(f"judging {named} with the engine {question.engine_for(opened)}")
     verdict = seam.judge(history, opened, question, out=out)
     print_verdict(verdict, form, opened)
+    if findings is not None:
+        tell(f"all findings: {findings / 'findings.parquet'}")
     if out is not None:
         tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
     return verdict.exit_code

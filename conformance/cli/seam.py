@@ -143,7 +143,8 @@ class Question:
     """What `inorder check` is asked about a history; what does not exist has been refused.
 
     engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
-    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims.
+    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims. findings: a folder
+    for all findings; None: each clause's first ones are enough.
     """
 
     engine: str | None
@@ -151,12 +152,15 @@ class Question:
     clauses: tuple[str, ...]
     master: str | None
     floor: int
+    findings: Path | None = None
 
     def engine_for(self, history: History) -> str:
         """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
         if self.engine is not None:
             return self.engine
         rows, there = rows_in(history), engine_names()
+        if self.findings is not None and rows < SPARK_FROM_EVENTS and self.master is None:
+            return "arrow"
         if self.master is not None or rows >= SPARK_FROM_EVENTS:
             return "spark"
         return "arrow" if rows >= ARROW_FROM_EVENTS and "arrow" in there else "python"
@@ -197,8 +201,11 @@ def question(
     clauses: Sequence[str],
     master: str | None,
     floor: int,
+    findings: Path | None = None,
 ) -> Question:
     """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
+    if findings is not None and engine == "python":
+        raise UsageError("--findings is written by the engines arrow and spark: name one, or none")
     engine = None if engine == AUTO else engine
     if engine is not None:
         find_engine(engine)
@@ -209,6 +216,7 @@ def question(
         tuple(clause.id for clause in all_clauses() if clause.id in asked),
         master,
         floor,
+        findings,
     )
 
 
@@ -242,6 +250,8 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
         options["master"] = asked.master
     if asked.clauses:
         options["clauses"] = asked.clauses
+    if asked.findings is not None:
+        options["findings"] = asked.findings
     verdict = judging(history, chosen, options)
     info = verdict.info
     verdict = replace(
