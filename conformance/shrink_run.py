@@ -15,8 +15,8 @@ from conformance.reports.schemas import SHRINK_SCHEMA
 from conformance.shrink import shrink
 from conformance.targets.simulated import PROFILE
 from reference_impl.sim.simulate import simulate
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import by_id, get
+from specs.clauses.clause import Clause
 from specs.errors import UsageError
 from specs.faults import FAULTS
 from specs.history.store import open_history, write_history

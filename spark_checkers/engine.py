@@ -33,9 +33,10 @@ from spark_checkers.rows import Findings, Rows, Runs, keep
 from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import FINDINGS_ARROW, QUEUES, SOURCE, judge_rows, relevant, to_batch
-from specs.clauses.base import Clause, Finding
 from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.certainty import recorded
+from specs.clauses.clause import Clause
+from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
 from specs.history.columns import NAMES
 from specs.history.row import Row

@@ -33,7 +33,7 @@ from spark_checkers.rows import (
     coded,
     keep,
 )
-from specs.clauses.base import REQUEST_LEVELS
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import RunInfo

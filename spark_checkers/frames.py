@@ -27,8 +27,9 @@ from spark_checkers.keyed import by_key
 from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES
 from spark_checkers.session import open_session, ship
 from specs import profiles
-from specs.clauses.base import REQUEST_LEVELS, Clause
 from specs.clauses.catalogue import all_clauses, select
+from specs.clauses.clause import Clause
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError, UsageError
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from specs.clauses.base import REQUEST_LEVELS, is_copy_topic, is_manual
+from specs.clauses.rows import REQUEST_LEVELS, is_copy_topic, is_manual
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

@@ -22,7 +22,7 @@ import numpy as np
 from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, run_lane
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints
-from specs.clauses.base import Intervals
+from specs.clauses.intervals import Intervals
 from specs.vocabulary import Kind, Outcome
 
 PROGRESS_KINDS = (

@@ -19,10 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
-from specs.clauses.base import REQUEST_LEVELS, changed_nothing, is_pause_of_another
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.context import is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
 from specs.faults import disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -1042,7 +1043,7 @@ class Findings:
 
 
 def without_refused(table: pa.Table) -> pa.Table:
-    """The rows without those that no clause is shown: see `specs.clauses.base.changed_nothing`."""
+    """The rows without those that no clause is shown: see `specs.clauses.rows.changed_nothing`."""
     if "outcome" not in table.column_names:
         return table
     kinds, words = coded(table.column("kind"))

@@ -13,7 +13,7 @@ from itertools import groupby
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"

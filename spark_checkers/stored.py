@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from spark_checkers.rows import Findings, Rows, Runs, coded, keep
 from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue
-from specs.clauses.base import Clause
+from specs.clauses.clause import Clause
 from specs.vocabulary import Key, Kind
 
 Kernel = Callable[[Rows, Findings], None]

@@ -17,8 +17,8 @@ from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.targets.base import find
 from specs import profiles
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import catalogue
+from specs.clauses.clause import Clause
 from specs.errors import InorderError, UsageError
 from specs.faults import FAULTS
 from specs.plan.ability import Ability

@@ -28,9 +28,10 @@ from conformance.records import BEFALLS, OF_OUR_CLIENTS
 from conformance.targets.base import Asked, Searched
 from conformance.targets.systems import System
 from conformance.waiting import pass_time
+from conformance.wire.brokers import make_topic
 from conformance.wire.client import WireClient
 from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import make_topic, replace_run_folder, run_nonce
+from conformance.wire.runner import replace_run_folder, run_nonce
 from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, declared, write_runinfo

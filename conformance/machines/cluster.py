@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from conformance.machines.abstraction import LaneState, lane_states
 from reference_impl.mutants import Mutant
-from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, runinfo_of
 from specs.faults import (
@@ -38,6 +38,7 @@ from specs.faults import (
     hold,
     lose,
     pause,
+    request_error,
 )
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -141,6 +142,15 @@ CODES = (
     RequestCode.HEART_BEAT,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP,
 )
+
+
+FATES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "request lost": (drop_next.VERB, {"answer": False}),
+    "answer lost": (drop_next.VERB, {"answer": True}),
+    "busy": (request_error.VERB, {"error": int(ResponseCode.SYSTEM_BUSY)}),
+    "failed": (request_error.VERB, {"error": int(ResponseCode.SYSTEM_ERROR)}),
+}
+"""What can become of one request: the fault, and what is said of it."""
 
 
 def troubles_of_links(only_in: str = "") -> tuple[str, ...]:
@@ -804,6 +814,46 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(
         number=st.integers(0, 5),
+        joins=st.booleans(),
+        code=st.sampled_from(CODES[:6]),
+        error=st.sampled_from(("busy", "failed")),
+        times=st.integers(1, 6),
+        limit=st.sampled_from(("moment", "client", "broker")),
+        effort=st.sampled_from(("steady", "heavy")),
+    )
+    def errors_at_work(
+        self,
+        number: int,
+        joins: bool,
+        code: RequestCode,
+        error: str,
+        times: int,
+        limit: str,
+        effort: str,
+    ) -> None:
+        """The brokers answer some requests of a member with errors, while it works or while it takes lanes over."""
+        members = [name for name, group in CONSUMERS.items() if group == GROUPS[0]]
+        running = [name for name in members if self.world.is_running(name)]
+        fresh = [name for name in members if name not in running]
+        chosen = fresh if joins else running
+        if not chosen or self.sent >= MESSAGES_MAX:
+            return
+        who = self.pick(chosen, number)
+        self.load(len(KEYS), 3, effort)
+        verb, more = FATES[error]
+        for broker in self.plan.topology.brokers:
+            for _ in range(times):
+                self.do(verb, a=who, b=broker, code=int(code), **more)
+        if joins:
+            self.wait(self.config.persist_first_ms)
+            self.do(crash.HEALED_BY if self.world.has_started(who) else "start", client=who)
+        self.wait(self.limit(limit) + 50)
+        for broker in self.plan.topology.brokers:
+            self.mend(who, broker)
+        self.wait(20)
+
+    @rule(
+        number=st.integers(0, 5),
         leaves=st.sampled_from((crash.VERB, "stop", "stays")),
         percent=st.sampled_from((10, 20, 20, 40)),
         count=st.integers(2, 5),
@@ -838,15 +888,18 @@ class ClusterMachine(RuleBasedStateMachine):
         who=st.sampled_from((*CONSUMERS, "p1")),
         server=st.sampled_from(("b0", "b1")),
         code=st.sampled_from(CODES),
-        answer=st.booleans(),
+        fate=st.sampled_from(tuple(FATES)),
         gap_ms=st.sampled_from(GAPS_MS),
     )
-    def lose_one_frame(
-        self, who: str, server: str, code: RequestCode, answer: bool, gap_ms: int
+    def one_request_fails(
+        self, who: str, server: str, code: RequestCode, fate: str, gap_ms: int
     ) -> None:
-        if server in self.plan.topology.brokers:
-            self.do(drop_next.VERB, a=who, b=server, code=int(code), answer=answer)
-            self.wait(gap_ms)
+        """The next request of that code is lost, or its answer, or it is answered with an error."""
+        if server not in self.plan.topology.brokers:
+            return
+        verb, more = FATES[fate]
+        self.do(verb, a=who, b=server, code=int(code), **more)
+        self.wait(gap_ms)
 
     # ------------------------------------------------------------ time
 

@@ -80,7 +80,7 @@ INGREDIENTS: Mapping[str, Ingredient] = {
                 "beyond_ms": (1, 400),
             },
         },
-        (*WORK, "cut_off_at_work", "stand_still", "hand_over"),
+        (*WORK, "cut_off_at_work", "errors_at_work", "stand_still", "hand_over"),
     ),
     "broker restarts": Ingredient(rules=(*WORK, "restart_broker")),
     "strangers": Ingredient({"contend": {"stranger": (True,)}}, (*WORK, "contend")),

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from specs.clauses.base import Clause
+from specs.clauses.clause import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -319,10 +319,25 @@ class WireClient:
         common = {**queue._asdict(), "group": group}
         marker = self._begin(Kind.READ, common)
         offset, seen = 0, 0
-        reader = group or "inorder-drain"
+        for fields in self.messages(queue, upto, group):
+            self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **fields})
+            offset = fields["queue_offset"] + 1
+            seen += 1
+        done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
+        self._journal.end(marker, done, {"value": offset, **(mark or {})})
+        return seen
+
+    def messages(
+        self, queue: Queue, upto: int, group: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The messages of a queue from its start up to `upto`, as columns of READ rows.
+
+        group: whose retry or dead-letter topic it is. Ends early where the broker gives no more.
+        """
+        offset = 0
         while offset < upto:
             header = PullHeader(
-                consumer_group=reader,
+                consumer_group=group or "inorder-drain",
                 topic=queue.topic,
                 queue_id=queue.queue_id,
                 queue_offset=offset,
@@ -332,7 +347,7 @@ class WireClient:
             )
             answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
             if answer.code != ResponseCode.SUCCESS:
-                break
+                return
             for message in decode_all(answer.body):
                 fields = read_fields(message)
                 if message.message_id is not None:
@@ -340,12 +355,8 @@ class WireClient:
                 fields["origin_id"] = self._made_from.get(
                     fields["origin_id"] or "", fields["origin_id"]
                 )
-                self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **fields})
+                yield fields
                 offset = message.queue_offset + 1
-                seen += 1
-        done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
-        self._journal.end(marker, done, {"value": offset, **(mark or {})})
-        return seen
 
     # ------------------------------------------------------------------ offsets and members
 

@@ -20,7 +20,8 @@ from typing import Any
 from conformance import again
 from conformance.records import OF_OUR_CLIENTS
 from conformance.targets.base import Asked, Searched
-from conformance.targets.systems import System, wait_for_route
+from conformance.targets.systems import System
+from conformance.wire.brokers import make_topic
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.nodes import PlanRunner
@@ -437,16 +438,6 @@ def make_topics(session: Session, plan: Plan, namesrv: str) -> None:
             make_topic(client, topic.name, topic.queues, namesrv)
     finally:
         client.close()
-
-
-def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
-    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
-    answer = client.create_topic(topic, queues)
-    if answer.code != 0:
-        raise TargetMisbehaved(
-            f"the broker did not create {topic}: code {answer.code} {answer.remark}"
-        )
-    wait_for_route(namesrv, topic, client.broker_name)
 
 
 def note_queues(session: Session, plan: Plan) -> None:

@@ -26,8 +26,8 @@ from conformance.machines.drawing import drive
 from conformance.runner import STEPS, run_machine
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, simulate
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.clause import Clause
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config

@@ -33,9 +33,9 @@ from conformance.machines.cluster import Collector, Run
 from conformance.machines.steering import ingredients_for
 from conformance.runner import run_machine
 from specs import profiles
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.certainty import EVERYTHING
+from specs.clauses.clause import Clause
 from specs.clauses.transcript import Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

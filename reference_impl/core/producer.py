@@ -522,7 +522,7 @@ class Producer:
         rows = [self._row(part, queue, sending.attempt) for part in batch]
         places = [{**row, "value": place} for place, row in enumerate(rows)] if sending.more else ()
         sending.op = self._begin(Kind.SEND, rows[0], places)
-        on_end = partial(self._sent, sending)
+        on_end = partial(self.sent, sending)
         if queue is None:
             self._out.append(
                 End(sending.op, Outcome.REFUSED, {"detail": self._why(sending, why_none)})
@@ -589,7 +589,7 @@ class Producer:
             "detail": None if message.transaction is None else HALF,
         }
 
-    def _sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
+    def sent(self, sending: Sending, now_ms: int, answer: Command | None, reason: str) -> None:
         if answer is not None and answer.code in STORED:
             stored = SendResponse.from_ext(answer.ext)
             self._watch(now_ms, sending, well=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge, ended_before
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.rows import ended_before
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome

@@ -15,7 +15,9 @@ from types import ModuleType
 from typing import Any
 
 import specs.clauses as package
-from specs.clauses.base import REQUEST_LEVELS, Clause, Finding, Judge, Promise, name_of
+from specs.clauses.clause import Clause, Promise
+from specs.clauses.judging import Finding, Judge, name_of
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
 

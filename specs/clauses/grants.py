@@ -18,7 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from specs.clauses.base import MS, NOTHING, Context, Finding, Judge, Premise, ended_before
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import Premise
+from specs.clauses.rows import ended_before
+from specs.clauses.words import MS
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

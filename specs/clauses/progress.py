@@ -26,8 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from specs.clauses.base import Context, Intervals, acknowledges, is_manual
+from specs.clauses.context import Context
 from specs.clauses.incarnations import UntoldLetters
+from specs.clauses.intervals import Intervals
+from specs.clauses.rows import acknowledges, is_manual
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from specs.clauses.base import MS, Context
+from specs.clauses.context import Context
 from specs.clauses.stored import is_marker
+from specs.clauses.words import MS
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import NOTHING, Context, Finding, Judge, is_copy_topic, is_manual
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, Incarnation, QueueProgress
+from specs.clauses.rows import is_copy_topic, is_manual
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

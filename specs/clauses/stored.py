@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from specs.clauses.base import MS
+from specs.clauses.words import MS
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 
-from specs.clauses.base import Clause, Promise
 from specs.clauses.catalogue import catalogue
+from specs.clauses.clause import Clause, Promise
 from specs.clauses.transcript import Expected
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
 from specs.history import text as notation

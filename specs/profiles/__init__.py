@@ -17,8 +17,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from specs.clauses.base import Clause, Promise
 from specs.clauses.catalogue import all_ids, catalogue
+from specs.clauses.clause import Clause, Promise
 from specs.errors import SpecError
 from specs.model.rules import RULES
 from specs.plan.config import CHOICES

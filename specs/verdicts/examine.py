@@ -7,20 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from specs.clauses.base import (
-    CONTEXT_KINDS,
-    LOOKS,
-    REQUEST_LEVELS,
-    Clause,
-    Context,
-    Finding,
-    Judge,
-    KeyValue,
-    changed_nothing,
-    key_of,
-)
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import EVERYTHING, OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.clause import Clause
+from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
+from specs.clauses.judging import Finding, Judge
+from specs.clauses.keys import KeyValue, key_of
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from specs.clauses.base import Promise
 from specs.clauses.catalogue import catalogue
+from specs.clauses.clause import Promise
 from specs.plan.plan import Plan
 from specs.plan.traits import Stake, Trait, count
 

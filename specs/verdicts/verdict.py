@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
+from specs.clauses.clause import Clause
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from spark_checkers.keyed import judge_in_memory
 from spark_checkers.rows import RunContext
 from spark_checkers.twin import Twin
-from specs.clauses.base import CONTEXT_KINDS, REQUEST_LEVELS, Clause
 from specs.clauses.certainty import recorded
+from specs.clauses.clause import Clause
+from specs.clauses.context import CONTEXT_KINDS
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.stored import is_marker
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

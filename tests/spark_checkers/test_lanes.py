@@ -11,7 +11,7 @@ from judging import context_of
 from spark_checkers.generate import queue_tables
 from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch
 from spark_checkers.rows import NEVER, Rows, RunContext, keep
-from specs.clauses.base import REQUEST_LEVELS
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.vocabulary import Kind, Outcome

@@ -6,8 +6,8 @@ import pytest
 from judging import by_python, by_twins
 
 from spark_checkers.catalogue import all_twins
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.clause import Clause
 from specs.clauses.transcript import Example, Expected
 from specs.history.text import parse_history
 from specs.verdicts.examine import examine

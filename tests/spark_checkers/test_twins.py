@@ -15,8 +15,8 @@ from recorded import recorded
 import spark_checkers
 from spark_checkers.catalogue import all_twins, twin_modules
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant, spread
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.clause import Clause
 from specs.errors import UsageError
 from specs.history.text import parse_history, render_rows
 

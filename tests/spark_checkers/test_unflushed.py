@@ -6,8 +6,8 @@ import pytest
 from judging import by_python, by_twins
 
 from spark_checkers.catalogue import all_twins
-from specs.clauses.base import NOTHING_TAKEN_BACK
 from specs.clauses.catalogue import all_clauses, get
+from specs.clauses.premises import NOTHING_TAKEN_BACK
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
 from specs.plan.config import FLUSHES, Config

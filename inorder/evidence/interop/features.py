@@ -23,9 +23,10 @@ from conformance.drivers.runner import DrivenRun
 from conformance.targets.driven import pair
 from conformance.targets.systems import System
 from conformance.waiting import wait_until
+from conformance.wire.brokers import make_topic
 from conformance.wire.client import WireClient
 from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import make_topic, run_nonce
+from conformance.wire.runner import run_nonce
 from inorder.evidence.interop.cells import BROKERS, CLIENTS
 from reference_impl.client import Admin
 from specs.errors import InorderError, TargetMisbehaved

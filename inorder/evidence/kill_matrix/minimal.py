@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specs.clauses.base import Clause
+from specs.clauses.clause import Clause
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.examine import examine

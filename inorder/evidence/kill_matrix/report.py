@@ -26,7 +26,7 @@ from inorder.evidence import tables
 from inorder.evidence.kill_matrix.kill import Kill
 from inorder.evidence.kill_matrix.matrix import Matrix
 from reference_impl.mutants import HISTORY
-from specs.clauses.base import Clause
+from specs.clauses.clause import Clause
 
 JSON_FILE, MARKDOWN_FILE = "matrix.json", "matrix.md"
 SUITE = "kill matrix"

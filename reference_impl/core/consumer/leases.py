@@ -90,7 +90,7 @@ class Leases(Part):
         )
         body = LockBatch(self.config.group, self.config.client_id, tuple(queues)).encode()
         command = Command(RequestCode.LOCK_BATCH_MQ, body=body)
-        on_end = partial(self._lease_answered, op, queues, then)
+        on_end = partial(self.lease_answered, op, queues, then)
         self.consumer.request(
             now_ms,
             self.consumer.addresses.get(broker),
@@ -99,7 +99,7 @@ class Leases(Part):
             on_end,
         )
 
-    def _lease_answered(
+    def lease_answered(
         self,
         op: int,
         queues: Sequence[Queue],

@@ -9,7 +9,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import acknowledges
+from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind
 
 

@@ -10,8 +10,8 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses import base
-from specs.clauses.base import Intervals
+from specs.clauses import rows as of_rows
+from specs.clauses.intervals import Intervals
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
@@ -316,7 +316,7 @@ def lost_commits(trace: Trace) -> Changes:
             (
                 row
                 for row in rows
-                if row.kind is Kind.DELIVER and base.acknowledges(row) and row.seq_end
+                if row.kind is Kind.DELIVER and of_rows.acknowledges(row) and row.seq_end
             ),
             None,
         )

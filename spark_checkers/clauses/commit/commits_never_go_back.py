@@ -9,7 +9,7 @@ from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_ker
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import acknowledges
+from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind, Outcome
 
 

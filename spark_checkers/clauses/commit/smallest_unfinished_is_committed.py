@@ -9,7 +9,7 @@ from spark_checkers.lanes import OP_COLUMNS, Op
 from spark_checkers.planting import CONCURRENT, KEY_ORDERED, Changes, Mutant, Trace
 from spark_checkers.progress import PROGRESS_KINDS, queue_kernel
 from spark_checkers.twin import Twin
-from specs.clauses.base import acknowledges
+from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind
 
 

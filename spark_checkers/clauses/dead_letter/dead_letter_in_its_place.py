@@ -12,7 +12,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 

@@ -18,7 +18,7 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_manual
+from specs.clauses.rows import is_manual
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -14,7 +14,7 @@ from spark_checkers.progress import Incarnation
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.settled import COLUMNS, Settled, places, readings, settled_kernel
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 

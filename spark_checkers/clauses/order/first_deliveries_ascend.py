@@ -10,7 +10,7 @@ from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, ma
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import Intervals
+from specs.clauses.intervals import Intervals
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -9,7 +9,7 @@ from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stre
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_manual
+from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome
 
 _DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)

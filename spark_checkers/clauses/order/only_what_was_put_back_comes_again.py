@@ -11,7 +11,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_manual
+from specs.clauses.rows import is_manual
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 REMEMBERED = 1000

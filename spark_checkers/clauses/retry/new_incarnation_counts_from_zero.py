@@ -19,7 +19,8 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import Intervals, acknowledges, is_manual
+from specs.clauses.intervals import Intervals
+from specs.clauses.rows import acknowledges, is_manual
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 

@@ -8,7 +8,7 @@ from spark_checkers.calls import CALL_KINDS, CallLane, Calls
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
-from specs.clauses.base import acknowledges
+from specs.clauses.rows import acknowledges
 from specs.vocabulary import LISTENER_SUSPENDS, Outcome
 
 

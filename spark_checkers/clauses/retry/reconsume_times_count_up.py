@@ -10,7 +10,7 @@ from spark_checkers.lanes import OP_COLUMNS, Op, asks_again, ended_before, machi
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NONE
 from spark_checkers.twin import Twin
-from specs.clauses.base import acknowledges
+from specs.clauses.rows import acknowledges
 
 
 class Lane(Counting):

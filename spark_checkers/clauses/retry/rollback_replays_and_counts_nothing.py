@@ -17,7 +17,7 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_manual
+from specs.clauses.rows import is_manual
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)

@@ -11,7 +11,7 @@ from spark_checkers.planting import CONCURRENT, Changes, Mutant, Trace
 from spark_checkers.rows import MS, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import dense
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import RETRY_PREFIX, Kind

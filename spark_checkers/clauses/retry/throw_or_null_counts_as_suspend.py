@@ -11,7 +11,7 @@ from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_manual
+from specs.clauses.rows import is_manual
 from specs.vocabulary import Outcome
 
 

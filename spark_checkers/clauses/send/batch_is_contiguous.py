@@ -13,7 +13,7 @@ from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Segments, positions
 from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
-from specs.clauses.base import is_copy_topic
+from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 

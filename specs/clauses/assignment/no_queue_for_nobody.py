@@ -13,17 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    CLUSTERING,
-    DEALT_TO_THE_LAST,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import CLUSTERING, DEALT_TO_THE_LAST
 from specs.clauses.shares import Latest, put, share_of
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party

@@ -14,17 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROADCASTING,
-    NO_RESET,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROADCASTING, NO_RESET, Premise
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

@@ -14,18 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_FILTER,
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    at,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, goes_ahead
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
 from specs.clauses.progress import (
     PROGRESS_KINDS,
     GroupProgress,
@@ -33,6 +25,7 @@ from specs.clauses.progress import (
     QueueProgress,
     start_of,
 )
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

@@ -19,26 +19,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    MS,
-    NO_FILTER,
-    NO_RESET,
-    NOT_PAUSED,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Intervals,
-    Judge,
-    acknowledges,
-    at,
-    is_manual,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, UntoldLetters
+from specs.clauses.intervals import Intervals
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.progress import start_of
+from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 

@@ -14,8 +14,11 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import MS, NO_RESET, NOTHING, Context, Finding, Judge, at, who
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -26,19 +26,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.clauses.base import (
-    BROKER_NOT_PAUSED,
-    MS,
-    NO_RESET,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ms,
-    who,
-)
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -26,18 +26,10 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    BROKER_NOT_PAUSED,
-    MS,
-    NO_RESET,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -19,18 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    acknowledges,
-    at,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, may_be_leaving
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.rows import acknowledges
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -15,18 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_FILTER,
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    acknowledges,
-    at,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
+from specs.clauses.rows import acknowledges
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

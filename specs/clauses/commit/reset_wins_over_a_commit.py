@@ -26,21 +26,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    BROKER_NOT_PAUSED,
-    CLOSED_WORLD,
-    MS,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    who,
-)
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.context import Context
 from specs.clauses.incarnations import OFFSET_MOVED
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

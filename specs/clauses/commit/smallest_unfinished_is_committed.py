@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import NO_FILTER, NO_RESET, NOTHING, OUT_OF_ORDER, Finding
 from specs.clauses.commit import commit_never_passes_unfinished as general
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import NO_FILTER, NO_RESET, OUT_OF_ORDER
 from specs.clauses.progress import PROGRESS_KINDS
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party

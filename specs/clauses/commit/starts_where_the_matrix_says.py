@@ -32,21 +32,12 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
-    NO_RESET,
-    NO_WALL_CLOCK_STEP,
-    NOT_REMOVED,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    ended_before,
-    who,
-)
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
+from specs.clauses.rows import ended_before
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Outcome, Party
 

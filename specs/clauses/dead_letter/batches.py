@@ -10,7 +10,9 @@ A client may take it for sent or send it again, so that it counts neither as ack
 
 from __future__ import annotations
 
-from specs.clauses.base import Context, Judge, asks_again, is_manual
+from specs.clauses.context import Context
+from specs.clauses.judging import Judge
+from specs.clauses.rows import asks_again, is_manual
 from specs.clauses.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

@@ -14,21 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    AUTO_MODE,
-    DEAD_LETTER_SENT,
-    IN_PLACE,
-    NO_FRAME_TWICE,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    is_manual,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.dead_letter.batches import is_acknowledged
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
+from specs.clauses.rows import is_manual
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 

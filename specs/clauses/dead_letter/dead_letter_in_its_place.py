@@ -12,17 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    CLOSED_WORLD,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    at,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import CLOSED_WORLD, ORDERLY
+from specs.clauses.rows import is_copy_topic
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 

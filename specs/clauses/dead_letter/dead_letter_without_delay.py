@@ -11,18 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    DEAD_LETTER_SENT,
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import DEAD_LETTER_SENT, NO_WALL_CLOCK_STEP
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 

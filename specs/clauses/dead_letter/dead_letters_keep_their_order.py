@@ -11,17 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    ended_before,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import ORDERLY, Premise
+from specs.clauses.rows import ended_before
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 

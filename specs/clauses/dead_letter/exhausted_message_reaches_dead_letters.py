@@ -17,23 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    DRAINED,
-    MS,
-    NOT_REMOVED,
-    NOTHING,
-    NOTHING_TAKEN_BACK,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    is_copy_topic,
-    is_manual,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK, ORDERLY
+from specs.clauses.rows import ended_before, is_copy_topic, is_manual
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import (
     DLQ_PREFIX,

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+from specs.clauses.judging import Finding
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

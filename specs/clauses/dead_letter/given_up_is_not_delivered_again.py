@@ -13,16 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    AUTO_MODE,
-    IN_PLACE,
-    NO_RESET,
-    NOTHING,
-    Finding,
-    at,
-    who,
-)
 from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

@@ -17,18 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    AUTO_MODE,
-    FLUSHED_LATER,
-    IN_PLACE,
-    NO_RESET,
-    NOTHING,
-    Finding,
-    at,
-    is_manual,
-    who,
-)
+from specs.clauses.context import FLUSHED_LATER
 from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge, is_acknowledged
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
+from specs.clauses.rows import is_manual
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

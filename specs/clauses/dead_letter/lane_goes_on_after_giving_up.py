@@ -14,26 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import (
     AUTO_MODE,
     BATCH_OF_ONE,
-    MS,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
-    NOTHING,
     ORDERLY,
-    Context,
-    Finding,
-    Judge,
     Premise,
-    at,
-    ended_before,
-    is_copy_topic,
-    is_manual,
-    ms,
-    who,
 )
+from specs.clauses.rows import ended_before, is_copy_topic, is_manual
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party

@@ -8,7 +8,7 @@ as LSE-1 and LSE-4.
 
 from __future__ import annotations
 
-from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.vocabulary import Party
 
 ID = "LSE-9"

@@ -16,19 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOT_PAUSED,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -8,7 +8,7 @@ the lanes are judged one by one, and a lane that another one blocks looks like o
 
 from __future__ import annotations
 
-from specs.clauses.base import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.vocabulary import Party
 
 ID = "LSE-10"

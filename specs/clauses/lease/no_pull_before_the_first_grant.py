@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NOTHING, ORDERLY, Context, Finding, Judge, at, ms, who
+from specs.clauses.context import Context
 from specs.clauses.grants import refuses
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import ORDERLY
+from specs.clauses.words import at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -15,19 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    ended_before,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import ORDERLY, Premise
+from specs.clauses.rows import ended_before
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

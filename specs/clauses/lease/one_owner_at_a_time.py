@@ -13,18 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    ms,
-)
+from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Grants
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.rows import ended_before
+from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

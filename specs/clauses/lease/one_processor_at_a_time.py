@@ -21,21 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    ended_before,
-    ms,
-)
+from specs.clauses.context import Context
 from specs.clauses.grants import Unlocks
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
+from specs.clauses.rows import ended_before
+from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

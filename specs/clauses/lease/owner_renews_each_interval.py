@@ -14,22 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
-    MS,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
-    NOTHING,
     ORDERLY,
-    Context,
-    Finding,
-    Judge,
     Premise,
-    at,
-    ms,
-    who,
 )
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

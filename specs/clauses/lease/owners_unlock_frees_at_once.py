@@ -14,16 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    NO_FRAME_TWICE,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Finding,
-    at,
-    ms,
-)
 from specs.clauses.grants import UNHINDERED, Free, LastGrantJudge
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -28,24 +28,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    AUTO_MODE,
-    DEALT,
-    MS,
-    NO_FILTER,
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    SETTLED,
-    Context,
-    Finding,
-    Premise,
-    at,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
 from specs.clauses.progress import Incarnation
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -13,19 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
+from specs.clauses.judging import Finding
+from specs.clauses.premises import (
     AUTO_MODE,
     NO_FILTER,
     NO_RESET,
     NOTHING_TAKEN_BACK,
     ORDERLY,
     SETTLED,
-    Finding,
-    at,
-    who,
 )
 from specs.clauses.progress import GroupProgress, Incarnation, start_of
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

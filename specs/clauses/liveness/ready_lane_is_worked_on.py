@@ -31,26 +31,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
-    MS,
     NO_FILTER,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
-    NOTHING,
     ORDERLY,
-    Context,
-    Finding,
     Premise,
-    at,
-    is_manual,
-    ms,
-    who,
 )
 from specs.clauses.retry import other_lanes_go_on
 from specs.clauses.retry.other_lanes_go_on import Lane, Place, _Lease
+from specs.clauses.rows import is_manual
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -18,23 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    BROKER_NOT_PAUSED,
-    MS,
-    NO_FILTER,
-    NOT_PAUSED,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    is_copy_topic,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_FILTER, NOT_PAUSED, Premise
+from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import STORED_WEAKLY, lies_at_once
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -14,20 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    IN_PLACE,
-    NO_RESET,
-    NOT_REMOVED,
-    NOTHING,
-    NOTHING_TAKEN_BACK,
-    SENT_IN_TURN,
-    Context,
-    Finding,
-    Intervals,
-    Judge,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.intervals import Intervals
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import IN_PLACE, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK, SENT_IN_TURN
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

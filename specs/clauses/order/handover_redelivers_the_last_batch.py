@@ -18,19 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    acknowledges,
-    at,
-    is_manual,
-    who,
-)
+from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -16,20 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    NO_FILTER,
-    NO_RESET,
-    NOT_REMOVED,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, QueueProgress
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

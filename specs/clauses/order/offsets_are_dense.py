@@ -14,7 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from specs.clauses.base import BROKER_LIVES, DRAINED, NOTHING, Context, Finding, Judge, Premise, at
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, DRAINED, Premise
+from specs.clauses.words import at
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -20,21 +20,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    KEY_ORDERED,
-    MS,
-    NO_RESET,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    asks_again,
-    at,
-    ended_before,
-    ms,
-    who,
-)
 from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import KEY_ORDERED, NO_RESET
+from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

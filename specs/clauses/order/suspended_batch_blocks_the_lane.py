@@ -13,19 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    asks_again,
-    at,
-    ended_before,
-    who,
-)
 from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -13,15 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specs.clauses.base import (
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    asks_again,
-    is_copy_topic,
-    is_manual,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.rows import asks_again, is_copy_topic, is_manual
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

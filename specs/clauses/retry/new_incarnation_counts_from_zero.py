@@ -13,19 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    IN_PLACE,
-    NO_RESET,
-    NOTHING,
-    Context,
-    Finding,
-    Intervals,
-    Judge,
-    asks_again,
-    at,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.intervals import Intervals
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import IN_PLACE, NO_RESET
+from specs.clauses.rows import asks_again, is_copy_topic
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party

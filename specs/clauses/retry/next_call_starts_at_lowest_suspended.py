@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
 

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    asks_again,
-    at,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import ORDERLY, Premise
+from specs.clauses.rows import asks_again
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party

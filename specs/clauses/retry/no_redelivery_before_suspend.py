@@ -12,19 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    IN_PLACE,
-    MS,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    asks_again,
-    at,
-    ms,
-    who,
-)
 from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import IN_PLACE
+from specs.clauses.rows import asks_again
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -25,26 +25,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
+from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     NOT_PAUSED,
-    NOTHING,
     ORDERLY,
-    Context,
-    Finding,
-    Judge,
     Premise,
-    asks_again,
-    at,
-    ended_before,
-    ms,
-    who,
 )
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party

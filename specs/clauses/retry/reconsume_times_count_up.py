@@ -13,18 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    DEAD_LETTER_SENT,
-    NO_ROLLBACK,
-    NOTHING,
-    ORDERLY,
-    Finding,
-    asks_again,
-    at,
-    ended_before,
-    who,
-)
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
 from specs.clauses.retry.counting import COUNTING_KINDS, Call, Counter, CountingJudge
+from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 

@@ -15,28 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
-    NO_RESET,
-    NO_WALL_CLOCK_STEP,
-    NOT_PAUSED,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    asks_again,
-    at,
-    ms,
-    who,
-)
 from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
 from specs.clauses.retry.no_redelivery_before_suspend import (
     SUSPEND_MS_MAX,
     SUSPEND_MS_MIN,
     suspend_ms,
 )
+from specs.clauses.rows import asks_again
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party

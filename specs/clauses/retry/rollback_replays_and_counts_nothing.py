@@ -13,20 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    NO_RESET,
-    NOTHING,
-    ORDERLY,
-    Context,
-    Finding,
-    Judge,
-    acknowledges,
-    at,
-    ended_before,
-    is_manual,
-    who,
-)
 from specs.clauses.calls import may_be_given_up
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.rows import acknowledges, ended_before, is_manual
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party

@@ -18,19 +18,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specs.clauses.base import (
-    CLOSED_WORLD,
-    CONCURRENT,
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import CLOSED_WORLD, CONCURRENT, NO_WALL_CLOCK_STEP
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 

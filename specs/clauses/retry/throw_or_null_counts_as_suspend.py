@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import MS, NO_RESET, NOTHING, ORDERLY, Finding, at, who
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -25,21 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    DRAINED,
-    MS,
-    NOT_REMOVED,
-    NOTHING,
-    Context,
-    Finding,
-    Intervals,
-    Judge,
-    at,
-    ended_before,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.intervals import Intervals
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import DRAINED, NOT_REMOVED
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import STORED_WEAKLY, is_marker, lies_at_once
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -18,25 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_NOT_PAUSED,
-    CLOSED_WORLD,
-    DRAINED,
-    FLUSHED_LATER,
-    MS,
-    NOT_REMOVED,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    Premise,
-    at,
-    ended_before,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import FLUSHED_LATER, Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_NOT_PAUSED, CLOSED_WORLD, DRAINED, NOT_REMOVED, Premise
 from specs.clauses.readings import Readings
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -21,22 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    DRAINED,
-    NO_WALL_CLOCK_STEP,
-    NOT_REMOVED,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    is_copy_topic,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.readings import Readings
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
+from specs.clauses.words import at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party

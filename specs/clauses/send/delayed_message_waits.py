@@ -15,19 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    MS,
-    NO_WALL_CLOCK_STEP,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    is_copy_topic,
-    ms,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import NO_WALL_CLOCK_STEP
+from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import wait_us
+from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

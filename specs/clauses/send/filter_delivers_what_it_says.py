@@ -16,21 +16,12 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.base import (
-    BROKER_LIVES,
-    FILTERED,
-    NO_RESET,
-    NOT_REMOVED,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    ended_before,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import BROKER_LIVES, FILTERED, NO_RESET, NOT_REMOVED
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import STORED_WEAKLY, is_half
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -15,18 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from specs.clauses.base import (
-    CLOSED_WORLD,
-    NOTHING,
-    NOTHING_TAKEN_BACK,
-    Context,
-    Finding,
-    Judge,
-    at,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import CLOSED_WORLD, NOTHING_TAKEN_BACK
+from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import COMMIT, is_half, is_refused
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

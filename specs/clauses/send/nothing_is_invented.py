@@ -21,19 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from specs.clauses.base import (
-    CLOSED_WORLD,
-    FLUSHED_LATER,
-    NO_FRAME_TWICE,
-    NOTHING,
-    Context,
-    Finding,
-    Judge,
-    at,
-    is_copy_topic,
-    who,
-)
+from specs.clauses.context import FLUSHED_LATER, Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.premises import CLOSED_WORLD, NO_FRAME_TWICE
+from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import is_delayed, is_half, is_refused, lies_at_once
+from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 

@@ -14,8 +14,9 @@ from conformance.runner import run_machine
 from inorder.evidence import laws
 from inorder.evidence.laws import LEFT_BROKEN, TAKEN_AWAY, Hearing, hear_broken, hear_valid
 from spark_checkers.catalogue import all_twins
-from specs.clauses.base import Clause, Context
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.clause import Clause
+from specs.clauses.context import Context
 from specs.clauses.incarnations import UntoldLetters
 from specs.clauses.stored import is_marker
 from specs.history.row import Row

@@ -7,8 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs.clauses.base import Context, Intervals, acknowledges, asks_again, at, key_of, ms, who
+from specs.clauses.context import Context
+from specs.clauses.intervals import Intervals
+from specs.clauses.keys import key_of
 from specs.clauses.progress import QueueProgress
+from specs.clauses.rows import acknowledges, asks_again
+from specs.clauses.words import at, ms, who
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history

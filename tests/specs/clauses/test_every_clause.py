@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from specs.clauses.base import Clause, Key, Promise
 from specs.clauses.catalogue import FAMILIES, all_clauses, catalogue
+from specs.clauses.clause import Clause, Promise
 from specs.history.text import parse_history
 from specs.verdicts.examine import examine, find_violations
-from specs.vocabulary import Kind
+from specs.vocabulary import Key, Kind
 
 CLAUSES = pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
 EVIDENCE_AT_MOST = 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from specs.clauses.base import Finding
 from specs.clauses.catalogue import get
+from specs.clauses.judging import Finding
 from specs.history.text import parse_history
 from specs.verdicts.examine import find_violations
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from specs.clauses.base import Promise
 from specs.clauses.catalogue import catalogue
+from specs.clauses.clause import Promise
 
 ROOT = Path(__file__).parents[3]
 PRODUCT = ("specs", "reference_impl", "conformance", "chaos", "spark_checkers", "inorder", "tools")

@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specs.clauses.base import Finding
 from specs.clauses.catalogue import all_clauses
+from specs.clauses.judging import Finding
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config

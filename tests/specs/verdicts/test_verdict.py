@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from specs.clauses.base import Clause
 from specs.clauses.catalogue import get, select
+from specs.clauses.clause import Clause
 from specs.history.runinfo import RunInfo, declared
 from specs.history.text import parse_history
 from specs.profiles import Claim, Profile, Status, load

@@ -184,6 +184,11 @@ class Bench:
         for request in found:
             self.give(Failed(request.token, reason))
 
+    def refuse_held(self, code: int, error: int) -> None:
+        """Answers the open requests of that code with an error."""
+        for request in self._unhold(code):
+            self.give(Answered(request.token, request.command.reply(error)))
+
     def _unhold(self, code: int) -> list[Request]:
         self.hold.discard(code)
         found = [request for request in self.held if request.command.code == code]

@@ -41,6 +41,15 @@ def call_under_an_old_grant(make: Make) -> object:
     return b.offsets
 
 
+def call_after_an_error(make: Make) -> object:
+    b = with_messages(make)
+    b.hold.add(LOCK)
+    b.advance(30_001)
+    b.refuse_held(LOCK, ResponseCode.SYSTEM_BUSY)
+    b.returns()
+    return b.offsets
+
+
 def call_after_a_refusal(make: Make) -> object:
     b = with_messages(make)
     b.refused = {LANE}
@@ -309,6 +318,17 @@ def start_from_the_first_after_a_failed_query(make: Make) -> object:
     b.fail_held(QUERY)
     b.advance(3_000)
     return b.of(Kind.PULL)[0].fields["queue_offset"]
+
+
+def start_from_the_first_after_an_error(make: Make) -> object:
+    b = make(consume_from="first")
+    b.append(5)
+    b.stored[LANE] = 2
+    b.hold.add(QUERY)
+    b.start()
+    b.refuse_held(QUERY, ResponseCode.SYSTEM_BUSY)
+    b.advance(5_000)
+    return [seen.fields["value"] for seen in b.of(Kind.ADD) if seen.fields["topic"] == LANE.topic]
 
 
 def start_at_a_handover(make: Make) -> object:
@@ -724,6 +744,8 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "send-back-failure-ignored": (stored_after_a_refused_send_back, 0, 2),
     "key-held-back-by-another": (calls_beside_a_failed_one, [1, 2], [2]),
     "key-not-looked-at": (calls_of_one_key_at_once, 1, 2),
+    "lock-error-is-a-grant": (call_after_an_error, [], [1]),
+    "offset-error-is-nothing-stored": (start_from_the_first_after_an_error, [2], [0]),
     "key-goes-on-without-the-failed": (offsets_after_a_failure, [0], [1]),
 }
 

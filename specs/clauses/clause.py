@@ -1,0 +1,147 @@
+"""What a clause is: its id and statement, where it was read, what it needs, and what judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from specs.clauses.certainty import THAT_LAST, recorded
+from specs.clauses.context import Context
+from specs.clauses.judging import Judge
+from specs.clauses.premises import Premise
+from specs.clauses.transcript import Example, Expected
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.plan.traits import Stake
+from specs.vocabulary import Key, Kind, Level, Party
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What every clause has, whatever judges it.
+
+    rules: the wire rules that decide it. vectors: the file of the table that does, in `specs/vectors/`. A clause
+    with a judge may name both: what a history can't show, an exchange or a table does. stakes: what a run needs so
+    that a clause is at stake, as far as a plan may lack it; the run has to have each of them.
+    """
+
+    id: str
+    name: str
+    title: str
+    statement: str
+    party: Party
+    premise: tuple[Premise, ...]
+    sources: tuple[str, ...]
+    refines: tuple[str, ...]
+    doc: str
+    rules: tuple[str, ...] = ()
+    vectors: str | None = None
+    stakes: tuple[Stake, ...] = ()
+
+    BY_HISTORY: ClassVar[bool] = False
+
+    @property
+    def family(self) -> str:
+        return self.id.split("-")[0]
+
+    @property
+    def judged_by(self) -> tuple[str, ...]:
+        """What decides it: a `history`, a table of `vectors`, an exchange on the `wire`; more than one may."""
+        ways = (
+            ("history", self.BY_HISTORY),
+            ("vectors", bool(self.vectors)),
+            ("wire", bool(self.rules)),
+        )
+        return tuple(way for way, does in ways if does)
+
+    def unmet(self, info: RunInfo) -> Premise | None:
+        """The first premise that the run does not meet from its begin to its end; None when the clause applies."""
+        for premise in self.premise:
+            if premise.holds is not None and not premise.holds(info):
+                return premise
+        return None
+
+    FAMILIES: ClassVar[Mapping[str, str]] = {
+        "ORD": "order",
+        "LSE": "lease",
+        "RTY": "suspend and retry",
+        "DLQ": "dead letters",
+        "CMT": "commit",
+        "SND": "send and store",
+        "ASG": "assignment",
+        "LIV": "progress",
+        "MET": "the run itself",
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause(Promise):
+    """A clause that a history decides, read from its module.
+
+    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
+    all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
+    else did. excused_by: kinds of rows that excuse and that only the context knows. named_by: kinds that only say which
+    of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what
+    it finds.
+    """
+
+    key: Key
+    kinds: frozenset[Kind]
+    levels: frozenset[Level]
+    judge: Callable[[Context], Judge] = field(repr=False)
+    explain: Callable[[Any], str] = field(repr=False)
+    examples: tuple[Example, ...] = field(repr=False)
+    needs: frozenset[Kind]
+    excused_by: frozenset[Kind]
+    named_by: frozenset[Kind]
+    absence: bool
+    looks_back: bool
+    findings: tuple[str, ...]
+    needs_finish: bool = False
+    wants: Callable[[Row], bool] | None = field(default=None, repr=False)
+
+    BY_HISTORY: ClassVar[bool] = True
+
+    @property
+    def excuses(self) -> frozenset[Kind]:
+        """The kinds of rows that could excuse what looks like a violation."""
+        told = (premise.told_by for premise in self.premise)
+        return self.kinds.difference(self.needs, self.named_by).union(self.excused_by, *told)
+
+    def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
+        """What it needs and does not have, of the kinds that are recorded."""
+        return self.needs - known
+
+    @property
+    def asks_what_a_client_knew(self) -> bool:
+        """Is it about what a client does, of a lane or queue: on the answers that it had?"""
+        return self.party in (Party.CLIENT, Party.PAIR) and self.key in (Key.LANE, Key.QUEUE)
+
+    def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool) -> bool:
+        """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?
+
+        epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended, and (where the
+        clause asks what a client knew) so did whatever else its clients had begun there before.
+        """
+        if not info.closed_world and (self.absence or not ended):
+            return False
+        if info.begins_late and (self.looks_back or self.excuses & THAT_LAST):
+            return False
+        known = recorded(info)
+        if known is None:
+            return True
+        unseen = self.excuses - known
+        return unseen <= {Kind.CRASH} if epochs else not unseen
+
+    @property
+    def shortest_violation(self) -> str:
+        """The first broken example of its transcript."""
+        return next(
+            example.text for example in self.examples if example.expected is Expected.BROKEN
+        )
+
+    @property
+    def lookalike(self) -> str:
+        """The first kept example of its transcript: allowed, though it looks wrong."""
+        return next(example.text for example in self.examples if example.expected is Expected.KEPT)

@@ -1,0 +1,60 @@
+"""What one row says: questions that many clauses ask of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from specs.history.row import Row
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    LISTENER_SUSPENDS,
+    RETRY_PREFIX,
+    CommitMode,
+    Kind,
+    Level,
+    Outcome,
+)
+
+REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE, Level.TAP})
+"""Requests as their sender saw them, or as they passed a tap. Broker-side (`store`) rows repeat them and are left out
+unless asked for. A request is recorded at one of these levels: who taps a client that tells its sends, skips them."""
+
+
+def changed_nothing(row: Row) -> bool:
+    """Was it refused, and is it of a kind that no clause asks for its refusal? Nobody is shown such a row.
+
+    Whoever judges requests that may be refused (locks, commits, sends, dead letters) asks for the outcome. An operation
+    without an answer (`unknown`, or one way) may have happened, then or later.
+    """
+    return row.outcome is Outcome.REFUSED and row.kind in (Kind.RESET, Kind.TRIM)
+
+
+def ended_before(earlier: Row, later: Row) -> bool:
+    """Did `earlier` certainly end before `later` began? By the total order (one clock domain)."""
+    return earlier.seq_end is not None and earlier.seq_end < later.seq_begin
+
+
+def is_manual(row: Row) -> bool:
+    """Did the listener choose the manual mode for this call?"""
+    return row.commit_mode == CommitMode.MANUAL
+
+
+def asks_again(row: Row) -> bool:
+    """Does the call's result ask for the same messages again, after the suspend time?"""
+    return row.outcome in LISTENER_SUSPENDS or (row.outcome is Outcome.ROLLBACK and is_manual(row))
+
+
+def acknowledges(row: Row) -> bool:
+    """Does the call's result finish its messages? In auto mode a ROLLBACK does so as well."""
+    if is_manual(row):
+        return row.outcome is Outcome.COMMIT
+    return row.outcome in _AUTO_ACKNOWLEDGES
+
+
+_AUTO_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
+
+
+@lru_cache(maxsize=4096)
+def is_copy_topic(topic: str | None) -> bool:
+    """A topic that holds copies: of messages to retry, or of messages given up."""
+    return topic is not None and topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

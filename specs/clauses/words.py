@@ -1,0 +1,26 @@
+"""How findings are told: times and parties."""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+
+MS = 1000
+"""Microseconds in a millisecond."""
+
+
+def ms(value_us: int) -> str:
+    """A duration for people: `1200 ms`, or `1.250 s` from 10 s on."""
+    return (
+        f"{value_us / 1_000_000:.3f} s"
+        if abs(value_us) >= 10_000_000
+        else f"{value_us / 1000:g} ms"
+    )
+
+
+def at(row: Row) -> str:
+    """A row's begin for people, in seconds of its clock."""
+    return f"{row.started_us / 1_000_000:.3f} s"
+
+
+def who(row: Row) -> str:
+    return row.client_id or row.process or "somebody"
