@@ -68,8 +68,8 @@ def conform_rounds(
     In `out` lies the history of the first round that refutes a claimed clause, else of the last; every round's own is
     in `rounds/`. A refutation ends it; where it is to go on all the same, `refuted/CLAUSE` has a judged run for each
     clause. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign
-    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the first
-    round was done.
+    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the
+    first round was done.
     """
     stop = Stop() if stop is None else stop
     replace_run_folder(out)
@@ -94,8 +94,7 @@ def conform_rounds(
     finally:
         stop.breaks_in = False
         target.release()
-    verdict = _concluded(done, profile, rounds, out, floor, stop, ours_too=ours_too)
-    return verdict, done
+    return _concluded(done, profile, rounds, out, floor, stop, ours_too=ours_too), done
 
 
 def _goes_on(done: Sequence[Round], rounds: int | None, profile: Profile, stop: Stop) -> bool:

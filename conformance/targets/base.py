@@ -171,8 +171,9 @@ class Target(ABC):
 
     name: as given on the command line. parties: who implements broker, client and producer. profile: the one that fits
     it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
-    that the system really has. records: the kinds of rows, by level, that the target writes down whenever they happen
-    (`specs.history.runinfo.declared`); asked again after the run, when it may know more.
+    that the system really has. takes_config: a plan may say others, and the system is started with them. records: the
+    kinds of rows, by level, that the target writes down whenever they happen (`specs.history.runinfo.declared`); asked
+    again after the run, when it may know more.
 
     reads_at_work: its queues are read while its clients are still at work, and then all of them vanish without a word,
     so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
@@ -187,6 +188,7 @@ class Target(ABC):
     profile: str
     config: Config
     clock: ClassVar[ClockKind] = ClockKind.WALL
+    takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
     records: Mapping[str, tuple[str, ...]]
     reads_at_work: ClassVar[bool] = False
@@ -244,6 +246,9 @@ class Target(ABC):
             for topic in topics
             for number in range(topic.queues)
         ]
+
+    def check(self) -> None:  # noqa: B027 - most have no parts that could die by themselves
+        """Raise TargetMisbehaved when a part of ours has died that nobody killed."""
 
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE.

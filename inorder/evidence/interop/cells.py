@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.drivers.plans import CHANGES
 from conformance.rounds import FLOOR, ROUNDS, conform_rounds
 from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.driven import Paired, pair
@@ -120,7 +121,6 @@ def run_cell(
 ) -> Cell:
     """Put one cell to work and judge it. Raises UsageError where a part is missing."""
     profile = profiles.load(run.profile)
-    more = {} if changes is None else {"changes": changes}
     verdict, done = conform_rounds(
         run,
         profile,
@@ -129,9 +129,9 @@ def run_cell(
         out=folder,
         floor=FLOOR,
         ours_too=True,
+        changes=CHANGES if changes is None else changes,
         say=say,
         stop=Stop(TO_THE_END),  # what a cell shows is all that its rounds find
-        **more,
     )
     return summed_up(run, profile, verdict, rounds=len(done), seed=seed, date=date)
 
