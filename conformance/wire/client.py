@@ -44,12 +44,14 @@ from reference_impl.protocol.message import (
     PROPERTY_UNIQ_KEY,
     StoredMessage,
     decode_all,
+    own_properties,
     pack_properties,
 )
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import UNREACHABLE, RequestFailed
 from specs.errors import TargetMisbehaved
 from specs.history.clock import RecorderClock, host_clock
+from specs.history.hashes import props_hash
 from specs.history.journal import Journal
 from specs.vocabulary import (
     DLQ_PREFIX,
@@ -184,6 +186,7 @@ class WireClient:
                 "key_seq": key_seq,
                 "attempt": 1,
                 "body_hash": zlib.crc32(body),
+                "props_hash": props_hash({}),
             },
         )
         answer = self._send(queue.topic, queue.queue_id, properties, body)
@@ -480,6 +483,7 @@ def read_fields(message: StoredMessage) -> dict[str, Any]:
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
+        "props_hash": props_hash(own_properties(message.properties)),
         "tags": message.tags,
         "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,
