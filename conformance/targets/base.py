@@ -208,6 +208,13 @@ class Target(ABC):
         """
         raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
 
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        """What the store says that a group has reached in a queue: the next offset that it would hand out.
+
+        Read by somebody who is not the client under test; None where nothing is stored. Needs Ability.PROGRESS.
+        """
+        raise UsageError(f"the target {self.name} can't {Ability.PROGRESS.value}")
+
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         """What is read at the end, each with the group whose dead letters it holds (None for a topic's queue)."""
         brokers, topics = run.plan.topology.brokers, run.plan.topology.topics

@@ -28,7 +28,7 @@ from specs.errors import UsageError
 from specs.faults import perform
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
-from specs.plan.config import Config
+from specs.plan.config import OF_BROKERS, Config, config_of
 from specs.plan.plan import Action, Plan
 from specs.plan.rig import PartialRig
 from specs.profiles import Profile
@@ -85,6 +85,13 @@ class WireTarget(Target):
 
     def suited(self, plan: Plan) -> Plan:
         return with_config(plan, self.plan_config)
+
+    def told(self, plan: Plan) -> Config:
+        """Where the system is somebody's, what its brokers were told is not known, whatever plans take for it."""
+        if self.lease_known:
+            return plan.config
+        known = {key: it for key, it in plan.config.to_json().items() if key not in OF_BROKERS}
+        return config_of({"system": self.parties["broker"], **known})
 
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         return self.opens(config, proxied)
@@ -183,6 +190,9 @@ class WireTarget(Target):
 
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
         return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        return await asyncio.to_thread(self.brokers.progress, group, queue)
 
     async def close(self) -> None:
         if self._nodes is not None:

@@ -122,6 +122,20 @@ class Config:
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
+OF_BROKERS = frozenset(
+    {
+        "broker_lease_ms",
+        "channel_expiry_ms",
+        "delay_levels",
+        "transaction_timeout_ms",
+        "transaction_check_interval_ms",
+        "transaction_check_max",
+        "keep_ms",
+        "flush",
+        "flush_ms",
+    }
+)
+"""What a broker was told, and its clients need not know."""
 ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
 """Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
 NOTHING_IS_LOST = frozenset({"flush", "flush_ms", "keep_ms"})

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from conformance.targets.rocketmq import local
+from conformance.targets.rocketmq import local, remote
+from specs.clauses.catalogue import all_clauses
+from specs.history.runinfo import RunInfo
+from specs.plan.plan import Plan
 
 
 @pytest.mark.parametrize(
@@ -20,3 +25,17 @@ from conformance.targets.rocketmq import local
 )
 def test_a_release_has_the_profile_of_its_line(version: str, profile: str) -> None:
     assert local(version).profile == profile
+
+
+def test_what_somebodys_brokers_were_told_is_not_known() -> None:
+    """What rests on a guessed lease is not claimed, and the plan says what was taken for it."""
+    target = remote("127.0.0.1:9876")
+    plan = Plan(config=target.config)
+    info = RunInfo(run="r", config=target.told(plan))
+    assert plan.config.broker_lease_ms == 60_000
+    unknown = {clause.id for clause in all_clauses() if clause.unmet(info) is not None}
+    assert {"LSE-1", "LSE-7", "LIV-2", "SND-7"} <= unknown
+    assert not {"ORD-2", "DLQ-2", "CMT-8", "SND-1"} & unknown
+    assert RunInfo.from_json(info.to_json()).config.untold == info.config.untold
+    mine = replace(target, lease_known=True)
+    assert mine.told(plan) == plan.config
