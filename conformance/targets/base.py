@@ -243,13 +243,17 @@ class Target(ABC):
         until_s = now_s() + run.plan.settle_ms / 1000
         size, since_s = -1, now_s()
         while now_s() < until_s:
-            grown = sum(path.stat().st_size for path in (run.folder / "journal").glob("*.jsonl"))
+            grown = self.written(run)
             if grown != size:
                 size, since_s = grown, now_s()
             elif now_s() - since_s >= rest_s:
                 return True
             await asyncio.sleep(QUIET_LOOK_S)
         return False
+
+    def written(self, run: Run) -> int:
+        """How much was written of what happens; it stands still once the target has come to rest."""
+        return sum(path.stat().st_size for path in (run.folder / "journal").glob("*.jsonl"))
 
     def search(self, profile: Profile, asked: Asked) -> Searched:
         """Judge the target: look for a plan on which it breaks what the profile claims, and keep the run in `out`."""

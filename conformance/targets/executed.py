@@ -95,9 +95,7 @@ class ExecutedTarget(DriverTarget):
         if self._admin is not None:
             self._admin.kill()
             self._admin = None
-        if self.faults:
-            fault, self.faults = self.faults[0], []
-            raise TargetMisbehaved(f"the driver {self.name} wrote what it must not: {fault}")
+        self.refuse_faults()
 
 
 def target(command: str | None) -> ExecutedTarget:

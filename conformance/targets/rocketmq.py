@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.drivers.runner import DrivenRun
 from conformance.drivers.targets import MARK
 from conformance.parts import jars
-from conformance.targets.driven import pair, profile_of
+from conformance.targets.driven import Paired, abroad, pair, profile_of
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
@@ -20,7 +19,7 @@ def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
 
-def local(version: str | None) -> WireTarget | DrivenRun:
+def local(version: str | None) -> WireTarget | Paired:
     """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
@@ -39,13 +38,19 @@ def local(version: str | None) -> WireTarget | DrivenRun:
     )
 
 
-def remote(address: str | None) -> WireTarget:
-    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s."""
+def remote(address: str | None) -> WireTarget | Paired:
+    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s.
+
+    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it.
+    """
     if not address or ":" not in address:
         raise UsageError(
             "the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876"
         )
+    address, mark, client = address.partition(MARK)
     split_address(address)
+    if mark:
+        return abroad(address, client)
 
     def open_remote(_config: Config, proxied: bool) -> Remote:
         if proxied:
