@@ -39,8 +39,12 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "inorder.targets"
 QUIET_LOOK_S = 0.05
-NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK, Kind.DEAD_LETTER})
-"""What a target without half messages, delayed retries and dead letters declares too: it can't have happened."""
+NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK})
+"""What a target without half messages and delayed retries declares too: it can't have happened.
+
+A dead letter is not among it: a system that is never asked to give a message up may do it by itself. A target declares
+that kind where it tells of each, or where its system knows no dead letters.
+"""
 
 
 class CutShort(TargetMisbehaved):

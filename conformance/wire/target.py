@@ -28,7 +28,7 @@ from specs.errors import UsageError
 from specs.faults import perform
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
-from specs.plan.config import OF_BROKERS, Config, config_of
+from specs.plan.config import Config, without_the_brokers
 from specs.plan.plan import Action, Plan
 from specs.plan.rig import PartialRig
 from specs.profiles import Profile
@@ -88,10 +88,8 @@ class WireTarget(Target):
 
     def told(self, plan: Plan) -> Config:
         """Where the system is somebody's, what its brokers were told is not known, whatever plans take for it."""
-        if self.lease_known:
-            return plan.config
-        known = {key: it for key, it in plan.config.to_json().items() if key not in OF_BROKERS}
-        return config_of({"system": self.parties["broker"], **known})
+        config = plan.config
+        return config if self.lease_known else without_the_brokers(config, self.parties["broker"])
 
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         return self.opens(config, proxied)

@@ -193,6 +193,12 @@ def config_of(data: Mapping[str, Any], where: str = "") -> Config:
         raise UsageError(f"{where}: {error}".removeprefix(": ")) from error
 
 
+def without_the_brokers(config: Config, system: str) -> Config:
+    """What is known of it where the brokers are somebody's: what our own clients were told. system: whose they are."""
+    told = {name: value for name, value in config.to_json().items() if name not in OF_BROKERS}
+    return config_of({"system": system, **told})
+
+
 def config_schema() -> dict[str, Any]:
     """The JSON schema of `config_of`'s argument."""
     ours = Config.json_schema()
