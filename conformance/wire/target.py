@@ -108,8 +108,9 @@ class WireTarget(Target):
             seed=asked.seed,
             examples=EXAMPLES if asked.examples is None else asked.examples,
             out=asked.out,
-            floor=FLOOR if asked.floor is None else asked.floor,
+            floor=asked.at_stake(FLOOR),
             say=asked.say,
+            stop=asked.stop,
         )
         return Searched(verdict)
 

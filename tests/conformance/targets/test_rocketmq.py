@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.targets.rocketmq import local, remote
+from conformance.wire.target import WireTarget
 from specs.clauses.catalogue import all_clauses
 from specs.history.runinfo import RunInfo
 from specs.plan.plan import Plan
@@ -30,6 +31,7 @@ def test_a_release_has_the_profile_of_its_line(version: str, profile: str) -> No
 def test_what_somebodys_brokers_were_told_is_not_known() -> None:
     """What rests on a guessed lease is not claimed, and the plan says what was taken for it."""
     target = remote("127.0.0.1:9876")
+    assert isinstance(target, WireTarget)
     plan = Plan(config=target.config)
     info = RunInfo(run="r", config=target.told(plan))
     assert plan.config.broker_lease_ms == 60_000

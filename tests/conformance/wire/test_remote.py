@@ -32,6 +32,7 @@ HER_QUEUE = Queue("orders", "b0", 0)
 def guessing(system: System) -> WireTarget:
     """The target that she names, with a guess at the lease time that a test has the time for."""
     target = remote(system.namesrv)
+    assert isinstance(target, WireTarget)
     return replace(target, config=replace(target.config, broker_lease_ms=GUESSED_MS))
 
 
