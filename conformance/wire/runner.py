@@ -379,7 +379,7 @@ def ask(
             config,
             profile.wire,
             fresh_names(seed, 0),
-            target.lease_known,
+            target.lease_known or "broker_lease_ms" in target.told_us,
             excused=profile.rules,
         )
         run_machine(

@@ -51,7 +51,7 @@ class WireTarget(Target):
     can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
     how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
     where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
-    wire rule whose first breach ends the search.
+    wire rule whose first breach ends the search. told_us: of somebody's brokers, the settings that are known.
     """
 
     name: str
@@ -67,6 +67,7 @@ class WireTarget(Target):
     cores: Cores = CORRECT
     plan_config: Mapping[str, Any] = field(default_factory=dict)
     sought: str = ""
+    told_us: frozenset[str] = frozenset()
     reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
@@ -88,8 +89,9 @@ class WireTarget(Target):
 
     def told(self, plan: Plan) -> Config:
         """Where the system is somebody's, what its brokers were told is not known, whatever plans take for it."""
-        config = plan.config
-        return config if self.lease_known else without_the_brokers(config, self.parties["broker"])
+        if self.lease_known:
+            return plan.config
+        return without_the_brokers(plan.config, self.parties["broker"], known=self.told_us)
 
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         return self.opens(config, proxied)

@@ -7,7 +7,7 @@ RocketMQ's stands for what is not told, and a clause that would need it is not j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -193,9 +193,13 @@ def config_of(data: Mapping[str, Any], where: str = "") -> Config:
         raise UsageError(f"{where}: {error}".removeprefix(": ")) from error
 
 
-def without_the_brokers(config: Config, system: str) -> Config:
-    """What is known of it where the brokers are somebody's: what our own clients were told. system: whose they are."""
-    told = {name: value for name, value in config.to_json().items() if name not in OF_BROKERS}
+def without_the_brokers(config: Config, system: str, *, known: Collection[str] = ()) -> Config:
+    """What is known of it where the brokers are somebody's: what our own clients were told.
+
+    system: whose they are. known: what of these brokers' settings somebody has told us.
+    """
+    unknown = OF_BROKERS.difference(known)
+    told = {name: value for name, value in config.to_json().items() if name not in unknown}
     return config_of({"system": system, **told})
 
 
