@@ -321,12 +321,21 @@ def names() -> tuple[str, ...]:
 
 
 def find(text: str) -> Target:
-    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names."""
+    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names.
+
+    And for a registered factory that makes none.
+    """
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
-            factory: Callable[[str | None], Target] = point.load()
-            return factory(argument if colon else None)
+            factory: Callable[[str | None], object] = point.load()
+            made = factory(argument if colon else None)
+            if not isinstance(made, Target):
+                raise UsageError(
+                    f"{point.value} made a {type(made).__name__} for {text!r}, which is no Target: let its class be "
+                    f"one of conformance.targets.base (docs/targets.md)"
+                )
+            return made
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
 
 
