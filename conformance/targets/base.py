@@ -40,8 +40,12 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "inorder.targets"
 QUIET_LOOK_S = 0.05
-NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK, Kind.DEAD_LETTER})
-"""What a target without half messages, delayed retries and dead letters declares too: it can't have happened."""
+NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK})
+"""What a target without half messages and delayed retries declares too: it can't have happened.
+
+A dead letter is not among it: a system that is never asked to give a message up may do it by itself. A target declares
+that kind where it tells of each, or where its system knows no dead letters.
+"""
 
 
 class CutShort(TargetMisbehaved):
@@ -232,6 +236,13 @@ class Target(ABC):
         found where there is more that can't be read.
         """
         raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
+
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        """What the store says that a group has reached in a queue: the next offset that it would hand out.
+
+        Read by somebody who is not the client under test; None where nothing is stored. Needs Ability.PROGRESS.
+        """
+        raise UsageError(f"the target {self.name} can't {Ability.PROGRESS.value}")
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         """What is read at the end, each with the group whose dead letters it holds (None for a topic's queue)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,16 +17,14 @@ from typing import Any
 from conformance import again
 from conformance.records import OF_OUR_CLIENTS
 from conformance.run import fresh_names, run
+from conformance.stopping import Stop
 from conformance.targets.systems import System
-from conformance.wire.brokers import make_topic
-from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.session import Session
 from conformance.wire.target import WireTarget
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from specs.errors import UsageError
 from specs.faults import broker_crash, crash
-from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
@@ -37,9 +35,9 @@ from specs.plan.traits import Trait
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
-from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
+from specs.verdicts.tally import Check, Examination
+from specs.verdicts.verdict import RunVerdict, Verdict, conclude
+from specs.vocabulary import Level, Outcome
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
 """What a run on the wire has beside its plans: a raw client's part, read back before any broker is killed."""
@@ -171,8 +169,11 @@ class Worked:
     asked: Part
     rounds: tuple[Part, ...]
 
-    def verdict(self, profile: Profile, floor: int) -> Verdict:
-        """What it comes to under a profile; one of the same way, for others were other clients at work."""
+    def verdict(self, profile: Profile, floor: int, more: Sequence[Check] = ()) -> Verdict:
+        """What it comes to under a profile; one of the same way, for others were other clients at work.
+
+        more: further checks of the search itself.
+        """
         if way_of(profile) != self.way:
             raise UsageError(
                 f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}"
@@ -190,6 +191,7 @@ class Worked:
                 floor=floor,
                 beside=ASKED_BESIDE,
             ),
+            more=more,
             extra=self.session.under(profile).judged(self.target.parties["broker"], floor),
             tool={"engine": "python", "inorder": version("inorder")},
         )
@@ -213,13 +215,15 @@ def conform_wire(
     messages: int = 240,
     rounds: int | None = None,
     say: SAY = lambda _: None,
+    stop: Stop | None = None,
 ) -> tuple[Verdict, History]:
     """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each.
 
-    rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
-    first part that refutes a claimed clause, else of the first plan; what was asked is in `asked/`, every plan's own
-    run in `rounds/`.
+    rounds: how many (`conformance.wire.work`), None for the target's own number, or, with a budget, as many as that
+    allows. In `out` lies the history of the first part that refutes a claimed clause, else of the first plan; what was
+    asked is in `asked/`, every plan's own run in `rounds/`. stop: when it ends.
     """
+    stop = Stop() if stop is None else stop
     worked = work(
         target,
         profile,
@@ -229,14 +233,30 @@ def conform_wire(
         messages=messages,
         rounds=rounds,
         say=say,
+        stop=stop,
     )
     shown = worked.shown(profile)
     info = shown.history.info
     if info.plan is not None:
         info = replace(info, replay=again.command("replay", out))
     history = write_history(out, info, list(shown.history.rows()), why_cut=shown.history.why_cut)
-    verdict = worked.verdict(profile, floor)
-    return replace(verdict, info=replace(verdict.info, replay=info.replay)), history
+    verdict = worked.verdict(profile, floor, more=stop.checks(len(worked.rounds)))
+    most = None if _has_budget(stop, rounds) else 1 + _rounds_of(target, rounds)
+    is_over = most is not None and len(worked.rounds) < most
+    search = stop.record(
+        len(worked.rounds), most, refuted=is_over and verdict.verdict is RunVerdict.REFUTED
+    )
+    told = replace(verdict.info, replay=info.replay)
+    return replace(verdict, info=told, search=search), history
+
+
+def _has_budget(stop: Stop, rounds: int | None) -> bool:
+    """Does time alone say how many plans are done?"""
+    return rounds is None and stop.bounds.budget_s is not None
+
+
+def _rounds_of(target: WireTarget, rounds: int | None) -> int:
+    return target.rounds if rounds is None else rounds
 
 
 def work(
@@ -249,52 +269,76 @@ def work(
     messages: int = 240,
     rounds: int | None = None,
     say: SAY = lambda _: None,
+    stop: Stop | None = None,
 ) -> Worked:
     """Ask, and let our clients work, in the profile's way; see `conform_wire`.
 
-    The raw clients and the first plan share a system; each further plan has one of its own.
+    The raw clients and the first plan share a system; each further plan has one of its own. Raises KeyboardInterrupt
+    where a Ctrl-C came before the raw clients had their answers.
     """
+    stop = Stop() if stop is None else stop
     replace_run_folder(out)
     config = replace(
         configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
     )
-    more = target.rounds if rounds is None else rounds
-    say(f"starting {target.name}")
-    with target.open_system(config, False) as system:
-        say(f"asking the broker over the wire ({examples} examples)")
-        session, asked = ask(
-            target, system, config, profile, seed=seed, examples=examples, out=out, say=say
-        )
-        if target.sought in {*asked.examination.refuted(), *session.broken()}:
-            return Worked(target, way_of(profile), session, asked, ())
-        say(f"our {way_of(profile)} consumers at work")
-        prefix = fresh_names(seed, 0)
-        first = orderly_plan(
-            config,
-            prefix,
-            seed,
-            messages
-            * (2 if target.kills_broker else 1),  # so that enough happens between two kills
-            broker=PLANNED if target.kills_broker else None,
-        )
-        done = [_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say)]
-    for number in range(1, more + 1):
-        if target.sought in done[-1].examination.refuted():
-            break
-        say(f"round {number} of {more}")
-        prefix = fresh_names(seed, number)
-        fills = Ability.FILL_DISK in target.abilities
-        plan = round_plan(
-            round_config(config, number),
-            prefix,
-            seed,
-            number,
-            PLANNED,
-            kills=target.kills_broker or (fills and not number % 2),
-            fills=fills,
-        )
-        done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
-    return Worked(target, way_of(profile), session, asked, tuple(done))
+    more = "" if _has_budget(stop, rounds) else f" of {_rounds_of(target, rounds)}"
+    way, done = way_of(profile), list[Part]()
+    asked: Part | None = None
+    stop.breaks_in = True
+    try:
+        say(f"starting {target.name}")
+        with target.open_system(config, False) as system:
+            say(f"asking the broker over the wire ({examples} examples)")
+            session, asked = ask(
+                target, system, config, profile, seed=seed, examples=examples, out=out, say=say
+            )
+            if target.sought in {*asked.examination.refuted(), *session.broken()}:
+                return Worked(target, way, session, asked, ())
+            say(f"our {way} consumers at work")
+            prefix = fresh_names(seed, 0)
+            first = orderly_plan(
+                config,
+                prefix,
+                seed,
+                # With kills, so that enough happens between two of them.
+                messages * (2 if target.kills_broker else 1),
+                broker=PLANNED if target.kills_broker else None,
+            )
+            done.append(_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say))
+        while _goes_on(target, done, rounds, stop):
+            number = len(done)
+            say(f"round {number}{more}")
+            prefix = fresh_names(seed, number)
+            plan = _round(target, config, prefix, seed, number)
+            done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
+    except KeyboardInterrupt:
+        # What was begun is left out: it was not read to its end.
+        if not stop.interrupted or stop.again or asked is None:
+            raise
+    finally:
+        stop.breaks_in = False
+    assert asked is not None, "else it was raised why"
+    return Worked(target, way, session, asked, tuple(done))
+
+
+def _goes_on(target: WireTarget, done: Sequence[Part], rounds: int | None, stop: Stop) -> bool:
+    """Is there another plan to do, after the first?"""
+    if stop.why is not None or target.sought in done[-1].examination.refuted():
+        return False
+    return _has_budget(stop, rounds) or len(done) <= _rounds_of(target, rounds)
+
+
+def _round(target: WireTarget, config: Config, prefix: str, seed: int, number: int) -> Plan:
+    fills = Ability.FILL_DISK in target.abilities
+    return round_plan(
+        round_config(config, number),
+        prefix,
+        seed,
+        number,
+        PLANNED,
+        kills=target.kills_broker or (fills and not number % 2),
+        fills=fills,
+    )
 
 
 def ask(
@@ -320,7 +364,7 @@ def ask(
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
         records=OF_OUR_CLIENTS,
-        config=config,
+        config=target.told(Plan(config=config)),
         replay=again.command("conform", *words, "--examples", examples),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
@@ -335,7 +379,7 @@ def ask(
             config,
             profile.wire,
             fresh_names(seed, 0),
-            target.lease_known,
+            target.lease_known or "broker_lease_ms" in target.told_us,
             excused=profile.rules,
         )
         run_machine(
@@ -376,27 +420,3 @@ def replace_run_folder(out: Path) -> None:
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
     out.mkdir(parents=True)
-
-
-def run_nonce(system: System) -> str:
-    """A word that no earlier run on this cluster used: the clock of the broker's host moves on."""
-    return format(host_clock().wall_us() // 1000, "x")
-
-
-def make_topics(session: Session, plan: Plan, namesrv: str) -> None:
-    """Create the plan's topics on the session's broker, and wait until routes lead there."""
-    client: WireClient = session.client("setup")
-    try:
-        for topic in plan.topology.topics:
-            make_topic(client, topic.name, topic.queues, namesrv)
-    finally:
-        client.close()
-
-
-def note_queues(session: Session, plan: Plan) -> None:
-    """The queues of the plan, and its groups' dead letters, join the drain."""
-    for topic in plan.topology.topics:
-        for queue_id in range(topic.queues):
-            session.to_drain.append((Queue(topic.name, session.broker_name, queue_id), None))
-    for group in plan.topology.groups:
-        session.to_drain.append((Queue(dead_letter_topic(group), session.broker_name, 0), group))
