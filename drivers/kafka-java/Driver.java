@@ -138,7 +138,9 @@ public final class Driver {
             throw new Wrong("this driver speaks version " + PROTOCOL + ", not " + asked.get("version"));
         }
         greeted = true;
-        List<String> told = new ArrayList<>(List.of("delivered", "finished", "sent", "added", "dropped", "looked_up"));
+        // Kafka and its client never put a message away: `gave_up` can't happen.
+        List<String> told = new ArrayList<>(
+            List.of("delivered", "finished", "sent", "added", "dropped", "looked_up", "gave_up"));
         if (!automatic()) {
             told.add("committed");
         }
