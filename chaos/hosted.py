@@ -24,7 +24,8 @@ from conformance.records import BEFALLS, BY_WIRE_CLIENTS
 from conformance.targets.base import Run, Target, find
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from conformance.wire.brokers import Brokers, patience_ms
+from conformance.wire.brokers import Brokers
+from conformance.wire.session import patience_ms
 from reference_impl import records
 from reference_impl.core.io import SendMessage
 from reference_impl.shell.node import ClientNode
