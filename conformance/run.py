@@ -78,7 +78,7 @@ def run(
         parties=target.parties,
         profile=target.profile,
         clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
-        config=plan.config,
+        config=target.told(plan),
         plan=plan.to_json(),
         environment={
             **({NAMES: prefix} if prefix else {}),

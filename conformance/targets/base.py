@@ -172,6 +172,14 @@ class Target(ABC):
         """The plan with what the target's configuration says whatever the plan does."""
         return plan
 
+    def told(self, plan: Plan) -> Config:
+        """What `run.json` says that the system was told: the plan's configuration, which is RocketMQ's.
+
+        A target of another system gives its own (`specs.plan.config.config_of`), with `system`; what it leaves out
+        nobody knows, and a clause that rests on it is not judged.
+        """
+        return plan.config
+
     @abstractmethod
     async def prepare(self, run: Run) -> None:
         """Bring up what the plan's topology needs: its topics, empty, and nobody at work."""

@@ -317,6 +317,14 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
     return {broker.broker: broker.master for broker in info.brokers if broker.master is not None}
 
 
+def has_topic(namesrv: str, topic: str) -> bool:
+    """Does the name server know the topic?"""
+    header = GetRouteHeader(topic, True).to_ext()
+    with SyncClient() as client:
+        answer = client.call(namesrv, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header))
+    return answer.code == ResponseCode.SUCCESS
+
+
 def wait_for_route(namesrv: str, topic: str, broker: str) -> None:
     """Wait until the name server's route leads to the topic on that broker. TargetMisbehaved at the deadline."""
 

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from conformance.targets.base import CutShort, Run
-from conformance.targets.systems import System, wait_for_route
-from conformance.wire.client import WireClient
+from conformance.targets.systems import System, has_topic, wait_for_route
+from conformance.wire.client import DRAIN_GROUP, WireClient
+from reference_impl.protocol.codes import ResponseCode
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash, disk_full
 from specs.plan.ability import Ability
@@ -29,7 +30,8 @@ class Brokers:
     def __init__(self, run: Run, system: AbstractContextManager[System]) -> None:
         """Enter the system and make the plan's topics on its first broker, and its groups that nobody joins.
 
-        TargetMisbehaved when a topic is refused, UsageError for a plan of more brokers than there are.
+        TargetMisbehaved when a topic is refused, UsageError for a plan of more brokers than there are, and for one
+        whose topics or groups are there already: they may be somebody's.
         """
         self._run = run
         self._stack = ExitStack()
@@ -62,12 +64,32 @@ class Brokers:
 
     def _make(self, setup: WireClient) -> None:
         topology = self._run.plan.topology
+        self._refuse_what_is_there(setup)
         for topic in topology.topics:
             make_topic(setup, topic.name, topic.queues, self.system.namesrv)
+        answer = setup.pulled(Queue(topology.topics[0].name, self.first, 0))
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            raise UsageError(
+                f"the broker {self.first} knows no group that nobody made, so that ours can't consume: "
+                f"set autoCreateSubscriptionGroup=true there, or make {', '.join((DRAIN_GROUP, *topology.groups))}"
+            )
         joined = {client.group for client in self._run.plan.clients}
         for group in topology.groups:
             if group not in joined:  # a commit needs its group
                 setup.heartbeat(group, topology.topics[0].name)
+
+    def _refuse_what_is_there(self, setup: WireClient) -> None:
+        topology = self._run.plan.topology
+        there = [f"the topic {topic.name}" for topic in topology.topics if self._has(topic.name)]
+        there += [f"the group {group}" for group in topology.groups if setup.living(group)]
+        if there:
+            raise UsageError(
+                f"{there[0]} is on the brokers already, and may be somebody's: nothing was touched; "
+                f"give the plan's topics, groups and clients names of their own (a prefix for all of them)"
+            )
+
+    def _has(self, topic: str) -> bool:
+        return has_topic(self.system.namesrv, topic)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -206,8 +228,16 @@ class Brokers:
 
 
 def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
-    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
+    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused.
+
+    UsageError when it is not ours to do.
+    """
     answer = client.create_topic(topic, queues)
+    if answer.code == ResponseCode.NO_PERMISSION:
+        raise UsageError(
+            f"the broker {client.broker_name} lets us create no topic ({answer.remark}): a run works on topics of its "
+            f"own, so its access rules must allow UPDATE_AND_CREATE_TOPIC"
+        )
     if answer.code != 0:
         raise TargetMisbehaved(
             f"the broker did not create {topic}: code {answer.code} {answer.remark}"

@@ -44,12 +44,14 @@ from reference_impl.protocol.message import (
     PROPERTY_UNIQ_KEY,
     StoredMessage,
     decode_all,
+    own_properties,
     pack_properties,
 )
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import UNREACHABLE, RequestFailed
 from specs.errors import TargetMisbehaved
 from specs.history.clock import RecorderClock, host_clock
+from specs.history.hashes import props_hash
 from specs.history.journal import Journal
 from specs.vocabulary import (
     DLQ_PREFIX,
@@ -63,6 +65,8 @@ from specs.vocabulary import (
 )
 
 PRODUCER_GROUP = "inorder-wire"
+DRAIN_GROUP = "inorder-drain"
+"""Who reads queues to their end."""
 TIMEOUT_S = 5.0
 
 
@@ -182,6 +186,7 @@ class WireClient:
                 "key_seq": key_seq,
                 "attempt": 1,
                 "body_hash": zlib.crc32(body),
+                "props_hash": props_hash({}),
             },
         )
         answer = self._send(queue.topic, queue.queue_id, properties, body)
@@ -334,15 +339,7 @@ class WireClient:
         """
         offset = 0
         while offset < upto:
-            header = PullHeader(
-                consumer_group=group or "inorder-drain",
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=offset,
-                sys_flag=PULL_SUBSCRIPTION,
-                subscription="*",
-                expression_type="TAG",
-            )
+            header = _reading(queue, offset, group)
             answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
             if answer.code != ResponseCode.SUCCESS:
                 return
@@ -405,6 +402,16 @@ class WireClient:
         self._end(operation, answer, {"view": ",".join(ids)})
         return answer, ids
 
+    def living(self, group: str) -> list[str]:
+        """As `members`, and no row tells of it."""
+        header = ConsumerGroupHeader(group).to_ext()
+        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        return decode_consumer_ids(answer.body) if answer.code == ResponseCode.SUCCESS else []
+
+    def pulled(self, queue: Queue) -> Answer:
+        """How a pull of nobody's group is answered; no row tells of it."""
+        return self._ask(RequestCode.PULL_MESSAGE, _reading(queue, 0).to_ext())
+
     def ask_unknown(self) -> Answer:
         """A request code that no broker knows."""
         return self._ask(31_999, {})
@@ -452,6 +459,18 @@ class WireClient:
         )
 
 
+def _reading(queue: Queue, offset: int, group: str | None = None) -> PullHeader:
+    return PullHeader(
+        consumer_group=group or DRAIN_GROUP,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        sys_flag=PULL_SUBSCRIPTION,
+        subscription="*",
+        expression_type="TAG",
+    )
+
+
 def read_fields(message: StoredMessage) -> dict[str, Any]:
     """A stored message as the columns of a READ row; wall_us is when the broker stored it."""
     copy = message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))
@@ -464,6 +483,7 @@ def read_fields(message: StoredMessage) -> dict[str, Any]:
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
+        "props_hash": props_hash(own_properties(message.properties)),
         "tags": message.tags,
         "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,

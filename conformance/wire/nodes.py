@@ -201,6 +201,7 @@ def _message(planned: PlannedMessage, args: Mapping[str, Any]) -> SendMessage:
         planned.message_id,
         planned.delay_level,
         transaction=Transaction(args["ends"], args["checked"]) if "ends" in args else None,
+        properties=planned.properties,
     )
 
 

@@ -18,6 +18,7 @@ from specs import faults
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.fault import Fault, Subject
+from specs.reading import an_object, told
 
 EVERYBODY = "everybody"
 """The other end of a link to a broker that is broken for all clients at once."""
@@ -36,14 +37,16 @@ class Step:
     """
 
     do: str
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = field(
+        default_factory=dict, metadata=told(reads=an_object, schema=dict)
+    )
     client: str = ""
-    finished: int = 10
+    finished: int = field(default=10, metadata=told(least=0))
     at_work: bool = False
-    for_ms: int | None = None
+    for_ms: int | None = field(default=None, metadata=told(least=0))
     heals: bool = True
     beside: bool = False
-    deadline_ms: int = LATEST_MS
+    deadline_ms: int = field(default=LATEST_MS, metadata=told(least=0))
 
     @property
     def fault(self) -> Fault | None:

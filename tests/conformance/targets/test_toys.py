@@ -7,6 +7,7 @@ refuted by the clause that the guide (docs/targets.md) names.
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import json
 import os
@@ -184,6 +185,31 @@ def test_what_is_no_driver_is_told_before_anything_starts(
     assert done.returncode == 64
     assert words in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_messages_without_a_key_pass_through_the_toy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(TOYS)
+    target = importlib.import_module("toy").toy(None)
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan("orders", 2),), groups=("billing",)),
+        config=target.config,
+        clients=(
+            ClientPlan("shop", "producer"),
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+        ),
+        actions=(
+            Action(0, "start", {"client": "shop"}),
+            Action(0, "start", {"client": "alice"}),
+            Action(1, "send", {"client": "shop", "topic": "orders", "count": 3, "tags": "red"}),
+        ),
+        until_ms=100,
+    )
+    rows = [row for row in run(plan, target, tmp_path).rows() if row.kind is Kind.DELIVER]
+    assert {(row.message_id, row.sharding_key, row.tags) for row in rows} == {
+        (f"m{number}", None, "red") for number in (1, 2, 3)
+    }
 
 
 def test_a_paused_process_begins_nothing_and_goes_on(server: int, tmp_path: Path) -> None:
