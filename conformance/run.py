@@ -24,8 +24,8 @@ from typing import Any
 from conformance.live import Live
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
-from conformance.targets.base import ClockKind, CutShort, Run, Target
-from specs.errors import UsageError
+from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
+from specs.errors import InorderError, UsageError
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -49,7 +49,12 @@ NAMES = "names"
 SHORT = "did not come"
 """And what its steps waited for in vain."""
 SAY = Callable[[str], Any]
+ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
+
+
+class PartUnavailable(InorderError):
+    """Something is registered, but the part that brings it can't be imported."""
 
 
 def run(
@@ -128,9 +133,29 @@ def judge(
     engine: str = "python",
     options: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What the history comes to under a profile, by the engine of that name (`inorder.engines`)."""
-    found: Engine = entry_points(group="inorder.engines")[engine].load()
-    return found(history, profile, options or {})
+    """What the history comes to under a profile, by the engine of that name (`inorder.engines`).
+
+    A search judges many histories at once: it takes the two halves of the engine `python` (`specs.verdicts.engine`).
+    Raises UsageError for an unknown engine.
+    """
+    return find_engine(engine)(history, profile, options or {})
+
+
+def engine_names() -> tuple[str, ...]:
+    """The engines that are registered."""
+    return tuple(sorted(entry.name for entry in entry_points(group=ENGINES_GROUP)))
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name. Raises UsageError for an unknown one, before anything is read."""
+    for entry in entry_points(group=ENGINES_GROUP):
+        if entry.name == name:
+            try:
+                found: Engine = entry.load()
+            except ImportError as error:
+                raise PartUnavailable(f"the engine {name} can't be loaded: {error}") from error
+            return found
+    raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 
 
 def records_of(target: Target) -> dict[str, tuple[str, ...]]:

@@ -31,7 +31,7 @@ class InProcess(Target):
     is its own affair, and that who wakes up looks whether a lane is still its own.
     """
 
-    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT})
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.OWN_SYSTEM})
     run: Run
     log: Journal
 

@@ -176,15 +176,40 @@ class Action:
         """What the verb takes is read by VERBS. Raises UsageError, naming the place."""
         source = an_object(data, where)
         only(source, ("at_ms", "do", "args"), where)
-        verb = value_of(source, "do", str, where)
-        if verb not in VERBS:
-            raise UsageError(f"{where}: unknown action {verb!r}{near(verb, VERBS)}")
-        args = _args_of(verb, source.get("args", {}), where)
+        verb, args = _verb(source, where)
         return cls(value_of(source, "at_ms", int, where, Told(least=0)), verb, args)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         return {"oneOf": [_action_schema(verb) for verb in VERBS]}
+
+
+def _verb(source: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+    """What is done, and its arguments."""
+    verb = value_of(source, "do", str, where)
+    if verb not in VERBS:
+        raise UsageError(f"{where}: unknown action {verb!r}{near(verb, VERBS)}")
+    args = dict(an_object(source.get("args", {}), f"{where}, args"))
+    place = f"{where}, args of {verb}"
+    only(args, VERBS[verb], place)
+    for name, (kind, required) in VERBS[verb].items():
+        if name in args or required:
+            hint, said = _argument(name, kind)
+            value_of(args, name, hint, place, said)
+    return verb, args
+
+
+def _steps(data: Any, where: str) -> tuple[Step, ...]:
+    if not isinstance(data, list | tuple):
+        raise UsageError(f"{where} must be a list")
+    return tuple(_step(item, f"{where}[{number}]") for number, item in enumerate(data))
+
+
+def _step(data: Any, where: str) -> Step:
+    verb, args = _verb(an_object(data, where), where)
+    if verb not in faults.FAULTS and verb not in MOVES:
+        raise UsageError(f"{where}: a step is a fault, or {' or '.join(MOVES)}, not {verb!r}")
+    return replace(read(Step, data, where), args=args)
 
 
 _HINTS: Mapping[str, Any] = {
@@ -206,18 +231,6 @@ def _argument(name: str, kind: str) -> tuple[Any, Told]:
     return _HINTS[kind], Told(least=least)
 
 
-def _args_of(verb: str, data: Any, where: str) -> dict[str, Any]:
-    """What a verb is given."""
-    args = dict(an_object(data, f"{where}, args"))
-    place = f"{where}, args of {verb}"
-    only(args, VERBS[verb], place)
-    for name, (kind, required) in VERBS[verb].items():
-        if name in args or required:
-            hint, said = _argument(name, kind)
-            value_of(args, name, hint, place, said)
-    return args
-
-
 def _args_schema(verb: str) -> dict[str, Any]:
     properties = {
         name: field_schema(*_argument(name, kind)) for name, (kind, _) in VERBS[verb].items()
@@ -226,6 +239,19 @@ def _args_schema(verb: str) -> dict[str, Any]:
     if required := [name for name, (_, needed) in VERBS[verb].items() if needed]:
         args["required"] = required
     return args
+
+
+def _steps_schema() -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"oneOf": [_step_schema(verb) for verb in (*faults.FAULTS, *MOVES)]},
+    }
+
+
+def _step_schema(verb: str) -> dict[str, Any]:
+    found = schema_of(Step)
+    said = {"do": {"const": verb}, "args": _args_schema(verb)}
+    return found | {"properties": found["properties"] | said, "required": ["do", "args"]}
 
 
 def _action_schema(verb: str) -> dict[str, Any]:
@@ -239,30 +265,6 @@ def _action_schema(verb: str) -> dict[str, Any]:
         },
         "required": ["at_ms", "do", "args"],
     }
-
-
-def _steps(data: Any, where: str) -> tuple[Step, ...]:
-    if not isinstance(data, list):
-        raise UsageError(f"{where} must be a list")
-    return tuple(_step(item, f"{where}[{number}]") for number, item in enumerate(data))
-
-
-def _step(data: Any, where: str) -> Step:
-    step = read(Step, data, where)
-    if step.do not in faults.FAULTS and step.do not in MOVES:
-        raise UsageError(f"{where}: a step is a fault, or {' or '.join(MOVES)}, not {step.do!r}")
-    return replace(step, args=_args_of(step.do, step.args, where))
-
-
-def _steps_schema() -> dict[str, Any]:
-    of_each = [_step_schema(verb) for verb in (*faults.FAULTS, *MOVES)]
-    return {"type": "array", "items": {"oneOf": of_each}}
-
-
-def _step_schema(verb: str) -> dict[str, Any]:
-    whole = schema_of(Step)
-    properties = {**whole["properties"], "do": {"const": verb}, "args": _args_schema(verb)}
-    return {**whole, "properties": properties, "required": ["do", "args"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +384,9 @@ class Plan:
         for number, step in enumerate(self.steps):
             for name in step.nodes():
                 if name not in taken:
-                    place = f"{where}, step {number} ({step.do})"
-                    raise UsageError(f"{place}: there is no node {name!r}{near(name, taken)}")
+                    raise UsageError(
+                        f"{where}, step {number} ({step.do}): there is no node {name!r}{near(name, taken)}"
+                    )
         if self.until_ms < last_ms:
             raise UsageError(
                 f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}"

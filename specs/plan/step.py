@@ -18,7 +18,7 @@ from specs import faults
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.fault import Fault, Subject
-from specs.reading import an_object, told
+from specs.reading import told
 
 EVERYBODY = "everybody"
 """The other end of a link to a broker that is broken for all clients at once."""
@@ -37,9 +37,7 @@ class Step:
     """
 
     do: str
-    args: Mapping[str, Any] = field(
-        default_factory=dict, metadata=told(reads=an_object, schema=dict)
-    )
+    args: Mapping[str, Any] = field(default_factory=dict)
     client: str = ""
     finished: int = field(default=10, metadata=told(least=0))
     at_work: bool = False
