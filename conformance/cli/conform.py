@@ -16,6 +16,7 @@ from conformance.cli.options import (
     profile_option,
     search_options,
     seed_option,
+    target_config_option,
 )
 from conformance.cli.people import tell, watching
 from conformance.stopping import Bounds, Stop
@@ -28,6 +29,7 @@ from conformance.stopping import Bounds, Stop
     metavar="NAME[:ARG]",
     help="What to judge, as `inorder list targets`.",
 )
+@target_config_option
 @profile_option(
     "What it promises, as `inorder list profiles`. Default: what its version was built to keep."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import secrets
@@ -19,6 +20,7 @@ from conformance.reports import text
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
 from conformance.stopping import Bounds
+from conformance.targets.options import with_config
 from specs.history.store import History
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
@@ -104,6 +106,22 @@ def search_options(command: F) -> F:
     ):
         bounded = option(bounded)
     return cast(F, bounded)
+
+
+def target_config_option(command: F) -> F:
+    """`--target-config FILE`: the command's `target` then names the file by its path."""
+
+    @click.option(
+        "--target-config",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="TOML with the target's options and credentials; only its path is written down.",
+    )
+    @functools.wraps(command)
+    def with_the_file(*, target: str, target_config: Path | None, **rest: Any) -> Any:
+        return command(target=with_config(target, target_config), **rest)
+
+    return with_the_file  # type: ignore[return-value]
 
 
 def draw_seed() -> int:

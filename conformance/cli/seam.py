@@ -32,7 +32,11 @@ from specs.history.store import History
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
 
-SPARK_FROM_EVENTS = 1_000_000
+ARROW_FROM_EVENTS = 200_000
+"""So many events the Python judges take some seconds for; the others need that long to start."""
+SPARK_FROM_EVENTS = 20_000_000
+"""So many are better shared out among more than one machine's cores, and memory."""
+AUTO = "auto"
 NO_PROFILE = "no profile"
 """What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
 
@@ -137,8 +141,9 @@ def load_profile(name: str) -> Profile:
 class Question:
     """What `inorder check` is asked about a history; what does not exist has been refused.
 
-    engine: None for the one that is quicker. profile: as the user named it, None for the history's own. clauses: the
-    only ones to judge, in catalogue order; none stands for all that the profile claims.
+    engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
+    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims. findings: a folder
+    for all findings; None: each clause's first ones are enough.
     """
 
     engine: str | None
@@ -146,12 +151,18 @@ class Question:
     clauses: tuple[str, ...]
     master: str | None
     floor: int
+    findings: Path | None = None
 
     def engine_for(self, history: History) -> str:
-        """Spark needs some seconds to start, and is then twice as fast and more."""
+        """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
         if self.engine is not None:
             return self.engine
-        return "spark" if rows_in(history) >= SPARK_FROM_EVENTS else "python"
+        rows, there = rows_in(history), runs.engine_names()
+        if self.findings is not None and rows < SPARK_FROM_EVENTS and self.master is None:
+            return "arrow"
+        if self.master is not None or rows >= SPARK_FROM_EVENTS:
+            return "spark"
+        return "arrow" if rows >= ARROW_FROM_EVENTS and "arrow" in there else "python"
 
     def profile_for(self, history: History, name: str) -> Profile:
         """What is held against a history. Raises UsageError where nobody says what was promised."""
@@ -189,8 +200,12 @@ def question(
     clauses: Sequence[str],
     master: str | None,
     floor: int,
+    findings: Path | None = None,
 ) -> Question:
     """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
+    if findings is not None and engine == "python":
+        raise UsageError("--findings is written by the engines arrow and spark: name one, or none")
+    engine = None if engine == AUTO else engine
     if engine is not None:
         runs.find_engine(engine)
     asked = {clause_of(text) for text in clauses}
@@ -200,6 +215,7 @@ def question(
         tuple(clause.id for clause in all_clauses() if clause.id in asked),
         master,
         floor,
+        findings,
     )
 
 
@@ -232,6 +248,8 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
         options["master"] = asked.master
     if asked.clauses:
         options["clauses"] = asked.clauses
+    if asked.findings is not None:
+        options["findings"] = asked.findings
     verdict = runs.judge(history, chosen, engine_name, options)
     info = verdict.info
     verdict = replace(
