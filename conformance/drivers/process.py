@@ -24,11 +24,18 @@ Event = Mapping[str, Any]
 class DriverProcess:
     """A running driver; leaving it kills it. on_event is called in the reader's thread, in the order of the lines.
 
+    env: added to our own environment.
+
     Raises TargetMisbehaved when the driver dies, keeps silent or says what the protocol does not know.
     """
 
     def __init__(
-        self, name: str, argv: Sequence[str | Path], log: Path, on_event: Callable[[Event], Any]
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        log: Path,
+        on_event: Callable[[Event], Any],
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.faults: list[str] = []
@@ -39,7 +46,7 @@ class DriverProcess:
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
         self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
-        self._process = Process(name, argv, log=log, pipes=True)
+        self._process = Process(name, argv, log=log, pipes=True, env=env)
         self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
         self._reader.start()
 
@@ -82,7 +89,7 @@ class DriverProcess:
             ) from None
         if answer is None:
             raise self._process.misbehaved(
-                f"died before it answered {str(request.get('verb'))[:40]}"
+                f"died before it answered {str(request.get('verb'))[:40]} (its end: {self._process.wait(STOP_S)})"
             )
         return answer
 

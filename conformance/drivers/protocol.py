@@ -13,10 +13,11 @@ what can't happen with its client. A commit and a look-up of the stored offset a
 `looking_up` before the request, `committed` and `looked_up` once it is answered.
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
-`read`. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names
-its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know
-`crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
-verbs that a driver knows, and `broker` who implements the queues.
+`read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
+client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
+`stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
+one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names
+the optional verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
@@ -223,6 +224,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             "groups": {"type": "array", "items": _TEXT},
         }
     ),
+    "progress": _line({"verb": {"const": "progress"}, "id": _ID, "group": _TEXT, "topic": _TEXT}),
     crash.VERB: _line({"verb": {"const": crash.VERB}, "id": _ID, "client": _TEXT}),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}, _CLIENT),
 }
@@ -251,6 +253,13 @@ LINES: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": _MESSAGE,
                 "description": "What was read, or found by a key.",
+            },
+            "progress": {
+                "type": "array",
+                "items": _line(
+                    {"topic": _TEXT, "broker": _TEXT, "queue_id": _WHOLE, "value": _WHOLE}
+                ),
+                "description": "What the store says that a group has reached, -1 for nothing.",
             },
         },
     ),

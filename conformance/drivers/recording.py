@@ -5,6 +5,10 @@ incarnation; of a driver that can't tell it is one process's work on one lane, a
 clauses about incarnations must have one consumer in a group, which keeps its lanes from start to stop.
 
 `added` and `dropped` become rows (ADD, DROP) unless somebody else, as a tap, tells them.
+
+Where a coordinator hands the lanes out, nobody asks for a lease and yet each lane has one owner at a time: being given
+a lane is then a grant (LOCK), having it taken or giving it back is an UNLOCK, and each commit that was accepted proves
+that the client was still a member, so that it is a grant anew.
 """
 
 from __future__ import annotations
@@ -57,7 +61,8 @@ class DriverRecorder:
 
     suspend_ms: the consumer's default, which the listener's -1 stands for. life: the how-manieth process of this
     client it is. names: client id in the protocol → in the plan. lanes: whether ADD and DROP are to be rows.
-    incarnation_of: who else watches the client, and names its present incarnation on a lane.
+    incarnation_of: who else watches the client, and names its present incarnation on a lane. handed_out: whether a
+    coordinator hands the lanes out.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class DriverRecorder:
         life: int = 1,
         names: Mapping[str, str] | None = None,
         lanes: bool = False,
+        handed_out: bool = False,
         incarnation_of: Callable[[str, Lane], str] | None = None,
     ) -> None:
         host = host_clock()
@@ -88,6 +94,7 @@ class DriverRecorder:
         self._life = life
         self._names = names or {}
         self._lanes = lanes
+        self._handed_out = handed_out
         self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
         self._delivered: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
@@ -142,22 +149,34 @@ class DriverRecorder:
                 kind = Kind.ADD if event["event"] == "added" else Kind.DROP
                 lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
                 work = self._work(lane, event["incarnation"])
-                self._journal.note(
-                    kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work}
-                )
+                fields = {"group": self._group, **lane}
+                if self._handed_out and kind is Kind.ADD:
+                    self._journal.note(Kind.LOCK, Outcome.OK, fields)
+                self._journal.note(kind, Outcome.OK, {**fields, "incarnation": work})
+                if self._handed_out and kind is Kind.DROP:
+                    self._journal.note(Kind.UNLOCK, Outcome.OK, fields)
             case "committing" | "looking_up":
                 self._now_us = event["at_us"]
                 kind = TOLD_BY[ANSWERED[event["event"]]]
                 lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
                 fields = {"group": self._group, **lane, "value": event.get("value")}
                 fields["incarnation"] = self._incarnation(lane, event.get("incarnation"))
-                self._journal.begin((kind, event[NUMBERED[kind]]), kind, fields)
+                number = event[NUMBERED[kind]]
+                if self._handed_out and kind is Kind.COMMIT:
+                    self._journal.begin(
+                        (Kind.LOCK, number), Kind.LOCK, {"group": self._group, **lane}
+                    )
+                self._journal.begin((kind, number), kind, fields)
             case "committed" | "looked_up":
                 self._now_us = event["at_us"]
                 kind = TOLD_BY[event["event"]]
                 value = {"value": event["value"]} if "value" in event else {}
                 op = (kind, event[NUMBERED[kind]])
                 self._journal.end(op, Outcome(event["outcome"]), value)
+                if self._handed_out and kind is Kind.COMMIT:
+                    # A commit that was not accepted says nothing of who owns the lane.
+                    proven = Outcome.OK if event["outcome"] == "ok" else Outcome.UNKNOWN
+                    self._journal.end((Kind.LOCK, event[NUMBERED[kind]]), proven)
             case "assigned":
                 self._now_us = event["at_us"]
                 members = " ".join(self._names.get(member, member) for member in event["members"])

@@ -53,7 +53,12 @@ class _Client:
 
 
 class DriverTarget(Target):
-    """What is common to all of them; a target says how a driver is started, and what it is told besides."""
+    """What is common to all of them; a target says how a driver is started, and what it is told besides.
+
+    handed_out: whether a coordinator hands the lanes out (`conformance.drivers.recording`).
+    """
+
+    handed_out = False
 
     def __init__(self) -> None:
         self._run: Run | None = None
@@ -186,6 +191,7 @@ class DriverTarget(Target):
             life=self._lives[name],
             names=self.names(run),
             lanes=True,
+            handed_out=self.handed_out,
         )
         self._recorders[name] = recorder
         driver = self._host or self.spawn(name, run, recorder.on_event)
