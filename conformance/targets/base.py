@@ -199,7 +199,7 @@ class Target(ABC):
         """The plan with what the target's configuration says whatever the plan does."""
         return plan
 
-    def told(self, plan: Plan) -> Config:
+    def settings(self, plan: Plan) -> Config:
         """What `run.json` says that the system was told: the plan's configuration, which is RocketMQ's.
 
         A target of another system gives its own (`specs.plan.config.config_of`), with `system`; what it leaves out
