@@ -85,6 +85,10 @@ class Asked:
         """How many runs are to be made; None: as many as the budget allows."""
         if self.examples is None and self.stop.bounds.budget_s is not None:
             return None
+        return self.number(default)
+
+    def number(self, default: int) -> int:
+        """How many of whatever is counted by `examples`, its part of them; at least one."""
         return max(1, self._part_of(default if self.examples is None else self.examples))
 
     def at_stake(self, default: int) -> int:

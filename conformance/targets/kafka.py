@@ -408,7 +408,7 @@ def library_of(argument: Argument) -> Library:
 
 
 def local(text: str | None) -> KafkaTarget:
-    """A released Kafka server on this machine, as `kafka-local:4.3.1`, with librdkafka or `+java:VERSION` at work on it.
+    """A released Kafka server on this machine, as `kafka-local:4.3.1`; librdkafka or `+java:VERSION` works on it.
 
     Raises UsageError for what is not known.
     """
