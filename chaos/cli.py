@@ -21,10 +21,10 @@ from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
-from conformance.targets.base import find
-from conformance.wire.runner import WireRun
+from conformance.targets.base import Target, find
 from specs import profiles
 from specs.errors import EXIT_UPHELD, UsageError
+from specs.plan.ability import Ability
 
 WORST_FIRST = (70, 1, 2)
 """Of several scenarios the run that says most decides the exit code."""
@@ -35,7 +35,7 @@ class Run:
     """A chaos run that is ready to begin."""
 
     scenario: Scenario
-    target: WireRun
+    target: Target
     profile: profiles.Profile
     backend: str
     seed: int
@@ -62,7 +62,7 @@ def prepare(
     """Look at everything that the user can get wrong before anything starts. Raises UsageError."""
     scenario = load(name)
     found = find(target)
-    if not isinstance(found, WireRun):
+    if Ability.WIRE not in found.abilities:
         raise UsageError(
             f"chaos puts our own clients to work on a broker that speaks RocketMQ's protocol on"
             f" sockets, as reference+tcp; the target {target} is none"

@@ -23,10 +23,11 @@ from chaos.step import Step
 from conformance import again
 from conformance.parts import docker_engine
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
+from conformance.targets.base import Target
 from conformance.targets.systems import System
 from conformance.waiting import now_s
 from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import WireRun, make_topics, note_queues, replace_run_folder
+from conformance.wire.runner import make_topics, note_queues, replace_run_folder
 from conformance.wire.session import Session
 from reference_impl import records
 from specs.errors import UsageError
@@ -87,7 +88,7 @@ def plan_of(workload: Workload, config: Config, seed: int) -> Plan:
 
 def run_scenario(
     scenario: Scenario,
-    target: WireRun,
+    target: Target,
     profile: Profile,
     *,
     backend: str,
@@ -106,7 +107,7 @@ def run_scenario(
     info = RunInfo(
         run=f"{scenario.name}-{seed}",
         seed=seed,
-        target=target.target,
+        target=target.name,
         parties=target.parties,
         profile=profile.name,
         levels=(Level.CLIENT,),
@@ -119,7 +120,7 @@ def run_scenario(
                 "chaos",
                 scenario.asked_for or scenario.name,
                 "--target",
-                target.target,
+                target.name,
                 "--profile",
                 profile.name,
             ),
@@ -130,7 +131,7 @@ def run_scenario(
     )
     write_runinfo(out, info)
     (out / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
-    say(f"starting {target.target}")
+    say(f"starting {target.name}")
     with target.open_system(config, scenario.needs_proxy) as system:
         _run(scenario, plan, system, out, engine, say)
     return _judge(scenario, info, profile, out)

@@ -6,7 +6,7 @@ The first round has one message per call and no manual commits, the others what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -14,12 +14,12 @@ from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
-from conformance.drivers.runner import Round, refutes
 from conformance.run import fresh_names, run
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
-from specs.history.store import write_history
+from specs.history.store import History, write_history
 from specs.plan.ability import Ability
+from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
@@ -31,6 +31,20 @@ FLOOR = 5
 SAY = Callable[[str], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A plan that was done: its history and what the judge found in it."""
+
+    plan: Plan
+    history: History
+    examination: Examination
+
+
+def refutes(examination: Examination, profile: Profile) -> bool:
+    """Is a clause refuted that the profile claims?"""
+    return any(profile.claim(name).status == "claimed" for name in examination.refuted())
+
+
 def conform_rounds(
     target: Target,
     profile: Profile,
@@ -40,12 +54,14 @@ def conform_rounds(
     out: Path,
     floor: int,
     changes: int = CHANGES,
+    ours_too: bool = False,
     say: SAY = lambda _: None,
 ) -> tuple[Verdict, list[Round]]:
     """Judge a target by `rounds` drawn plans. The run's folder is `out`, replaced when it is there.
 
     In `out` lies the history of the first round that refutes a claimed clause, else of the last; every round's own is
-    in `rounds/`. changes: how many times a consumer comes or goes in a round. Raises as `run` does.
+    in `rounds/`. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on
+    a foreign broker as well. Raises as `run` does.
     """
     replace_run_folder(out)
     draw = Random(seed)
@@ -84,6 +100,7 @@ def conform_rounds(
         floor=floor,
         require_exercised=False,
         out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
+        ours_too=ours_too,
         tool={"engine": "python", "inorder": version("inorder")},
     )
     return verdict, done

@@ -5,7 +5,8 @@ Everything else (`conform`, `chaos`, `replay`) is a search or a grid over these 
 The order of a run: the target is prepared; who starts at 0 is started, and the plan's time begins when they are up;
 every action is done at its time, those of one client one after the other, so that one that takes long to start holds
 up nobody else; at `until_ms` who was killed is started again, the target comes to rest, the clients are stopped in
-good order, producers first, and every queue is read to its end.
+good order, producers first, and every queue is read to its end. A target may ask to be read while its clients are still
+at work; then nobody is stopped in good order, and what was read is all that there is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.records import BEFALLS
-from conformance.targets.base import ClockKind, Run, Target
+from conformance.targets.base import ClockKind, CutShort, Run, Target
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -35,6 +36,10 @@ from specs.vocabulary import Kind, Level, Outcome
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 """What the harness orders, and writes down where the target does not."""
 HARNESS = "harness"
+SETTLED = {"detail": "settled"}
+"""On the marker of a reading of a system at rest, whose clients could still have done something (docs/history.md)."""
+OWN = "inorder-"
+"""What everything begins with that a search makes on a system, so that whoever lends one knows it for ours."""
 NAMES = "names"
 """In a run's environment: what the names of its topics, groups, clients and messages begin with."""
 SAY = Callable[[str], Any]
@@ -64,7 +69,7 @@ def run(
         parties=target.parties,
         profile=target.profile,
         clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
-        config=plan.config,
+        config=target.told(plan),
         plan=plan.to_json(),
         environment={
             **({NAMES: prefix} if prefix else {}),
@@ -88,7 +93,7 @@ def run(
 
 def fresh_names(seed: int, number: int) -> str:
     """What no earlier run on the same queues has named anything by."""
-    return f"r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
+    return f"{OWN}r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
 
 
 def run_again(info: RunInfo, target: Target, folder: Path, say: SAY = lambda _: None) -> History:
@@ -154,10 +159,11 @@ class _Made:
             self._say("waiting until nothing happens any more")
             await self._heal()
             settled = await target.settle(self._run)
-            await self._stop_all()
+            if not target.reads_at_work:
+                await self._stop_all()
             if plan.drain and Ability.READ in target.abilities and not self._reads_itself:
                 self._say("reading everything back")
-                await self._read_all()
+                await self._read_all(SETTLED if settled and target.reads_at_work else {})
         finally:
             await target.close()
         return settled
@@ -276,16 +282,21 @@ class _Made:
             names = [client.id for client in self._run.plan.clients if client.kind in kinds]
             await asyncio.gather(*(self._stop(name) for name in names))
 
-    async def _read_all(self) -> None:
+    async def _read_all(self, mark: Mapping[str, Any]) -> None:
+        """mark: what the markers say besides (docs/history.md)."""
         journal = self._run.journal("drain", level=Level.WIRE, client_id="drain")
         for number, (queue, group) in enumerate(self._target.queues(self._run)):
             common = {**queue._asdict(), "group": group}
             journal.begin(number, Kind.READ, common)
-            upto = 0
-            for found in await self._target.read(queue):
+            outcome, upto = Outcome.OK, 0
+            try:
+                rows = await self._target.read(queue)
+            except CutShort as cut:
+                outcome, rows = Outcome.UNKNOWN, cut.found
+            for found in rows:
                 journal.note(Kind.READ, Outcome.OK, {**common, **found})
                 upto = found["queue_offset"] + 1
-            journal.end(number, Outcome.OK, {"value": upto})
+            journal.end(number, outcome, {"value": upto, **mark})
 
     def _begin(self, kind: Kind, name: str) -> int | None:
         client: ClientPlan | None = self._clients.get(name)

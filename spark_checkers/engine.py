@@ -54,6 +54,7 @@ from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
+from specs.history.arrow import in_our_schema
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -270,7 +271,10 @@ class _Examiner:
         self.history = history
         self.session = session
         self.scratch = scratch
-        self.paths = list(history.parquet) or [self._written()]
+        self.paths = [
+            in_our_schema(path, scratch / f"part-{number:05d}.parquet")
+            for number, path in enumerate(history.parquet)
+        ] or [self._written()]
         self.tasks = parallelism(session)
         self.sums: dict[str, Sum] = {}
 

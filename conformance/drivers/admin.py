@@ -14,7 +14,7 @@ from typing import Any
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.target import DriverTarget, columns_of
 from conformance.targets.base import Run
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import UsageError
 from specs.vocabulary import Queue
 
 ADMIN = "admin"
@@ -87,9 +87,7 @@ class AdminTarget(DriverTarget):
         if self._admin is not None:
             self._admin.kill()
             self._admin = None
-        if self.faults:
-            fault, self.faults = self.faults[0], []
-            raise TargetMisbehaved(f"the driver {self.name} wrote what it must not: {fault}")
+        self.refuse_faults()
 
 
 def ignore(_: Event) -> None:

@@ -84,13 +84,9 @@ class DriverProcess:
         """A request's number, taken before the request: see `send`."""
         return next(self._numbers)
 
-    def send(self, number: int, **fields: Any) -> None:
-        """Ask for a send; its `sent` event carries the number."""
-        self._write({"verb": "send", "id": number, **fields})
-
-    def send_batch(self, number: int, **fields: Any) -> None:
-        """Ask for a send of several messages in one request; as `send`."""
-        self._write({"verb": "send_batch", "id": number, **fields})
+    def send(self, number: int, verb: str = "send", /, **fields: Any) -> None:
+        """Ask for a send; its `sent` event carries the number. verb: another one that sends."""
+        self._write({"verb": verb, "id": number, **fields})
 
     def stop(self) -> int:
         """A clean end; the exit code. Every event has been handled when it returns."""

@@ -33,6 +33,7 @@ TOLD_BY: Mapping[str, Kind] = {
     "dropped": Kind.DROP,
     "committed": Kind.COMMIT,
     "looked_up": Kind.FETCH_OFFSET,
+    "gave_up": Kind.DEAD_LETTER,
 }
 """Which event of a driver tells of which kind of row. (`locked` is no row: no request is in it.)"""
 ANSWERED = {"committing": "committed", "looking_up": "looked_up"}
@@ -89,6 +90,7 @@ class DriverRecorder:
         self._handed_out = handed_out
         self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
+        self._delivered: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
         self._batches: dict[int, int] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
@@ -179,6 +181,9 @@ class DriverRecorder:
                     "detail": " ".join(event["share"]),
                 }
                 self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
+            case "gave_up":
+                self._now_us = event["at_us"]
+                self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
             case "sent":
                 kept = ("broker", "queue_id", "queue_offset", "code")
                 fields = {name: event[name] for name in kept if name in event}
@@ -205,21 +210,33 @@ class DriverRecorder:
             place = (*lane.values(), message["queue_offset"])
             self._attempts[place] = self._attempts.get(place, 0) + 1
             seq = message.get("key_seq")
-            rows.append(
-                {
-                    **lane,
-                    "incarnation": self._incarnation(lane, message.get("incarnation")),
-                    "queue_offset": message["queue_offset"],
-                    "message_id": message["message_id"],
-                    "sharding_key": message.get("key"),
-                    "key_seq": int(seq) if seq else None,
-                    "reconsume_times": message["reconsume_times"],
-                    "attempt": self._attempts[place],
-                    "body_hash": zlib.crc32(message["body"].encode()),
-                    "tags": message.get("tags"),
-                }
-            )
+            row = {
+                **lane,
+                "incarnation": self._incarnation(lane, message.get("incarnation")),
+                "queue_offset": message["queue_offset"],
+                "message_id": message["message_id"],
+                "sharding_key": message.get("key"),
+                "key_seq": int(seq) if seq else None,
+                "reconsume_times": message["reconsume_times"],
+                "attempt": self._attempts[place],
+                "body_hash": zlib.crc32(message["body"].encode()),
+                "tags": message.get("tags"),
+            }
+            self._delivered[place] = row
+            rows.append(row)
         return rows
+
+    def _given_up(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of the message. It belongs to the work that it was last delivered to, if no other is named."""
+        lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
+        offset, number = event["queue_offset"], event.get("incarnation")
+        last = self._delivered.get((*lane.values(), offset), {})
+        kept = ("incarnation", "sharding_key", "key_seq", "reconsume_times")
+        columns = {name: last[name] for name in kept if name in last}
+        if number is not None or not columns:
+            columns["incarnation"] = self._incarnation(lane, number)
+        message = {"queue_offset": offset, "message_id": event["message_id"], "attempt": 1}
+        return {"group": self._group, **lane, **message, **columns}
 
     def _incarnation(self, lane: Mapping[str, Any], number: int | None) -> str:
         if self._incarnation_of is not None:

@@ -8,8 +8,9 @@ an option says otherwise.
 Queues are read by one more process that is in no group: an independent reader.
 
 Where the library commits by itself nobody tells when. There a second process, the witness, asks the brokers all the
-time what they have stored of the group; each new answer is a COMMIT at level `wire`, of whoever owned the lane when it
-came: by then it had been committed. So it is never too early, and what it shows to be passed was passed.
+time what they have stored of the group. Each new answer is PROGRESS at level `store`, and a COMMIT at level `wire` of
+whoever owned the lane when it came: by then it had been committed. So it is never too early, and what it shows to be
+passed was passed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from conformance.parts import kafka
 from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
-from conformance.targets.base import NEVER_ASKED, Run
+from conformance.targets.base import Run
 from conformance.targets.options import Argument, parse
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash
@@ -259,8 +260,8 @@ class KafkaTarget(AdminTarget):
             # say so, and the server that was started here keeps all of them.
             told |= {Kind.PULL}
         if not self._automatic:
-            return declared(client=told | NEVER_ASKED)
-        return declared(client=told | NEVER_ASKED, wire={Kind.COMMIT})
+            return declared(client=told)
+        return declared(client=told, wire={Kind.COMMIT}, store={Kind.PROGRESS})
 
     async def close(self) -> None:
         witness, self._witness = self._witness, None
@@ -274,7 +275,8 @@ class KafkaTarget(AdminTarget):
         for row in rows:
             if row.kind is Kind.ADD:
                 owners.setdefault(row.lane, []).append(row)
-        return [_owned(row, owners) if row.process == WITNESS else row for row in rows]
+        seen = {row.seq_begin for row in rows if row.process == WITNESS and row.kind is Kind.COMMIT}
+        return [_owned(row, owners) if row.seq_begin in seen else row for row in rows]
 
     def _open(self) -> None:
         self.library.ensure()
@@ -327,7 +329,7 @@ class _Witness:
 
     def __init__(self, run: Run, driver: DriverProcess) -> None:
         self._driver = driver
-        self._journal: Journal = run.journal(WITNESS, level=Level.WIRE)
+        self._journal: Journal = run.journal(WITNESS)
         topology = run.plan.topology
         self._asked = [
             (group, topic.name) for group in topology.groups for topic in topology.topics
@@ -359,7 +361,9 @@ class _Witness:
     def _saw(self, lane: Lane, value: int) -> None:
         if value >= 0 and self._known.get(lane) != value:
             self._known[lane] = value
-            self._journal.note(Kind.COMMIT, Outcome.OK, {**lane._asdict(), "value": value})
+            told = {**lane._asdict(), "value": value}
+            self._journal.note(Kind.PROGRESS, Outcome.OK, {**told, "level": Level.STORE})
+            self._journal.note(Kind.COMMIT, Outcome.OK, {**told, "level": Level.WIRE})
 
     def close(self) -> None:
         """Raises TargetMisbehaved where it went blind in the run."""

@@ -52,6 +52,7 @@ def _promise(module: ModuleType) -> Promise:
         explain=module.explain,
         examples=read_transcript(Path(module.__file__ or "").with_suffix(".txt")),
         needs=frozenset(module.NEEDS),
+        settings=frozenset(getattr(module, "SETTINGS", ())),
         named_by=frozenset(getattr(module, "NAMED_BY", ())),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),

@@ -15,7 +15,7 @@ from conformance.parts import docker_engine, toxiproxy_binary
 from conformance.parts.processes import living
 from conformance.targets.base import find
 from conformance.targets.systems import System
-from conformance.wire.runner import WireRun
+from conformance.wire.target import WireTarget
 from specs import profiles
 from specs.errors import InorderError, UsageError
 from specs.history.journal import MemoryRecorder
@@ -33,7 +33,7 @@ needs_docker = pytest.mark.skipif(NO_ENGINE is not None, reason=str(NO_ENGINE))
 
 def run(name: str, backend: str, out: Path) -> None:
     target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    assert isinstance(target, WireTarget)
     profile = profiles.load(target.profile)
     verdict, history = run_scenario(load(name), target, profile, backend=backend, seed=1, out=out)
     story = [(check.id, check.detail) for check in verdict.met if check.ok is False]
@@ -142,7 +142,7 @@ def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_
     path = tmp_path / "mine.toml"
     path.write_text('why = "x"\n[[fault]]\ndo = "clock_step"\nclient = "c1"')
     target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    assert isinstance(target, WireTarget)
     profile = profiles.load(target.profile)
     with pytest.raises(UsageError, match="step a party's wall clock"):
         run_scenario(
@@ -158,7 +158,7 @@ def test_a_brokers_disk_is_full_while_its_consumers_work(tmp_path: Path) -> None
         'why = "x"\n[workload]\nmessages = 120\n[[fault]]\ndo = "disk_full"\nclient = "c1"\nfor_ms = 600'
     )
     target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    assert isinstance(target, WireTarget)
     profile = profiles.load(target.profile)
     verdict, history = run_scenario(
         load(str(path)), target, profile, backend="process", seed=1, out=tmp_path / "run"

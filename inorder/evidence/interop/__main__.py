@@ -24,11 +24,12 @@ from pathlib import Path
 
 import click
 
-from conformance.drivers.runner import ROUNDS, DrivenRun
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
+from conformance.rounds import ROUNDS
+from conformance.targets.driven import Paired
 from inorder.evidence import grid
 from inorder.evidence.interop.cells import Cell, all_runs, chosen_runs, run_cell
 from inorder.evidence.interop.features import (
@@ -73,7 +74,7 @@ def today() -> str:
 
 def written(page: str, cell: Cell) -> str:
     """The page with the rows of one cell written anew."""
-    order = [f"`{run.target}`" for run in all_runs()]
+    order = [f"`{run.name}`" for run in all_runs()]
     name = f"`{cell.target}`"
     page = refresh(page, CELLS, order, [name], [cell_row(cell)])
     return refresh(page, DEVIATIONS, order, [name], deviation_rows(cell))
@@ -92,20 +93,20 @@ def with_feature(page: str, checked: Checked) -> str:
     )
 
 
-def cell_for(run: DrivenRun, seed: int, rounds: int) -> grid.Cell:
+def cell_for(run: Paired, seed: int, rounds: int) -> grid.Cell:
     """A broker with a client, and all that its verdict depends on."""
-    key = {"target": run.target, "seed": seed, "rounds": rounds, **grid.code_key(*CODE)}
-    return grid.Cell("interop", run.target, key)
+    key = {"target": run.name, "seed": seed, "rounds": rounds, **grid.code_key(*CODE)}
+    return grid.Cell("interop", run.name, key)
 
 
-def features_for(run: DrivenRun, names: Sequence[str]) -> grid.Cell:
+def features_for(run: Paired, names: Sequence[str]) -> grid.Cell:
     """What else a client and a broker do together, in one direction."""
-    key = {"target": run.target, "features": sorted(names), **grid.code_key(*CODE)}
-    return grid.Cell("interop", f"features of {run.target}", key)
+    key = {"target": run.name, "features": sorted(names), **grid.code_key(*CODE)}
+    return grid.Cell("interop", f"features of {run.name}", key)
 
 
-def folder_of(run: DrivenRun) -> str:
-    return run.target.replace(":", "-").replace("/", "-")
+def folder_of(run: Paired) -> str:
+    return run.name.replace(":", "-").replace("/", "-")
 
 
 @click.command(help=__doc__)
@@ -212,7 +213,7 @@ def main(
         ):
             made.append(done)
             run = runs.get(done.cell) or tried[done.cell]
-            name = run.target if done.cell in runs else direction_of(run)
+            name = run.name if done.cell in runs else direction_of(run)
             if isinstance(done.error, UsageError):  # a part that this machine lacks
                 say(f"{name} is skipped: {done.error}")
             elif isinstance(done.error, TargetMisbehaved):  # it must not cost the others

@@ -48,6 +48,7 @@ STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset(
     {Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET}
 )
+SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 

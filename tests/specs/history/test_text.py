@@ -209,3 +209,24 @@ def test_a_mistake_names_its_line(text: str) -> None:
     with pytest.raises(HistoryError, match=WRONG[text]) as raised:
         parse_history(text)
     assert "\n" not in str(raised.value)
+
+
+def test_what_other_systems_have() -> None:
+    """A renewal under a named grant and generation, and what the store says that a group has reached."""
+    text = (
+        "0ms..2ms  alice  renews     billing/orders/b0/3  offset=17  gen=4  lease=r-1  ok\n"
+        "3ms..4ms  admin  witnesses  billing/orders/b0/3  value=18  ok\n"
+        "5ms       admin  witnesses  billing/orders/b0/2  value=-1  refused"
+    )
+    info, rows = parse_history(text)
+    assert [line.split() for line in render_rows(rows).splitlines()] == [
+        line.split() for line in text.splitlines()
+    ]
+    renewed, reached, none = rows
+    assert (renewed.kind, renewed.generation, renewed.lease_id) == (Kind.RENEW, 4, "r-1")
+    assert renewed.level is Level.CLIENT
+    for row in (reached, none):
+        assert (row.kind, row.level) == (Kind.PROGRESS, Level.STORE)
+        assert (row.process, row.client_id) == ("admin", None)
+    assert info.levels == ("client",)
+    assert parse_history(render_rows(rows))[1] == rows

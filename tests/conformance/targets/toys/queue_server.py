@@ -43,7 +43,7 @@ class Session(socketserver.StreamRequestHandler):
             case "free":
                 owners.pop(lane, None)
             case "stored":
-                return stored.get(lane, 0)
+                return stored.get(lane, -1)
             case "store":
                 stored[tuple(args[:2])] = args[2]
 
