@@ -158,7 +158,10 @@ class Librdkafka(Library):
         on_event: Callable[[Event], Any],
     ) -> DriverProcess:
         # The settings may hold credentials: they stand in no command line and in no log.
-        env = {"PYTHONPATH": str(self._wheel.folder), OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        env = {
+            "PYTHONPATH": str(self._wheel.ensure()),
+            OPTIONS_VARIABLE: json.dumps(dict(settings)),
+        }
         argv: list[str | Path] = [sys.executable, self._driver]
         log = folder / f"{name}.log"
         return DriverProcess(f"librdkafka {self.version} ({name})", argv, log, on_event, env)
