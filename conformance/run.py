@@ -4,9 +4,10 @@ Everything else (`conform`, `chaos`, `replay`) is a search or a grid over these 
 
 The order of a run: the target is prepared; who starts at 0 is started, and the plan's time begins when they are up;
 every action is done at its time, those of one client one after the other, so that one that takes long to start holds
-up nobody else; at `until_ms` who was killed is started again, the target comes to rest, the clients are stopped in
-good order, producers first, and every queue is read to its end. A target may ask to be read while its clients are still
-at work; then nobody is stopped in good order, and what was read is all that there is.
+up nobody else; the plan's steps go on beside it (`conformance.steps`); at `until_ms` who was killed is started again,
+the target comes to rest, the clients are stopped in good order, producers first, and every queue is read to its end. A
+target may ask to be read while its clients are still at work; then nobody is stopped in good order, and what was read
+is all that there is.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from conformance.live import Live
 from conformance.records import BEFALLS
-from conformance.targets.base import ClockKind, CutShort, Run, Target
+from conformance.steps import Steps, attested, lacking
+from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
+from specs.errors import InorderError, UsageError
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -42,8 +46,15 @@ OWN = "inorder-"
 """What everything begins with that a search makes on a system, so that whoever lends one knows it for ours."""
 NAMES = "names"
 """In a run's environment: what the names of its topics, groups, clients and messages begin with."""
+SHORT = "did not come"
+"""And what its steps waited for in vain."""
 SAY = Callable[[str], Any]
+ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
+
+
+class PartUnavailable(InorderError):
+    """Something is registered, but the part that brings it can't be imported."""
 
 
 def run(
@@ -59,9 +70,12 @@ def run(
 
     info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
     Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
-    What was recorded until then stays in the folder.
+    What was recorded until then stays in the folder. A step whose moment or end does not come ends the run like any
+    other: `environment` says what was waited for, and its fault counts for one without effect.
     """
     plan = target.suited(plan)
+    if cant := lacking(plan, target):
+        raise UsageError(f"{cant[0]}, which {target.name} can't")
     told = RunInfo(
         run=f"{target.name}-{plan.seed}",
         seed=plan.seed,
@@ -80,15 +94,23 @@ def run(
     told = replace(_recording(told, target), **(info or {}))
     write_runinfo(folder, told)
     this = Run(plan, folder, prefix)
+    made = _Made(this, target, say)
     try:
-        settled = asyncio.run(_Made(this, target, say).make())
+        settled = asyncio.run(made.make())
     finally:
         this.close()
+    if made.steps.short:
+        short = {SHORT: "; ".join(made.steps.short)}
+        told = replace(told, environment={**told.environment, **short})
     told = _recording(replace(told, settles=settled), target)
     write_runinfo(folder, told)
     recorded = open_history(folder)
-    rows = target.completed(list(recorded.rows()))
-    return write_history(folder, told, rows, why_cut=recorded.why_cut)
+    rows = attested(target.completed(list(recorded.rows())), HARNESS, made.steps.done)
+    # A process that was killed, or vanished at the end, leaves a journal without an end: no loss.
+    cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
+    cut |= {client.id for client in plan.clients} if target.reads_at_work else set()
+    why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in cut]
+    return write_history(folder, told, rows, why_cut=why_cut)
 
 
 def fresh_names(seed: int, number: int) -> str:
@@ -111,9 +133,29 @@ def judge(
     engine: str = "python",
     options: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What the history comes to under a profile, by the engine of that name (`inorder.engines`)."""
-    found: Engine = entry_points(group="inorder.engines")[engine].load()
-    return found(history, profile, options or {})
+    """What the history comes to under a profile, by the engine of that name (`inorder.engines`).
+
+    A search judges many histories at once: it takes the two halves of the engine `python` (`specs.verdicts.engine`).
+    Raises UsageError for an unknown engine.
+    """
+    return find_engine(engine)(history, profile, options or {})
+
+
+def engine_names() -> tuple[str, ...]:
+    """The engines that are registered."""
+    return tuple(sorted(entry.name for entry in entry_points(group=ENGINES_GROUP)))
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name. Raises UsageError for an unknown one, before anything is read."""
+    for entry in entry_points(group=ENGINES_GROUP):
+        if entry.name == name:
+            try:
+                found: Engine = entry.load()
+            except ImportError as error:
+                raise PartUnavailable(f"the engine {name} can't be loaded: {error}") from error
+            return found
+    raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 
 
 def records_of(target: Target) -> dict[str, tuple[str, ...]]:
@@ -149,6 +191,8 @@ class _Made:
         self._reads_itself = Kind.READ in own
         self._marks = 0
         self._harness: Journal = run.journal(HARNESS)
+        live = Live(run.folder)
+        self.steps = Steps(run.plan, live, self._do_of_step, target.check, self._harness)
 
     async def make(self) -> bool:
         """Do it all. Did the target come to rest?"""
@@ -177,6 +221,7 @@ class _Made:
             for line in list(self._lines.values()):
                 await line.empty()
             self._run.began()
+            self.steps.begin()
             for action in plan.actions:
                 if not _starts_at_once(action):
                     await target.until(self._run, action.at_ms)
@@ -186,12 +231,34 @@ class _Made:
                     else:
                         self._line_of(action).add(self._do(action))
             await target.until(self._run, plan.until_ms)
+            await self._send_until_steps_are_over()
             for line in self._lines.values():
                 await line.empty()
         finally:
+            await self.steps.cancel()
             for line in self._lines.values():
                 await line.end()
         self._check()
+
+    async def _send_until_steps_are_over(self) -> None:
+        """Make the plan's sends again, at the same pace, each once those before it are done."""
+        sends = [action for action in self._run.plan.actions if action.do == "send"]
+        turn_ms = self._run.plan.until_ms - min((send.at_ms for send in sends), default=0)
+        turn = 1
+        while sends and not self.steps.are_over:
+            for action in sends:
+                if self.steps.are_over:
+                    break
+                await self._target.until(self._run, action.at_ms + turn * turn_ms)
+                await self._line_of(action).empty()
+                self._line_of(action).add(self._do(action))
+            turn += 1
+        await self.steps.end()
+
+    async def _do_of_step(self, action: Action) -> None:
+        """An action that came because of what happened."""
+        self._say(" ".join([action.do, *map(str, action.args.values())]))
+        await self._do(action)
 
     def _line_of(self, action: Action) -> _Line:
         """Whose turn it is: the actions of one party are done one after the other."""

@@ -19,10 +19,9 @@ from typing import Any
 import click
 import psutil
 
-from spark_checkers import engine, sieve
-from spark_checkers.catalogue import twins_of
+from spark_checkers import engine
+from spark_checkers.catalogue import applicable, kernels
 from spark_checkers.generate import generate
-from spark_checkers.keyed import SOURCE
 from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
 from spark_checkers.session import DEFAULT_MEMORY, open_session
@@ -34,7 +33,6 @@ from specs.history.clock import host_clock
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history
 from specs.verdicts import engine as python_engine
-from specs.vocabulary import Key
 
 MIB = 1 << 20
 LOOK_EVERY_S = 0.1
@@ -110,7 +108,7 @@ def scan(session: Any, history: History) -> None:
     """Read every column that the checkers use, and do nothing with it but hash it."""
     from pyspark.sql import functions as F
 
-    columns = sorted({*needed(twins_of(Key.QUEUE, history.info)), *sieve.COLUMNS} - {SOURCE})
+    columns = sorted(needed(kernels(applicable(history.info))))
     rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*columns)
     rows.select(F.bit_xor(F.xxhash64(*columns))).collect()
 
@@ -178,6 +176,14 @@ def main(
                 rows,
                 times,
                 lambda: engine.judge(big, profile, options),
+            )
+        )
+        figures.append(
+            measure(
+                "the same with --engine arrow",
+                rows,
+                times,
+                lambda: engine.judge_here(big, profile, {}),
             )
         )
         if shuffled and is_by_queue(big.parquet):

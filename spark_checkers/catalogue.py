@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
 import spark_checkers.clauses as package
-from spark_checkers.twin import Twin
+from spark_checkers.twin import Grouping, Twin
 from specs.clauses.catalogue import FAMILIES, all_clauses
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Key
 
 
 @cache
@@ -37,6 +38,15 @@ def applicable(info: RunInfo) -> tuple[Twin, ...]:
     return tuple(twin for twin in all_twins() if twin.clause.unmet(info) is None)
 
 
-def twins_of(key: Key, info: RunInfo) -> tuple[Twin, ...]:
-    """The applicable twins that share one pass over the rows, by key."""
-    return tuple(twin for twin in applicable(info) if twin.key is key)
+def kernels(twins: Iterable[Twin]) -> tuple[Twin, ...]:
+    """The twins, each with what finds the rest for it under another key."""
+    return tuple(each for twin in twins for each in (replace(twin, also=()), *twin.also))
+
+
+def grouped(twins: Iterable[Twin]) -> list[tuple[Grouping, tuple[Twin, ...]]]:
+    """The twins' kernels that share one pass, by what they need together; one that picks its rows stands alone."""
+    found: dict[tuple[Grouping, str], list[Twin]] = {}
+    for twin in kernels(twins):
+        alone = twin.id if twin.pick is not None else ""
+        found.setdefault((twin.grouping, alone), []).append(twin)
+    return [(grouping, tuple(some)) for (grouping, _), some in found.items()]

@@ -1,18 +1,18 @@
-"""The engine `spark`: `judge(history, profile, options) -> Verdict`, the same as the Python engine's, at any size.
+"""The engines `arrow` and `spark`: `judge(history, profile, options) -> Verdict`, the same as the Python engine's.
 
-Three steps. A first look reads the files once and says whether the history can be trusted (`facts`). Then the
-queues are gone through, in parallel, in one of three ways: files that lie by queue are read where they lie; others,
-up to some size, are read by every task, which keeps the queues that are its own (measured: a third of the time of a
-shuffle); larger ones take one shuffle. What belongs together by message, by key or by group across queues is kept
-aside by the sieve and judged at the end: in this process when it is little, with one shuffle per key when it is much.
+Both do the same tasks, on processes of this machine or as Spark jobs. A first look reads the files once and says
+whether the history can be trusted (`facts`). Rows that a clause needs together are then brought together by their keys
+(`scatter`): one reading of the files, of only the rows that some clause needs there. Files that lie by queue are gone
+through where they lie; of others the queues are brought together like any other key. No key brings all that grows with
+the number of messages into one task: see `Twin`.
 """
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,32 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_checkers import facts, sieve
-from spark_checkers.catalogue import all_twins, applicable, twins_of
+from spark_checkers import facts, scatter
+from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
-from spark_checkers.keyed import (
-    BATCH_ROWS,
-    KEY_COLUMNS,
-    SOURCE,
-    by_key,
-    codes_of,
-    judge_in_memory,
-    whole_keys,
-    with_source,
-)
-from spark_checkers.ordered import (
-    PART_ROWS,
-    Group,
-    Part,
-    is_by_queue,
-    part_tables,
-    parts,
-    row_groups,
-)
+from spark_checkers.jobs import InProcesses, Jobs, OnSpark
+from spark_checkers.keyed import in_order, judge_keys, whole_keys, with_source
+from spark_checkers.ordered import Group, Part, is_by_queue, part_tables, parts, plain, row_groups
 from spark_checkers.rows import Findings, Rows, Runs, keep
-from spark_checkers.session import open_session, parallelism
-from spark_checkers.sieve import Sieve
-from spark_checkers.twin import ALWAYS, Twin, judge_rows, levels_of, needed
+from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
+from spark_checkers.session import is_local, open_session, ship
+from spark_checkers.twin import FINDINGS_ARROW, QUEUES, SOURCE, judge_rows, relevant, to_batch
 from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
@@ -63,25 +47,24 @@ from specs.profiles import Profile
 from specs.verdicts.examine import found_alone, witness
 from specs.verdicts.tally import Examination, Found, Tally
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import Key, Kind
 
-SHARED_ROWS = 20_000_000
-"""Up to so many rows every task reads all files; more tasks than a few would read too often."""
-FEW_ROWS = 1_000_000
-"""So many rows are judged in this process; more go back to Spark."""
-_REPORT = "report binary"
-_SIFTED = ("SND-2", "ORD-12", "DLQ-1", "DLQ-2", "DLQ-7")
-"""Of other keys than a queue, these find all that they need among rows that the first passes keep."""
-Place = tuple[bool, str, int, tuple[int, ...]]
+ALONE_ROWS = 300_000
+"""Up to so many rows the engine `arrow` judges in its own process: to start others takes longer."""
+SCATTERED_ROWS = 1 << 20
+"""About how many rows of the files a task brings together with others."""
+EvidenceKey = tuple[bool, str, int, tuple[int, ...]]
 """By which a violation is the witness: certain ones first, then the run, the last event, and all events."""
 
 
 def judge(history: History, profile: Profile, options: Mapping[str, Any] | None = None) -> Verdict:
     """Judge a stored history on Spark.
 
-    options: floor, require_exercised and clauses as for the Python engine; master, the Spark master (local by default);
-    memory, the driver's ("4g"); session, a SparkSession to use. Raises HistoryError for a history that can't be
-    read, UsageError where there is no Java, TargetMisbehaved where Spark does not start.
+    options: floor, require_exercised and clauses as for the Python engine; findings, a folder to which all findings
+    are written as Parquet; master, the Spark master (local by default); memory, the driver's ("4g"); session, a
+    SparkSession to use; scratch, a folder that all of Spark's workers can write. Workers of another master than a local
+    one read the history by Spark, with shuffles, unless there is such a folder: then by path, without. Raises
+    HistoryError for a history that can't be read, UsageError where there is no Java, TargetMisbehaved where Spark does
+    not start.
     """
     options = options or {}
     for path in history.parquet:
@@ -89,8 +72,56 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     session = options.get("session") or open_session(
         options.get("master"), memory=options.get("memory") or "4g"
     )
+    if not is_local(session) and not options.get("scratch"):
+        return _judged_elsewhere(history, profile, options, session)
+    return _judged(history, profile, options, OnSpark(session))
+
+
+def _judged_elsewhere(
+    history: History, profile: Profile, options: Mapping[str, Any], session: Any
+) -> Verdict:
+    """On workers that may be on other machines: by Spark's own file systems and shuffles."""
+    from spark_checkers.frames import JudgedRows, conform
+
+    ship(session)
+    if history.parquet:
+        frame = session.read.parquet(*(str(path) for path in history.parquet))
+    else:
+        frame = session.createDataFrame(rows_to_table(history.loaded))
     chosen = select(options["clauses"]) if options.get("clauses") else None
-    examination = examine(history, session, chosen)
+    judged = JudgedRows(
+        conform(frame),
+        history.info,
+        profile,
+        tuple(all_clauses() if chosen is None else chosen),
+        int(options.get("floor", 1)),
+        asked=chosen is not None,
+        why_cut=tuple(history.why_cut),
+        require_exercised=bool(options.get("require_exercised", False)),
+    )
+    try:
+        if options.get("findings"):
+            judged.findings.write.mode("overwrite").parquet(str(options["findings"]))
+        return judged.verdict
+    except Exception as error:
+        raise _told(error) from error
+
+
+def judge_here(
+    history: History, profile: Profile, options: Mapping[str, Any] | None = None
+) -> Verdict:
+    """The same on processes of this machine, without Java. options: likewise; tasks, how many at once."""
+    options = options or {}
+    rows = sum(check_parquet(path) for path in history.parquet)
+    with InProcesses(options.get("tasks"), alone=rows <= ALONE_ROWS) as jobs:
+        return _judged(history, profile, options, jobs)
+
+
+def _judged(history: History, profile: Profile, options: Mapping[str, Any], jobs: Jobs) -> Verdict:
+    chosen = select(options["clauses"]) if options.get("clauses") else None
+    examination = examine(
+        history, jobs, chosen, findings=options.get("findings"), scratch=options.get("scratch")
+    )
     return conclude(
         examination,
         history.info,
@@ -99,29 +130,39 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
         require_exercised=bool(options.get("require_exercised", False)),
         clauses=chosen,
         ours_too=chosen is not None,
-        tool={"engine": "spark"},
+        tool={"engine": jobs.name},
     )
 
 
-def examine(history: History, session: Any, clauses: Sequence[Clause] | None = None) -> Examination:
+def examine(
+    history: History,
+    jobs: Jobs,
+    clauses: Sequence[Clause] | None = None,
+    *,
+    findings: Path | None = None,
+    scratch: Path | None = None,
+) -> Examination:
     """What a pass over the history finds, clause by clause.
 
     clauses: whose tallies and witnesses are wanted, by default all; the passes judge all of them side by side.
+    findings: a folder for all findings; scratch: one that every task can write.
     """
     missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
     if missing:
         raise SpecError(
-            f"no Spark twin for {', '.join(sorted(missing))}: judge with --engine python"
+            f"no columnar twin for {', '.join(sorted(missing))}: judge with --engine python"
         )
-    scratch = Path(tempfile.mkdtemp(prefix="inorder-spark-"))
+    folder = Path(tempfile.mkdtemp(prefix="inorder-", dir=scratch))
     try:
-        return _Examiner(history, session, scratch).examine(
-            all_clauses() if clauses is None else clauses
-        )
+        examiner = _Examiner(history, jobs, folder)
+        examination = examiner.examine(all_clauses() if clauses is None else clauses)
+        if findings is not None:
+            examiner.keep_findings(findings)
+        return examination
     except Exception as error:
         raise _told(error) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _told(error: Exception) -> Exception:
@@ -139,7 +180,7 @@ class Named:
 
     violations: int = 0
     possible: int = 0
-    best: Place | None = None
+    best: EvidenceKey | None = None
 
     def take(self, run: str, seqs: tuple[int, ...], certain: bool) -> None:
         self.merge(Named(int(certain), int(not certain), (not certain, run, seqs[-1], seqs)))
@@ -171,423 +212,257 @@ class Sum:
 
 @dataclass
 class PassReport:
-    """What one task of the pass over the queues found, and how many rows it kept for which clause."""
+    """What one task found; the file in which its findings lie, if there are any; and what its twins picked, by twin."""
 
     sums: dict[str, Sum] = field(default_factory=dict)
-    kept: dict[str, int] = field(default_factory=dict)
+    findings: str = ""
+    picked: dict[str, Spill] = field(default_factory=dict)
 
-    def take(self, findings: Findings) -> None:
-        self.sums.setdefault(findings.clause, Sum()).take(findings)
+    def take(self, some: Iterable[Findings], folder: str) -> None:
+        """Sum findings up, and write those of them that are violations."""
+        batches = []
+        for each in some:
+            self.sums.setdefault(each.clause, Sum()).take(each)
+            if each.violations:
+                batches.append(to_batch([each]))
+        if batches:
+            table = pa.Table.from_batches(batches)
+            violations = table.filter(table.column("finding").is_valid())
+            self.findings = str(Path(folder) / f"{uuid.uuid4().hex}.parquet")
+            pq.write_table(violations.drop_columns("opportunities"), self.findings)
 
 
 @dataclass(frozen=True)
 class QueuePass:
-    """The work of one task: judge whole queues, sift them, and write what is kept."""
+    """The work of one task: judge whole queues, and pick what some twins need of them."""
 
-    twins: tuple[Twin, ...]
+    queues: Together
+    picks: tuple[Together, ...]
     runs: Runs
-    sieve: Sieve
-    scratch: str
+    scatter: Scatter
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        extra = {*needed(self.twins), *sieve.COLUMNS} - {SOURCE}
-        return (*ALWAYS, *sorted(extra.difference(ALWAYS)))
+    def both(self) -> Together:
+        """What is judged of queues, and what is picked of them, need the same rows together."""
+        twins = [twin for each in (self.queues, *self.picks) for twin in each.twins]
+        return Together(QUEUES, tuple(twins))
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        return frozenset(
-            {*sieve.KINDS, *(kind for twin in self.twins for kind in twin.clause.kinds)}
-        )
-
-    def work(self, name: str, tables: Iterable[pa.Table]) -> PassReport:
+    def work(self, tables: Iterable[pa.Table]) -> PassReport:
         report = PassReport()
-        kept: dict[str, Any] = {}
-        try:
-            for table in tables:
-                self._judge(table, report, kept, name)
-        finally:
-            for writer in kept.values():
-                writer.close()
+        picked: dict[str, list[pa.Table]] = {}
+        report.take(
+            (each for table in tables for each in self._judge(table, picked)), self.scatter.scratch
+        )
+        for wanted in self.picks:
+            (twin,) = wanted.twins
+            if twin.id in picked:
+                report.picked[twin.id] = self.scatter.write(
+                    wanted, pa.concat_tables(picked[twin.id])
+                )
         return report
 
-    def _judge(self, table: pa.Table, report: PassReport, kept: dict[str, Any], name: str) -> None:
-        wanted = keep(keep(table, "kind", self.kinds), "level", levels_of(self.twins))
-        if not wanted.num_rows:
+    def _judge(self, table: pa.Table, picked: dict[str, list[pa.Table]]) -> Iterable[Findings]:
+        table = table.filter(pa.array(relevant(table, self.both.twins)))
+        if not table.num_rows:
             return
-        wanted = with_source(wanted)
-        queued = wanted.column("queue_id").is_valid()
-        for has_queue in (True, False):
-            part = (
-                wanted.filter(queued if has_queue else pc.invert(queued))
-                if self._mixed(wanted, has_queue)
-                else wanted
-            )
-            if not part.num_rows:
-                continue
-            rows = Rows(part, self.runs)
-            if has_queue:
-                for findings in judge_rows(rows, self.twins):
-                    report.take(findings)
-                decided, aside = self.sieve.sift(rows)
-                for findings in decided:
-                    report.take(findings)
-            else:
-                aside = self.sieve.without_queue(rows)
-            for clause, some in aside.items():
-                self._keep(clause, some, report, kept, name)
-
-    @staticmethod
-    def _mixed(table: pa.Table, has_queue: bool) -> bool:
-        return bool(table.column("queue_id").null_count) or not has_queue
-
-    def _keep(
-        self, clause: str, table: pa.Table, report: PassReport, kept: dict[str, Any], name: str
-    ) -> None:
-        table = as_kept(table)
-        if clause not in kept:
-            folder = Path(self.scratch) / clause
-            folder.mkdir(parents=True, exist_ok=True)
-            kept[clause] = pq.ParquetWriter(folder / f"{name}.parquet", KEPT)
-        kept[clause].write_table(table)
-        report.kept[clause] = report.kept.get(clause, 0) + table.num_rows
-
-
-_KEPT_NAMES = tuple(dict.fromkeys([*ALWAYS, *sieve.COLUMNS]))
-KEPT = pa.schema(
-    [(name, pa.string() if facts.is_text(name) else pa.int64()) for name in _KEPT_NAMES]
-)
-"""What is kept of a row for the clauses of other keys."""
-
-
-def as_kept(table: pa.Table) -> pa.Table:
-    return with_source(table).select(list(_KEPT_NAMES)).cast(KEPT)
+        if SOURCE in self.both.columns:
+            table = with_source(table)
+        has_queue = table.column("queue_id").is_valid()
+        lost = table.filter(pc.invert(has_queue))
+        rows = Rows(table.filter(has_queue) if lost.num_rows else table, self.runs)
+        if rows.size:
+            yield from judge_rows(rows, self.queues.twins)
+        for wanted in self.picks:
+            (twin,) = wanted.twins
+            found = [lost.filter(pa.array(relevant(lost, (twin,))))]
+            if rows.size and twin.pick is not None:
+                found.append(rows.table.take(pa.array(twin.pick(rows))))
+            some = pa.concat_tables(found).select(wanted.columns)
+            for name in wanted.grouping.must_have:
+                some = some.filter(some.column(name).is_valid())
+            if some.num_rows:
+                picked.setdefault(twin.id, []).append(plain(some))
 
 
 class _Examiner:
-    """One examination: its files, its session, its scratch folder."""
+    """One examination: its files, who does its tasks, its scratch folder."""
 
-    def __init__(self, history: History, session: Any, scratch: Path) -> None:
+    def __init__(self, history: History, jobs: Jobs, folder: Path) -> None:
         self.history = history
-        self.session = session
-        self.scratch = scratch
+        self.jobs = jobs
+        self.folder = folder
         self.paths = [
-            in_our_schema(path, scratch / f"part-{number:05d}.parquet")
+            in_our_schema(path, folder / f"history-{number:05d}.parquet")
             for number, path in enumerate(history.parquet)
         ] or [self._written()]
-        self.tasks = parallelism(session)
+        self.groups, self.sizes = row_groups(self.paths)
         self.sums: dict[str, Sum] = {}
+        self.findings: list[str] = []
 
     def _written(self) -> Path:
         """A small history that lies in memory, as a file."""
-        path = self.scratch / "rows.parquet"
+        path = self.folder / "rows.parquet"
         pq.write_table(rows_to_table(self.history.loaded), path)
         return path
 
     def examine(self, clauses: Sequence[Clause]) -> Examination:
-        seen = facts.look(self.session, self.paths, self.history.info, self.tasks)
-        self._queues(seen)
-        self._others(seen)
-        self._apart(seen)
-        tallies = {clause.id: self._tally(clause, seen) for clause in clauses}
+        seen = facts.look(self.jobs, self.paths, self.history.info)
+        self._judge(seen.runs)
+        tallies = tallies_of(
+            clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)
+        )
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
-    # ---- queues
+    def keep_findings(self, folder: Path) -> None:
+        """Move what the tasks found to where it is wanted, in an order that does not change; a table even if empty."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = [pq.read_table(path) for path in self.findings]
+        schema = FINDINGS_ARROW.remove(FINDINGS_ARROW.get_field_index("opportunities"))
+        found = pa.concat_tables(tables) if tables else schema.empty_table()
+        order = [("clause", "ascending"), ("run", "ascending"), ("at_us", "ascending")]
+        pq.write_table(found.sort_by(order), folder / "findings.parquet")
 
-    def _queues(self, seen: Facts) -> None:
-        known = Sieve(_given_up(seen.few), seen.cross_keys)
-        work = QueuePass(
-            twins_of(Key.QUEUE, self.history.info), seen.runs, known, str(self.scratch / "kept")
-        )
-        if is_by_queue(self.paths):
-            done = self._by_files(work)
-        elif sum(row_groups(self.paths)[1]) <= SHARED_ROWS:
-            done = self._by_shares(work)
-        else:
-            done = self._by_shuffle(work)
-        self.kept: dict[str, int] = {}
+    # ---- the passes
+
+    def _judge(self, runs: Runs) -> None:
+        wanted = [Together(*each) for each in grouped(applicable(self.history.info))]
+        queues = next((each for each in wanted if each.grouping == QUEUES), Together(QUEUES, ()))
+        picks = tuple(each for each in wanted if each.twins[0].pick is not None)
+        others = tuple(each for each in wanted if each not in picks and each is not queues)
+        buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
+        writing = Scatter((), buckets, str(self.folder))
+        work = QueuePass(queues, picks, runs, writing)
+        lie_by_queue = is_by_queue(self.paths)
+        wants_queues = bool(work.both.twins)
+        scattered = (*others, work.both) if wants_queues and not lie_by_queue else others
+        spills = self._scattered(Scatter(scattered, buckets, str(self.folder)))
+        done: list[PassReport] = []
+        if wants_queues and lie_by_queue:
+            cut = parts(self.sizes, self.jobs.tasks)
+            done = self.jobs.each(
+                partial(_judge_part, groups=self.groups, cut=cut, work=work), len(cut)
+            )
+        elif wants_queues:
+            mine = spills.pop()
+            cuts = shared_out(mine, self.jobs.tasks)
+            done = self.jobs.each(
+                partial(_judge_queues, spills=mine, cuts=cuts, work=work), len(cuts)
+            )
+        picked = [
+            [
+                report.picked[each.twins[0].id]
+                for report in done
+                if each.twins[0].id in report.picked
+            ]
+            for each in picks
+        ]
+        self._take(done)
+        tasks = [
+            (each, tuple(mine), cut)
+            for each, mine in zip((*others, *picks), [*spills, *picked], strict=True)
+            for cut in shared_out(mine, self.jobs.tasks)
+        ]
+        work_of = partial(_judge_buckets, tasks=tasks, runs=runs, scratch=str(self.folder))
+        self._take(self.jobs.each(work_of, len(tasks)))
+
+    def _scattered(self, work: Scatter) -> list[list[Spill]]:
+        """Of each of what is wanted together, the files that the tasks wrote."""
+        cut = parts(self.sizes, max(self.jobs.tasks, sum(self.sizes) // SCATTERED_ROWS))
+        if not work.wanted:
+            return []
+        done = self.jobs.each(partial(work.part, groups=self.groups, cut=cut), len(cut))
+        return [[spills[index] for spills in done] for index in range(len(work.wanted))]
+
+    def _take(self, done: Iterable[PassReport]) -> None:
         for report in done:
             for clause, found in report.sums.items():
                 self.sums.setdefault(clause, Sum()).merge(found)
-            for clause, rows in report.kept.items():
-                self.kept[clause] = self.kept.get(clause, 0) + rows
+            if report.findings:
+                self.findings.append(report.findings)
 
-    def _by_files(self, work: QueuePass) -> list[PassReport]:
-        groups, sizes = row_groups(self.paths)
-        cut = parts(sizes, self.tasks)
-        if not cut:
-            return []
-        job = self.session.range(0, len(cut), 1, len(cut)).mapInArrow(
-            partial(_judge_parts, groups=groups, cut=cut, work=work), _REPORT
-        )
-        return _reports(job)
 
-    def _by_shares(self, work: QueuePass) -> list[PassReport]:
-        groups, sizes = row_groups(self.paths)
-        shares = max(self.tasks, -(-sum(sizes) // PART_ROWS))
-        job = self.session.range(0, shares, 1, shares).mapInArrow(
-            partial(_judge_share, groups=groups, shares=shares, work=work), _REPORT
-        )
-        return _reports(job)
-
-    def _by_shuffle(self, work: QueuePass) -> list[PassReport]:
-        from pyspark.sql import functions as F
-
-        rows = self.session.read.parquet(*(str(path) for path in self.paths))
-        columns = KEY_COLUMNS[Key.QUEUE]
-        job = (
-            rows.where(F.col("kind").isin(sorted(kind.value for kind in work.kinds)))
-            .where(F.col("level").isin(sorted(levels_of(work.twins))))
-            .select(*work.columns)
-            .repartition(*columns)
-            .sortWithinPartitions(*columns, "seq_begin")
-            .mapInArrow(partial(_judge_shuffled, work=work), _REPORT)
-        )
-        return _reports(job)
-
-    # ---- what lies across queues
-
-    def _others(self, seen: Facts) -> None:
-        few = as_kept(seen.few) if seen.few.num_rows else KEPT.empty_table()
-        for twin in applicable(self.history.info):
-            if twin.id not in _SIFTED:
-                continue
-            extra: list[pa.Table] = []
-            if twin.id in ("DLQ-1", "DLQ-2", "DLQ-7"):
-                extra.append(few)
-            folder = self.scratch / "kept" / twin.id
-            kept = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
-            if twin.id == "SND-2" and kept:
-                kept += self._sends(kept)
-            rows = sum(table.num_rows for table in extra) + sum(
-                pq.read_metadata(path).num_rows for path in kept
-            )
-            if not rows:
-                continue
-            total = self.sums.setdefault(twin.id, Sum())
-            if rows <= FEW_ROWS:
-                table = pa.concat_tables(
-                    [*extra, *(pq.read_table(path, schema=KEPT) for path in kept)]
-                )
-                for findings in judge_in_memory(table, (twin,), seen.runs):
-                    total.take(findings)
-            else:
-                self._on_spark(twin, extra, kept, seen.runs)
-
-    def _apart(self, seen: Facts) -> None:
-        """Clauses of other keys that no sieve serves: one shuffle for each kind of key, of the rows they look at."""
-        for key in Key:
-            twins = tuple(
-                twin for twin in twins_of(key, self.history.info) if twin.id not in _SIFTED
-            )
-            if key is Key.QUEUE or not twins:
-                continue
-            if sum(row_groups(self.paths)[1]) <= FEW_ROWS:
-                for findings in judge_in_memory(self._whole(), twins, seen.runs):
-                    self.sums.setdefault(findings.clause, Sum()).take(findings)
-            else:
-                self._collect(
-                    by_key(
-                        self.session.read.parquet(*(str(path) for path in self.paths)),
-                        twins,
-                        seen.runs,
-                    )
-                )
-
-    def _whole(self) -> pa.Table:
-        """A small history, in memory."""
-        return pa.concat_tables([pq.read_table(path, columns=list(NAMES)) for path in self.paths])
-
-    def _on_spark(
-        self, twin: Twin, extra: Sequence[pa.Table], kept: Sequence[Path], runs: Runs
-    ) -> None:
-        folder = self.scratch / "many" / twin.id
-        folder.mkdir(parents=True, exist_ok=True)
-        files = [*kept]
-        for number, table in enumerate(extra):
-            files.append(folder / f"{number}.parquet")
-            pq.write_table(table, files[-1])
-        self._collect(
-            by_key(self.session.read.parquet(*(str(path) for path in files)), (twin,), runs)
-        )
-
-    def _collect(self, found: Any) -> None:
-        """Add a DataFrame of `FINDINGS` to the sums."""
-        for row in found.toLocalIterator():
-            each = Sum(opportunities=int(row["opportunities"]))
-            if row["seqs"] is not None:
-                part = each.found.setdefault(row["finding"], Named())
-                part.take(row["run"], tuple(row["seqs"]), bool(row["certain"]))
-            self.sums.setdefault(row["clause"], Sum()).merge(each)
-
-    def _sends(self, kept: Sequence[Path]) -> list[Path]:
-        """The sends of the messages in question, by a scan of all sends."""
-        columns = ["run", "message_id", "origin_id"]
-        wanted = np.unique(
-            np.concatenate(
-                [
-                    sieve.message_hashes(with_source(pq.read_table(path, columns=columns)))
-                    for path in kept
-                ]
-            )
-        )
-        groups, sizes = row_groups(self.paths)
-        cut = parts(sizes, self.tasks)
-        folder = self.scratch / "kept" / "sends"
-        folder.mkdir(parents=True, exist_ok=True)
-        work = partial(_gather_sends, groups=groups, cut=cut, wanted=wanted, folder=str(folder))
-        self.session.range(0, len(cut), 1, len(cut)).mapInArrow(work, _REPORT).toArrow()
-        return sorted(folder.glob("*.parquet"))
-
-    # ---- witnesses
-
-    def _tally(self, clause: Clause, seen: Facts) -> Tally:
-        if clause.unmet(self.history.info) is not None:
-            return Tally()  # the sieve does not ask about premises
-        known = recorded(self.history.info)
-        told = seen.kinds if known is None else known
+def tallies_of(
+    clauses: Sequence[Clause],
+    info: RunInfo,
+    sums: Mapping[str, Sum],
+    seen: Facts,
+    rows_of: Callable[[set[tuple[str, int]]], Mapping[tuple[str, int], Row]],
+) -> dict[str, Tally]:
+    """What was found of each clause, with its witnesses. rows_of: fetches the rows of these runs and seq_begin."""
+    known = recorded(info)
+    told = seen.kinds if known is None else known
+    tallies: dict[str, Tally] = {}
+    best: list[tuple[Clause, str, EvidenceKey]] = []
+    for clause in clauses:
+        tallies[clause.id] = tally = Tally()
+        if clause.unmet(info) is not None:
+            continue
         if missing := clause.missing(told):
-            return Tally(missing=tuple(sorted(missing)))
-        total = self.sums.get(clause.id, Sum())
-        tally = Tally(total.opportunities)
+            tally.missing = tuple(sorted(missing))
+            continue
+        total = sums.get(clause.id, Sum())
+        tally.opportunities = total.opportunities
         for name, part in sorted(total.found.items()):
-            found = tally.found[name] = Found(part.violations, part.possible)
+            tally.found[name] = Found(part.violations, part.possible)
             if part.best is not None:
-                possible, run, _last, seqs = part.best
-                rows = fetch(self.paths, run, seqs)
-                found.witness, found.explanation = witness_of(
-                    clause, rows, self.history.info, name, certain=not possible
-                )
-                found.certain = not possible
+                best.append((clause, name, part.best))
         if known is None and tally.violations:
             tally.assumed = tuple(sorted(clause.excuses - told))
-        return tally
-
-
-def _given_up(few: pa.Table) -> Any:
-    """Hashes of the messages that were given up."""
-    if not few.num_rows:
-        return np.zeros(0, np.uint64)
-    letters = keep(few, "kind", {Kind.DEAD_LETTER.value})
-    return np.unique(sieve.message_hashes(with_source(letters)))
-
-
-def _reports(job: Any) -> list[PassReport]:
-    return [pickle.loads(data) for data in job.toArrow().column(0).to_pylist()]
-
-
-def _report(report: PassReport) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([pickle.dumps(report)], pa.binary())], names=["report"]
-    )
-
-
-def _judge_parts(
-    numbers: Iterator[pa.RecordBatch],
-    *,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    work: QueuePass,
-) -> Iterator[pa.RecordBatch]:
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield _report(
-                work.work(f"part-{number}", part_tables(groups, cut[number], work.columns))
-            )
-
-
-def _judge_share(
-    numbers: Iterator[pa.RecordBatch], *, groups: Sequence[Group], shares: int, work: QueuePass
-) -> Iterator[pa.RecordBatch]:
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield _report(
-                work.work(f"share-{number}", _share_tables(groups, number, shares, work.columns))
-            )
-
-
-def _share_tables(
-    groups: Sequence[Group], number: int, shares: int, columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The whole keys of one share of the queues."""
-    found: list[pa.Table] = []
-    for path, group in groups:
-        table = pq.ParquetFile(path).read_row_group(group, columns=list(columns), use_threads=False)
-        mine = facts.queue_hashes(table) % np.uint64(shares) == number
-        if mine.any():
-            found.append(table.filter(pa.array(mine)))
-    if found:
-        yield from whole_keys(by_key_order(pa.concat_tables(found)), KEY_COLUMNS[Key.QUEUE])
-
-
-def by_key_order(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows by queue and seq_begin."""
-    table = table.unify_dictionaries().combine_chunks()
-    order = np.lexsort(
-        (table.column("seq_begin").to_numpy(), *reversed(codes_of(table, KEY_COLUMNS[Key.QUEUE])))
-    )
-    for start in range(0, len(order), BATCH_ROWS):
-        yield from (
-            table.take(pa.array(order[start : start + BATCH_ROWS])).combine_chunks().to_batches()
+    rows = rows_of({(key[1], seq) for _, _, key in best for seq in key[3]})
+    for clause, name, (possible, run, _last, seqs) in best:
+        found = tallies[clause.id].found[name]
+        evidence = tuple(rows[run, seq] for seq in seqs)
+        found.witness, found.explanation = witness_of(
+            clause, evidence, info, name, certain=not possible
         )
+        found.certain = not possible
+    return tallies
 
 
-def _judge_shuffled(
-    batches: Iterator[pa.RecordBatch], *, work: QueuePass
-) -> Iterator[pa.RecordBatch]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    number = context.partitionId() if context is not None else 0
-    yield _report(work.work(f"part-{number}", whole_keys(batches, KEY_COLUMNS[Key.QUEUE])))
+def _judge_part(
+    number: int, *, groups: Sequence[Group], cut: Sequence[Part], work: QueuePass
+) -> PassReport:
+    names = [name for name in work.both.columns if name != SOURCE]
+    return work.work(part_tables(groups, cut[number], names))
 
 
-def _gather_sends(
-    numbers: Iterator[pa.RecordBatch],
+def _judge_queues(
+    number: int, *, spills: Sequence[Spill], cuts: Sequence[range], work: QueuePass
+) -> PassReport:
+    table = gathered(spills, cuts[number])
+    return work.work(() if table is None else whole_keys(in_order(table, QUEUES), QUEUES.columns))
+
+
+def _judge_buckets(
+    number: int,
     *,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    wanted: Any,
-    folder: str,
-) -> Iterator[pa.RecordBatch]:
-    columns = [name for name in _KEPT_NAMES if name != SOURCE]
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            with pq.ParquetWriter(Path(folder) / f"sends-{number}.parquet", KEPT) as writer:
-                for path, group in groups[cut[number].start : cut[number].stop]:
-                    reader = pq.ParquetFile(path)
-                    narrow = reader.read_row_group(
-                        group, columns=["kind", "run", "message_id", "origin_id"]
-                    )
-                    sends = np.asarray(
-                        pc.equal(narrow.column("kind").cast(pa.string()), Kind.SEND.value)
-                    )
-                    sends &= np.isin(sieve.message_hashes(with_source(narrow)), wanted)
-                    if sends.any():
-                        whole = reader.read_row_group(group, columns=columns).filter(
-                            pa.array(sends)
-                        )
-                        writer.write_table(as_kept(whole))
-            yield _report(PassReport())
+    tasks: Sequence[tuple[Together, tuple[Spill, ...], range]],
+    runs: Runs,
+    scratch: str,
+) -> PassReport:
+    wanted, spills, buckets = tasks[number]
+    report = PassReport()
+    table = gathered(spills, buckets)
+    if table is not None:
+        report.take(judge_keys(table, wanted.twins, wanted.grouping, runs), scratch)
+    return report
 
 
-def fetch(paths: Sequence[Path], run: str, seqs: Sequence[int]) -> tuple[Row, ...]:
-    """The rows with these seq_begin of one run, in that order."""
-    wanted = np.asarray(sorted(seqs), np.int64)
-    found: list[pa.Table] = []
-    for path, group in row_groups(paths)[0]:
+def fetch(paths: Sequence[Path], wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Row]:
+    """The rows of these runs with these seq_begin."""
+    seqs = np.asarray(sorted({seq for _, seq in wanted}), np.int64)
+    found: dict[tuple[str, int], Row] = {}
+    for path, group in row_groups(paths)[0] if wanted else ():
         reader = pq.ParquetFile(path)
         low, high = facts.seq_range(path, group)
-        if high < wanted[0] or low > wanted[-1]:
+        if high < seqs[0] or low > seqs[-1]:
             continue
-        here = np.isin(
-            reader.read_row_group(group, columns=["seq_begin"]).column(0).to_numpy(), wanted
-        )
+        here = np.isin(reader.read_row_group(group, columns=["seq_begin"]).column(0), seqs)
         if here.any():
             table = reader.read_row_group(group, columns=list(NAMES)).filter(pa.array(here))
-            found.append(keep(table, "run", {run}))
-    rows = [row for table in found for row in rows_of_table(table)]
-    return tuple(sorted(rows, key=lambda row: row.seq_begin))
+            for row in rows_of_table(keep(table, "run", {run for run, _ in wanted})):
+                found[row.run, row.seq_begin] = row
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
-"""The first look at a history: can it be trusted, what do all kernels have to know, and which rows are few and far.
+"""The first look at a history: can it be trusted, and what do all kernels have to know?
 
 Every part of the files is read once, and a few columns of them once more in windows of seq: in whichever order the
 rows lie, that tells whether seq numbers are unique and clocks run forward. What comes back is small: counts, rows
-about deaths and clocks, rows of dead letters, and hashes of what must be unique or must lie together.
+about deaths and clocks, and hashes of what must be unique.
 """
 
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +21,8 @@ import pyarrow.parquet as pq
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.ordered import Group, Part, parts, row_groups
+from spark_checkers.jobs import Jobs
+from spark_checkers.ordered import Group, Part, parts, read_group, row_groups
 from spark_checkers.rows import (
     CONTEXT_KINDS,
     KINDS,
@@ -36,18 +36,16 @@ from spark_checkers.rows import (
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS, NAMES
-from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.tally import RunFacts
-from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
+from specs.vocabulary import Kind, Outcome
 
 WINDOW_ROWS = 12_000_000
 """So many rows are put in order at a time; more windows are more scans, fewer are more memory."""
 MOST_REASONS = 5
 """As many reasons why a history can't be trusted are named."""
-REPORTS = "report binary"
-_TEXT = {column.name for column in COLUMNS if column.type == "string"} | {"source_id"}
+_TEXT = {column.name for column in COLUMNS if column.type == "string"}
 _LOOKED_AT = (
     "run",
     "seq_begin",
@@ -61,11 +59,9 @@ _LOOKED_AT = (
     "queue_offset",
     "message_id",
     "attempt",
-    "sharding_key",
-    "key_seq",
     "broker_epoch",
 )
-_WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
+WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 
 
 def is_text(name: str) -> bool:
@@ -84,11 +80,8 @@ class Report:
     rows: int = 0
     sends: int = 0
     deliveries: int = 0
-    few: list[pa.Table] = field(
-        default_factory=list
-    )  # whole rows: context, faults, dead letters and their reads
+    rare: list[pa.Table] = field(default_factory=list)  # whole rows: of the context, and faults
     sent: list[Hashes] = field(default_factory=list)  # of (run, message, attempt)
-    key_place: list[Hashes] = field(default_factory=list)  # pairs: (key of a group, queue)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
     epochs: dict[tuple[str, str, int], int] = field(
@@ -104,31 +97,21 @@ class Report:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a history after the first look.
-
-    few: whole rows of dead letters and of what was read of them. cross_keys: hashes of the (run, group, topic,
-    sharding key) that were delivered from more than one queue. kinds: those of which there are rows.
-    """
+    """What is known of a history after the first look. kinds: those of which there are rows."""
 
     run_facts: RunFacts
     runs: Runs
-    few: pa.Table
-    cross_keys: Hashes
     kinds: frozenset[Kind]
 
 
-def look(session: Any, paths: Sequence[Path], info: RunInfo, at_least: int) -> Facts:
+def look(jobs: Jobs, paths: Sequence[Path], info: RunInfo) -> Facts:
     """Read the history once. One job, no shuffle."""
     groups, sizes = row_groups(paths)
-    cut = parts(sizes, at_least)
-    windows = _windows(groups, sum(sizes), at_least)
+    cut = parts(sizes, jobs.tasks)
+    windows = _windows(groups, sum(sizes), jobs.tasks)
     work = partial(_look, groups=groups, cut=cut, windows=windows)
-    tasks = len(cut) + len(windows)
-    table = session.range(0, tasks, 1, tasks).mapInArrow(work, REPORTS).toArrow() if tasks else None
-    reports = (
-        [pickle.loads(data) for data in table.column(0).to_pylist()] if table is not None else []
-    )
-    return _sum_up(reports, paths, info)
+    reports = jobs.each(work, len(cut) + len(windows))
+    return sum_up(reports, info, _sent_twice(reports, paths))
 
 
 def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[int, int]]:
@@ -158,21 +141,11 @@ def seq_range(path: str, number: int) -> tuple[int, int]:
 
 
 def _look(
-    numbers: Iterator[pa.RecordBatch],
-    *,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    windows: Sequence[tuple[int, int]],
-) -> Iterator[pa.RecordBatch]:
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            if number < len(cut):
-                report = _look_at_part(groups[cut[number].start : cut[number].stop])
-            else:
-                report = _look_at_window(groups, *windows[number - len(cut)])
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([pickle.dumps(report)], pa.binary())], names=["report"]
-            )
+    number: int, *, groups: Sequence[Group], cut: Sequence[Part], windows: Sequence[tuple[int, int]]
+) -> Report:
+    if number < len(cut):
+        return _look_at_part(groups[cut[number].start : cut[number].stop])
+    return _look_at_window(groups, *windows[number - len(cut)])
 
 
 # ---------------------------------------------------------------- parts
@@ -181,8 +154,7 @@ def _look(
 def _look_at_part(groups: Sequence[Group]) -> Report:
     report = Report()
     for path, number in groups:
-        reader = pq.ParquetFile(path)
-        table = reader.read_row_group(number, columns=list(_LOOKED_AT), use_threads=False)
+        table = read_group(path, number, _LOOKED_AT)
         report.rows += table.num_rows
         codes, words = coded(table.column("kind"))
         _all_known(table, words)
@@ -194,20 +166,15 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
         report.deliveries += sum(
             int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER
         )
-        few = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT, Kind.DEAD_LETTER})
+        rare = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT})
         reads = _among(codes, kinds, {Kind.READ})
-        few |= reads & _dead_letter_topic(table)
-        if few.any():
-            whole = reader.read_row_group(number, columns=list(NAMES), use_threads=False)
-            report.few.append(whole.filter(pa.array(few)))
+        if rare.any():
+            report.rare.append(read_group(path, number, NAMES).filter(pa.array(rare)))
         _look_at_epochs(report, table)
         _look_at_looks(report, table, _among(codes, kinds, {Kind.DELIVER}), reads)
         _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
-        _look_at_keys(report, table.filter(pa.array(_among(codes, kinds, {Kind.DELIVER}))))
-    report.few = [pa.concat_tables(report.few)] if report.few else []
+    report.rare = [pa.concat_tables(report.rare)] if report.rare else []
     report.sent = [np.concatenate(report.sent)] if report.sent else []
-    if report.key_place:
-        report.key_place = [np.unique(np.concatenate(report.key_place), axis=0)]
     return report
 
 
@@ -280,11 +247,6 @@ def _among(codes: Any, words: Sequence[Kind], wanted: set[Kind]) -> Any:
     return np.asarray([*(word in wanted for word in words), False], np.bool_)[codes]
 
 
-def _dead_letter_topic(table: pa.Table) -> Any:
-    codes, words = coded(table.column("topic"))
-    return np.asarray([*(word.startswith(DLQ_PREFIX) for word in words), False], np.bool_)[codes]
-
-
 def _look_at_sends(report: Report, sends: pa.Table) -> None:
     named = _named(sends)
     if named.num_rows:
@@ -305,45 +267,6 @@ def _sent_hashes(sends: pa.Table) -> Hashes:
     )
 
 
-def _look_at_keys(report: Report, delivers: pa.Table) -> None:
-    keyed = delivers.filter(
-        pc.and_(
-            pc.and_(
-                delivers.column("key_seq").is_valid(), delivers.column("sharding_key").is_valid()
-            ),
-            delivers.column("group").is_valid(),
-        )
-    )
-    if keyed.num_rows:
-        keys, places = key_hashes(keyed), _place_hashes(keyed)
-        report.key_place.append(np.unique(np.stack([keys, places], axis=1), axis=0))
-        # Rows that name no queue are not gone through with one: their keys count as lying in two places.
-        queueless = np.asarray(keyed.column("queue_id").is_null())
-        if queueless.any():
-            report.key_place.append(np.unique(np.stack([keys, ~places], axis=1)[queueless], axis=0))
-
-
-def key_hashes(rows: pa.Table) -> Hashes:
-    """A hash per row of (run, group, topic, sharding key)."""
-    return hashing.together(
-        *(hashing.of_texts(rows.column(name)) for name in ("run", "group", "topic", "sharding_key"))
-    )
-
-
-def _place_hashes(rows: pa.Table) -> Hashes:
-    queue_id = np.asarray(rows.column("queue_id").fill_null(-1).combine_chunks(), np.int64)
-    return hashing.together(hashing.of_texts(rows.column("broker")), hashing.of_numbers(queue_id))
-
-
-def queue_hashes(rows: pa.Table) -> Hashes:
-    """A hash per row of (run, topic, broker, queue_id)."""
-    names = ("run", "topic", "broker")
-    queue_id = np.asarray(rows.column("queue_id").fill_null(-1).combine_chunks(), np.int64)
-    return hashing.together(
-        *(hashing.of_texts(rows.column(name)) for name in names), hashing.of_numbers(queue_id)
-    )
-
-
 # ---------------------------------------------------------------- windows
 
 
@@ -354,17 +277,17 @@ def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
         low, high = seq_range(path, number)
         if high < start or low >= stop:
             continue
-        table = pq.ParquetFile(path).read_row_group(
-            number, columns=list(_WINDOWED), use_threads=False
-        )
+        table = read_group(path, number, WINDOWED)
         if low < start or high >= stop:
             seq = table.column("seq_begin")
             table = table.filter(pc.and_(pc.greater_equal(seq, start), pc.less(seq, stop)))
         found.append(table)
+    return look_at_rows(pa.concat_tables(found)) if found else Report()
+
+
+def look_at_rows(table: pa.Table) -> Report:
+    """Of some rows, in any order: are the numbers unique, do the clocks run forward?"""
     report = Report()
-    if not found:
-        return report
-    table = pa.concat_tables(found)
     run, runs = coded(table.column("run"))
     clock, clocks = coded(table.column("clock"))
     seq = table.column("seq_begin").to_numpy()
@@ -429,7 +352,8 @@ def _first_few(mask: Any) -> list[int]:
 # ---------------------------------------------------------------- summing up
 
 
-def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> Facts:
+def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason]) -> Facts:
+    """What all tasks saw."""
     facts = RunFacts()
     facts.rows = sum(report.rows for report in reports)
     facts.sends = sum(report.sends for report in reports)
@@ -438,14 +362,10 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
     clocks = [clock for report in reports for clock in report.clocks]
     reasons += _between_windows(clocks)
     reasons += _first_seqs(clocks)
-    reasons += _sent_twice(reports, paths)
+    reasons += sent_twice
     facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
-    tables = [table for report in reports for table in report.few]
-    few = pa.concat_tables(tables) if tables else pa.table({name: [] for name in NAMES})
-    context = sorted(
-        (row for row in _rows(few, {*CONTEXT_KINDS, Kind.FAULT})),
-        key=lambda row: (row.run, row.seq_begin),
-    )
+    rare = [row for report in reports for table in report.rare for row in rows_of_table(table)]
+    context = sorted(rare, key=lambda row: (row.run, row.seq_begin))
     facts.faults.extend(
         (row.detail or "fault", row.outcome is Outcome.OK)
         for row in context
@@ -467,7 +387,7 @@ def _sum_up(reports: Sequence[Report], paths: Sequence[Path], info: RunInfo) -> 
         for name in sorted({info.run, *(run for report in reports for run, _, _ in report.seen)})
     }
     kinds = frozenset(Kind(kind) for report in reports for _run, _group, kind in report.seen)
-    return Facts(facts, AnyRun(info, runs), _requests(few), _cross_keys(reports), kinds)
+    return Facts(facts, AnyRun(info, runs), kinds)
 
 
 def _epochs_of(reports: Sequence[Report], run: str) -> dict[str, list[tuple[int, int]]]:
@@ -521,25 +441,6 @@ class AnyRun(Mapping[str, RunContext]):
         return self[run]
 
 
-def _rows(few: pa.Table, kinds: set[Kind]) -> list[Row]:
-    if not few.num_rows:
-        return []
-    codes, words = coded(few.column("kind"))
-    mask = _among(codes, [Kind(word) for word in words], kinds)
-    return list(rows_of_table(few.filter(pa.array(mask))))
-
-
-def _requests(few: pa.Table) -> pa.Table:
-    """The rows of dead letters and of what was read of them, as their senders saw them."""
-    if not few.num_rows:
-        return few
-    codes, words = coded(few.column("kind"))
-    mask = _among(codes, [Kind(word) for word in words], {Kind.DEAD_LETTER, Kind.READ})
-    codes, words = coded(few.column("level"))
-    levels = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[codes]
-    return few.filter(pa.array(mask & levels))
-
-
 def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
     """Does a clock run backwards from one window to the next?"""
     reasons: list[Reason] = []
@@ -575,7 +476,7 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
     seen: list[tuple[str, int, str, int | None]] = []
     for path, number in row_groups(paths)[0]:
         columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
-        table = pq.ParquetFile(path).read_row_group(number, columns=columns)
+        table = read_group(path, number, columns)
         codes, words = coded(table.column("kind"))
         sends = _named(
             table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND})))
@@ -598,11 +499,3 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
             )
         known.add((run, message, attempt))
     return reasons[:MOST_REASONS]
-
-
-def _cross_keys(reports: Sequence[Report]) -> Hashes:
-    pairs = [part for report in reports for part in report.key_place]
-    if not pairs:
-        return np.zeros(0, np.uint64)
-    keys = np.sort(np.unique(np.concatenate(pairs), axis=0)[:, 0])
-    return np.unique(keys[1:][keys[1:] == keys[:-1]])

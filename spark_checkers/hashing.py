@@ -30,6 +30,8 @@ def of_texts(column: Any) -> Hashes:
         words = np.append(of_texts(column.dictionary), NO_TEXT_HASH)
         spelt: Hashes = words[np.asarray(column.indices.fill_null(-1))]
         return spelt
+    if pa.types.is_large_string(column.type):  # written by others, so that its offsets are wider
+        column = column.cast(pa.string())
     offsets = np.frombuffer(
         column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset
     ).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows brought together by key, and judged: by one shuffle and one sort, or straight from ordered files.
+"""Rows brought together by key, and judged: in this process, or on a DataFrame by one shuffle and one sort.
 
 Both ways hand the same kernels the same tables: whole keys, sorted by key and seq_begin, some hundred thousand
 rows at a time (more only when one key alone has more).
@@ -14,66 +14,72 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.rows import Findings, Runs, coded, keep
-from spark_checkers.twin import FINDINGS, Twin, judge_table, needed, to_batch
-from specs.vocabulary import Key
+from spark_checkers.catalogue import grouped
+from spark_checkers.rows import Findings, Rows, Runs, coded
+from spark_checkers.twin import (
+    FINDINGS,
+    QUEUES,
+    SOURCE,
+    Grouping,
+    Twin,
+    judge_table,
+    needed,
+    relevant,
+    relevant_where,
+    to_batch,
+)
 
 CHUNK_ROWS = 1 << 19
 """Whole keys are judged together until they are this many rows."""
 BATCH_ROWS = 1 << 17
-SOURCE = "source_id"
-"""The id of the message as it was first sent; made from origin_id and message_id."""
-KEY_COLUMNS: dict[Key, tuple[str, ...]] = {
-    Key.QUEUE: ("run", "topic", "broker", "queue_id"),
-    Key.MESSAGE: ("run", SOURCE),
-    Key.GROUP: ("run", "group"),
-    Key.GROUP_KEY: ("run", "group", "topic", "sharding_key"),
-    Key.PRODUCER_KEY: ("run", "client_id", "topic", "sharding_key"),
-    Key.TOPIC_KEY: ("run", "topic", "sharding_key"),
-    Key.RUN: ("run",),
-}
-_MUST_HAVE: dict[Key, tuple[str, ...]] = {
-    Key.QUEUE: ("queue_id",),
-    Key.MESSAGE: (SOURCE,),
-    Key.GROUP: ("group",),
-    Key.GROUP_KEY: ("group", "sharding_key"),
-    Key.PRODUCER_KEY: ("sharding_key",),
-    Key.TOPIC_KEY: ("sharding_key",),
-    Key.RUN: (),
-}
 
 
 def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
-    """A DataFrame of history rows → a DataFrame of `FINDINGS`, for twins of one key: one shuffle, one sort."""
-    from pyspark.sql import functions as F
+    """A DataFrame of history rows → a DataFrame of `FINDINGS`, for twins of one grouping: one shuffle, one sort.
 
-    (key,) = {twin.key for twin in twins}
-    kinds = {kind.value for twin in twins for kind in twin.clause.kinds}
-    levels = {level.value for twin in twins for level in twin.clause.levels}
-    columns = KEY_COLUMNS[key]
-    wanted = rows.where(F.col("kind").isin(sorted(kinds)) & F.col("level").isin(sorted(levels)))
-    names = list(needed(twins))
-    if any(_needs_source(twin) for twin in twins):
-        origin = F.when(F.col("origin_id") != "", F.col("origin_id"))
-        wanted = wanted.withColumn(
-            SOURCE, F.coalesce(origin, F.col("message_id"), F.col("origin_id"))
-        )
-        names.append(SOURCE)
-    for name in _MUST_HAVE[key]:
-        wanted = wanted.where(F.col(name).isNotNull())
-    names.extend(name for name in columns if name not in names)
-    return (
-        wanted.select(*names)
-        .repartition(*columns)
-        .sortWithinPartitions(*columns, "seq_begin")
-        .mapInArrow(
-            partial(_judge_batches, columns=columns, twins=tuple(twins), runs=runs), FINDINGS
-        )
+    A twin that picks its rows takes a shuffle by queue more.
+    """
+    (grouping,) = {twin.grouping for twin in twins}
+    picks = any(twin.pick for twin in twins)
+    if picks:
+        (twin,) = twins
+        rows = _together(rows, twins, QUEUES, whole=False)
+        rows = rows.mapInArrow(partial(_pick_batches, twin=twin, runs=runs), rows.schema)
+    return _together(rows, twins, grouping, ready=picks).mapInArrow(
+        partial(_judge_batches, columns=grouping.columns, twins=tuple(twins), runs=runs), FINDINGS
     )
 
 
-def _needs_source(twin: Twin) -> bool:
-    return "origin_id" in twin.columns
+def _together(
+    rows: Any, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True, ready: bool = False
+) -> Any:
+    """The rows that these twins need, key by key and by seq_begin; not whole: those without a key as well."""
+    from pyspark.sql import functions as F
+
+    names = columns_of(twins, grouping)
+    if not ready:
+        rows = rows.where(relevant_where(twins))
+        if SOURCE in names:
+            origin = F.when(F.col("origin_id") != "", F.col("origin_id"))
+            rows = rows.withColumn(
+                SOURCE, F.coalesce(origin, F.col("message_id"), F.col("origin_id"))
+            )
+    for name in grouping.must_have if whole else ():
+        rows = rows.where(F.col(name).isNotNull())
+    return (
+        rows.select(*names)
+        .repartition(*grouping.columns)
+        .sortWithinPartitions(*grouping.columns, "seq_begin")
+    )
+
+
+def columns_of(twins: Iterable[Twin], grouping: Grouping) -> list[str]:
+    """The columns that these twins need of rows that are brought together, in a fixed order."""
+    twins = tuple(twins)
+    names = [*needed(twins), *grouping.columns, *grouping.must_have]
+    if any("origin_id" in twin.columns for twin in twins):
+        names.append(SOURCE)
+    return list(dict.fromkeys(names))
 
 
 def _judge_batches(
@@ -81,6 +87,25 @@ def _judge_batches(
 ) -> Iterator[pa.RecordBatch]:
     for table in whole_keys(batches, columns):
         yield to_batch(judge_table(table, twins, runs))
+
+
+def _pick_batches(
+    batches: Iterator[pa.RecordBatch], *, twin: Twin, runs: Runs
+) -> Iterator[pa.RecordBatch]:
+    for table in whole_keys(batches, QUEUES.columns):
+        yield from picked(table, twin, runs).to_batches()
+
+
+def picked(table: pa.Table, twin: Twin, runs: Runs) -> pa.Table:
+    """The rows of whole queues that a twin picks, and all those of no queue."""
+    if twin.pick is None:
+        return table
+    has_queue = table.column("queue_id").is_valid()
+    queued, others = table.filter(has_queue), table.filter(pc.invert(has_queue))
+    if queued.num_rows:
+        rows = Rows(queued, runs)
+        queued = rows.table.take(pa.array(twin.pick(rows)))
+    return pa.concat_tables([queued, others])
 
 
 def with_source(table: pa.Table) -> pa.Table:
@@ -94,28 +119,49 @@ def with_source(table: pa.Table) -> pa.Table:
     return table.append_column(SOURCE, pc.coalesce(named, message, origin))
 
 
+def together(
+    table: pa.Table, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True
+) -> pa.Table:
+    """The rows of a table that these twins need, with the columns that they need."""
+    rows = table.filter(pa.array(relevant(table, twins)))
+    names = columns_of(twins, grouping)
+    if SOURCE in names:
+        rows = with_source(rows)
+    for name in grouping.must_have if whole else ():
+        rows = rows.filter(rows.column(name).is_valid())
+    return rows.select(names)
+
+
+def judge_keys(
+    rows: pa.Table, twins: Sequence[Twin], grouping: Grouping, runs: Runs, least: int = CHUNK_ROWS
+) -> Iterator[Findings]:
+    """The findings of twins of one grouping on rows that hold whole keys, in any order."""
+    for part in whole_keys(in_order(rows, grouping, max(1, least // 4)), grouping.columns, least):
+        yield from judge_table(part, twins, runs)
+
+
+def in_order(
+    table: pa.Table, grouping: Grouping, size: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The rows key by key and by seq_begin, in batches of so many rows."""
+    table = table.unify_dictionaries().combine_chunks()
+    order = np.lexsort(
+        (table.column("seq_begin").to_numpy(), *reversed(codes_of(table, grouping.columns)))
+    )
+    for start in range(0, len(order), size):
+        yield from table.take(pa.array(order[start : start + size])).combine_chunks().to_batches()
+
+
 def judge_in_memory(
     table: pa.Table, twins: Sequence[Twin], runs: Runs, least: int = CHUNK_ROWS
 ) -> Iterator[Findings]:
     """The findings of all twins on an Arrow table of history rows, in this process and without Spark.
 
-    For slices and tests: the same kernels, keys, cuts and order as on Spark. Rows may come in any order.
+    For slices and tests: the same kernels, keys, cuts and order as of a job. Rows may come in any order.
     """
-    table = with_source(table)
-    for key in {twin.key for twin in twins}:
-        chosen = tuple(twin for twin in twins if twin.key is key)
-        rows = keep(table, "kind", {kind for twin in chosen for kind in twin.clause.kinds})
-        rows = rows.select([*dict.fromkeys([*needed(chosen), *KEY_COLUMNS[key], SOURCE])])
-        for name in _MUST_HAVE[key]:
-            rows = rows.filter(rows.column(name).is_valid())
-        order = np.lexsort(
-            (rows.column("seq_begin").to_numpy(), *reversed(codes_of(rows, KEY_COLUMNS[key])))
-        )
-        batches = (
-            rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=max(1, least // 4))
-        )
-        for part in whole_keys(batches, KEY_COLUMNS[key], least):
-            yield from judge_table(part, chosen, runs)
+    for grouping, chosen in grouped(twins):
+        rows = together(table, chosen, grouping)
+        yield from judge_keys(rows, chosen, grouping, runs, least)
 
 
 def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:

@@ -10,6 +10,7 @@ allow that, call by call. All other begins and ends it gets one by one, in their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -452,18 +453,26 @@ def machine_kernel(
     asides: kinds whose begins the machine wants too, although they cut no stretch (see `Machine.takes`).
     """
     wanted, apart = frozenset(kinds), frozenset(asides)
+    return partial(_run_machines, machine=machine, wanted=wanted, apart=apart, lease=lease)
 
-    def kernel(rows: Rows, findings: Findings) -> None:
-        for lane in rows.digest.lanes(wanted, apart):
-            state = machine(lane, findings)
-            until = lane.context.clock_stepped if lease else NEVER
-            run_lane(state, lane, until)
-            if until == NEVER:
-                state.finish()
-            if state.stakes:
-                findings.at_stake_times(lane.place, state.stakes)
 
-    return kernel
+def _run_machines(
+    rows: Rows,
+    findings: Findings,
+    *,
+    machine: type[Machine],
+    wanted: frozenset[Kind],
+    apart: frozenset[Kind],
+    lease: bool,
+) -> None:
+    for lane in rows.digest.lanes(wanted, apart):
+        state = machine(lane, findings)
+        until = lane.context.clock_stepped if lease else NEVER
+        run_lane(state, lane, until)
+        if until == NEVER:
+            state.finish()
+        if state.stakes:
+            findings.at_stake_times(lane.place, state.stakes)
 
 
 def run_lane(state: Machine, lane: LaneItems, until: int) -> None:

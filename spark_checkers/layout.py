@@ -16,20 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.keyed import KEY_COLUMNS
 from spark_checkers.ordered import row_groups
 from spark_checkers.session import open_session
+from spark_checkers.twin import QUEUES
 from spark_checkers.writing import BY_QUEUE, ROWS_PER_FILE, HistoryWriter
 from specs.errors import UsageError
 from specs.history.arrow import in_our_schema, tables
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history, rows_to_table
-from specs.vocabulary import Key
 
 IN_MEMORY_ROWS = 3_000_000
 """More rows than these are sorted on Spark."""
-ORDER = (*KEY_COLUMNS[Key.QUEUE], "seq_begin")
+ORDER = (*QUEUES.columns, "seq_begin")
 
 
 def compact(

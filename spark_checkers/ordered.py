@@ -19,16 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_checkers.keyed import BATCH_ROWS, KEY_COLUMNS, key_at, whole_keys
+from spark_checkers.keyed import BATCH_ROWS, key_at, whole_keys
+from spark_checkers.twin import QUEUES
 from specs.errors import HistoryError
-from specs.vocabulary import Key
+from specs.history.columns import COLUMNS
 
 ORDER_KEY = b"inorder.order"
 BY_QUEUE = b"queue"
-ORDER = KEY_COLUMNS[Key.QUEUE]
+ORDER = QUEUES.columns
 PART_ROWS = 1 << 21
 """About how many rows a part holds: enough for whole arrays to pay, few enough to share out evenly."""
 
+_DICTIONARIES = {column.name for column in COLUMNS if column.dictionary}
 Group = tuple[str, int]
 """A row group: (path, number within the file)."""
 
@@ -59,6 +61,24 @@ def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
                 groups.append((str(path), index))
                 sizes.append(metadata.row_group(index).num_rows)
     return groups, sizes
+
+
+def read_group(path: str, number: int, columns: Sequence[str]) -> pa.Table:
+    """A row group's columns, in the types of a history."""
+    reader = pq.ParquetFile(path)
+    return plain(reader.read_row_group(number, columns=list(columns), use_threads=False))
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Texts in the types of a history, whoever wrote them, so that what several files hold goes together."""
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in _DICTIONARIES and not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string()).dictionary_encode()
+        elif name not in _DICTIONARIES and not pa.types.is_integer(column.type):
+            column = column.cast(pa.string())
+        columns.append(column)
+    return pa.table(columns, names=table.column_names)
 
 
 def parts(sizes: Sequence[int], at_least: int) -> list[Part]:

@@ -13,6 +13,7 @@ lanes of the queue have been gone through.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -432,19 +433,20 @@ def queue_kernel(
     machine: type[Progress], kinds: Iterable[Kind]
 ) -> Callable[[Rows, Findings], None]:
     """The kernel of a clause that is a machine per lane and asks about the sends of the whole queue."""
-    wanted = frozenset(kinds)
+    return partial(_run_queues, machine=machine, wanted=frozenset(kinds))
 
-    def kernel(rows: Rows, findings: Findings) -> None:
-        of_queue = groupby(
-            rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
-        )
-        for _queue, lanes in of_queue:
-            states = [machine(lane, findings) for lane in lanes]
-            for state in states:
-                state.shared = len(states) > 1
-                run_lane(state, state.lane, NEVER)
-                if state.stakes:
-                    findings.at_stake_times(state.lane.place, state.stakes)
-            settle(states)
 
-    return kernel
+def _run_queues(
+    rows: Rows, findings: Findings, *, machine: type[Progress], wanted: frozenset[Kind]
+) -> None:
+    of_queue = groupby(
+        rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
+    )
+    for _queue, lanes in of_queue:
+        states = [machine(lane, findings) for lane in lanes]
+        for state in states:
+            state.shared = len(states) > 1
+            run_lane(state, state.lane, NEVER)
+            if state.stakes:
+                findings.at_stake_times(state.lane.place, state.stakes)
+        settle(states)

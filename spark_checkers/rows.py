@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_checkers.segments import NOWHERE, Ints, Mask, dense, ints, positions
+from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.context import is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
-from specs.clauses.rows import changed_nothing
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
 from specs.faults import disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -98,6 +98,9 @@ class RunContext:
     resets: Mapping[Any, int] = field(
         default_factory=dict
     )  # by lane: seq of the first time somebody moved its offset
+    moves: Mapping[str | None, Sequence[int]] = field(
+        default_factory=dict
+    )  # by group: the seq of each time somebody moved an offset
     unflushed: Mapping[str, Sequence[tuple[int, int]]] = field(
         default_factory=dict
     )  # each crash: safe until, in µs
@@ -157,6 +160,7 @@ class RunContext:
         joined: dict[str, list[tuple[int, str]]] = {}
         lanes: dict[str, dict[Any, int]] = {}
         resets: dict[Any, int] = {}
+        moves: dict[str | None, list[int]] = {}
         stands: dict[str, list[tuple[int, int]]] = {}
         unflushed: dict[str, list[tuple[int, int]]] = {}
         trims: dict[Queue, list[tuple[int, int]]] = {}
@@ -224,6 +228,8 @@ class RunContext:
                 adds.setdefault((row.group, row.topic), (row.seq_begin, row))
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
+                if row.level in REQUEST_LEVELS:
+                    moves.setdefault(row.group, []).append(row.seq_begin)
             elif row.kind is Kind.TRIM and row.value is not None:
                 told = trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
@@ -250,6 +256,7 @@ class RunContext:
             lanes=first,
             joined=joined,
             resets=resets,
+            moves=moves,
             unflushed=unflushed,
             trims=trims,
             epochs=named,
@@ -864,9 +871,10 @@ class Findings:
             for run in (rows.words("run") if rows.size else ())
         ):
             by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
-            self._judged = np.asarray(
-                [self._has_needs(place, by_group) for place in range(rows.size)], np.bool_
-            )
+            of_group, count = dense(rows.run, rows.group)
+            firsts = first_of_each(of_group, count).tolist()
+            has = np.asarray([self._has_needs(place, by_group) for place in firsts], np.bool_)
+            self._judged = has[of_group]
 
     def _has_needs(self, place: int, by_group: bool) -> bool:
         seen = self.rows.context_of(place).seen
@@ -1014,6 +1022,24 @@ class Findings:
             (words[run], seqs, certain and self._is_quiet(places, seqs), name)
             for run, seqs, places, certain, name in self._found
         ]
+
+    @property
+    def places(self) -> list[tuple[str | None, str | None, str | None, int | None, int]]:
+        """Of each violation the group, topic, broker and queue of its last row that has them, and when it began."""
+        return [self._place(places) for _run, _seqs, places, _certain, _name in self._found]
+
+    def _place(
+        self, places: Sequence[int]
+    ) -> tuple[str | None, str | None, str | None, int | None, int]:
+        rows = self.rows
+        latest = sorted(places, key=lambda place: -int(rows.begin[place]))
+        queue_id = rows.number("queue_id")
+        texts = [
+            next((rows.name_of(name, at) for at in latest if rows.text(name)[at] != NO_TEXT), None)
+            for name in ("group", "topic", "broker")
+        ]
+        queue = next((int(queue_id[at]) for at in latest if queue_id[at] != NONE), None)
+        return texts[0], texts[1], texts[2], queue, int(rows.started[latest[0]])
 
 
 def without_refused(table: pa.Table) -> pa.Table:

@@ -6,9 +6,13 @@ The Java process ends with this one: PySpark's gateway leaves when its standard 
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import os
 import shutil
 import sys
+import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,8 +49,9 @@ def open_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    # Workers must be this interpreter: Spark's default is the first python3 in PATH, which lacks our packages.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Spark's default for its workers is the first python3 in PATH, which lacks our packages; who names one knows why.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or DEFAULT_MASTER).appName("inorder")
     for name, value in _settings(memory, scratch).items():
@@ -91,3 +96,39 @@ def _log_settings() -> Path:
 def parallelism(session: Any) -> int:
     """How many tasks run at once."""
     return int(session.sparkContext.defaultParallelism)
+
+
+def is_local(session: Any) -> bool:
+    """Are Spark's workers processes of this machine, with this machine's files and packages?"""
+    try:
+        return str(session.sparkContext.master).startswith("local")
+    except Exception:  # a session of Spark Connect has none, and says so in more than one way
+        return False
+
+
+def ship(session: Any) -> None:
+    """Bring our packages to Spark's workers, once for a session: as a zip, from which Python imports.
+
+    The workers' own Python brings numpy and pyarrow.
+    """
+    if is_local(session) or id(session) in _SHIPPED:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="inorder-packages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    session.addArtifacts(str(packages(folder)), pyfile=True)
+    _SHIPPED.add(id(session))
+
+
+_SHIPPED: set[int] = set()
+
+
+def packages(folder: Path) -> Path:
+    """A zip of the packages that kernels import."""
+    path = folder / "inorder.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("specs", "spark_checkers"):
+            root = Path(next(iter(importlib.import_module(name).__path__)))
+            for file in sorted(root.rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, Path(name) / file.relative_to(root))
+    return path

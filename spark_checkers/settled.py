@@ -7,6 +7,7 @@ in: a settled reading asks, for each message that it finds, whether the lane's g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
@@ -166,25 +167,32 @@ def settled_kernel(
     unread: lanes whose queue nobody read are gone through as well. also: further kinds that the machine is shown.
     """
     wanted = frozenset(PROGRESS_KINDS).union(also)
+    return partial(_run_settled, machine=machine, unread=unread, wanted=wanted)
 
-    def kernel(rows: Rows, findings: Findings) -> None:
-        found = readings(rows)
-        if not found and not unread:
-            return
-        for queue, lanes in groupby(
-            rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
-        ):
-            for lane in lanes:
-                if (queue not in found and not unread) or is_copy_topic(lane.topic):
-                    continue
-                state = machine(lane, findings)
-                state.events = found.get(queue, [])
-                run_lane(state, lane, NEVER)
-                state.catch_up(NEVER)
-                if state.stakes:
-                    findings.at_stake_times(lane.place, state.stakes)
 
-    return kernel
+def _run_settled(
+    rows: Rows,
+    findings: Findings,
+    *,
+    machine: type[Settled],
+    unread: bool,
+    wanted: frozenset[Kind],
+) -> None:
+    found = readings(rows)
+    if not found and not unread:
+        return
+    for queue, lanes in groupby(
+        rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
+    ):
+        for lane in lanes:
+            if (queue not in found and not unread) or is_copy_topic(lane.topic):
+                continue
+            state = machine(lane, findings)
+            state.events = found.get(queue, [])
+            run_lane(state, lane, NEVER)
+            state.catch_up(NEVER)
+            if state.stakes:
+                findings.at_stake_times(lane.place, state.stakes)
 
 
 def places(*ops: Op | None) -> list[int]:

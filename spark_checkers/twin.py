@@ -7,21 +7,30 @@ only over the few rows that such arithmetic has picked out. `Twin.find` makes `D
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from spark_checkers.rows import Findings, Rows, Runs, keep
+from spark_checkers.rows import Findings, Rows, Runs, coded, keep
+from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause
-from specs.vocabulary import Key
+from specs.vocabulary import Key, Kind
 
 Kernel = Callable[[Rows, Findings], None]
+Pick = Callable[[Rows], Ints]
 
-FINDINGS = "run string, clause string, finding string, seqs array<bigint>, certain boolean, opportunities bigint"
-"""A violation has a finding's name, seqs (of its evidence, ascending) and certain; a tally only opportunities."""
+FINDINGS = (
+    "run string, clause string, finding string, seqs array<bigint>, certain boolean, opportunities bigint, "
+    "group string, topic string, broker string, queue_id bigint, at_us bigint"
+)
+"""A violation has a finding's name, seqs (of its evidence, ascending) and certain; a tally only opportunities.
+
+group, topic, broker and queue_id: of the last row of the evidence that has them; at_us: when its last row began.
+"""
 FINDINGS_ARROW = pa.schema(
     [
         ("run", pa.string()),
@@ -30,8 +39,15 @@ FINDINGS_ARROW = pa.schema(
         ("seqs", pa.list_(pa.int64())),
         ("certain", pa.bool_()),
         ("opportunities", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("broker", pa.string()),
+        ("queue_id", pa.int64()),
+        ("at_us", pa.int64()),
     ]
 )
+SOURCE = "source_id"
+"""The id of the message as it was first sent; made from origin_id and message_id."""
 ALWAYS = (
     "run",
     "seq_begin",
@@ -53,27 +69,72 @@ ALWAYS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which rows a kernel needs together: those that are alike in these columns. must_have: none of these is null."""
+
+    columns: tuple[str, ...]
+    must_have: tuple[str, ...] = ()
+
+
+QUEUES = Grouping(("run", "topic", "broker", "queue_id"), ("queue_id",))
+CLIENTS = Grouping(("run", "group", "client_id"), ("group",))
+"""The clients of a group, each with its own rows: of what grows with the messages a group may hold too much."""
+GROUPINGS: dict[Key, Grouping] = {
+    Key.QUEUE: QUEUES,
+    Key.LANE: QUEUES,  # a lane lies within its queue
+    Key.MESSAGE: Grouping(("run", SOURCE), (SOURCE,)),
+    Key.GROUP: Grouping(("run", "group"), ("group",)),
+    Key.GROUP_KEY: Grouping(
+        ("run", "group", "topic", "sharding_key"), ("group", "sharding_key", "key_seq")
+    ),
+    Key.PRODUCER_KEY: Grouping(("run", "client_id", "topic", "sharding_key"), ("sharding_key",)),
+    Key.TOPIC_KEY: Grouping(("run", "topic", "sharding_key"), ("sharding_key",)),
+    Key.RUN: Grouping(("run",)),
+}
+Only = Mapping[Kind, tuple[str, str]]
+"""Of these kinds only rows of which the text of a column begins so: kind → (column, how it begins)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Twin:
-    """The twin of the clause `id`. columns: what its kernel uses besides `ALWAYS`."""
+    """The twin of the clause `id`. columns: what its kernel uses besides `ALWAYS`.
+
+    What grows with the number of messages is never brought together by group or by run, so a twin says what it can do
+    without. by: under which other key its kernel finds the same. kinds, only: which rows it needs, where these are
+    fewer than those that its clause looks at. pick: which rows of whole queues it needs, where a queue can tell.
+    also: kernels that find the rest under another key.
+    """
 
     id: str
     columns: tuple[str, ...]
     kernel: Kernel
+    by: Grouping | None = None
+    kinds: frozenset[Kind] = frozenset()
+    only: Only = field(default_factory=dict)
+    pick: Pick | None = None
+    also: tuple[Twin, ...] = ()
 
     @property
     def clause(self) -> Clause:
         return catalogue.get(self.id)
 
     @property
-    def key(self) -> Key:
-        """Under which key the kernel needs its rows whole: a lane lies within its queue."""
-        return Key.QUEUE if self.clause.key is Key.LANE else self.clause.key
+    def grouping(self) -> Grouping:
+        """Under which key the kernel needs its rows whole."""
+        return self.by or GROUPINGS[self.clause.key]
+
+    @property
+    def looks_at(self) -> frozenset[Kind]:
+        return self.kinds or frozenset(self.clause.kinds)
 
     def find(self, rows: Any, runs: Runs) -> Any:
-        """A DataFrame of history rows → a DataFrame of `FINDINGS`; one shuffle by the clause's key."""
+        """A DataFrame of history rows → a DataFrame of `FINDINGS`; one shuffle for each of its keys."""
         from spark_checkers.keyed import by_key
 
-        return by_key(rows, (self,), runs)
+        found = by_key(rows, (replace(self, also=()),), runs)
+        for other in self.also:
+            found = found.unionByName(by_key(rows, (other,), runs))
+        return found
 
 
 def needed(twins: Iterable[Twin]) -> tuple[str, ...]:
@@ -105,16 +166,61 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
         yield findings
 
 
+def relevant(table: pa.Table, twins: Iterable[Twin]) -> Mask:
+    """Which rows do these twins need?"""
+    twins = tuple(twins)
+    codes, words = coded(table.column("kind"))
+    found = _among(codes, words, _whole(twins))
+    for kind, (column, prefix) in sorted(_parts(twins)):
+        texts, spelt = coded(table.column(column))
+        begins = np.asarray([*(text.startswith(prefix) for text in spelt), False], np.bool_)
+        found |= _among(codes, words, {kind}) & begins[texts]
+    levels, names = coded(table.column("level"))
+    return found & _among(levels, names, levels_of(twins))
+
+
+def relevant_where(twins: Iterable[Twin]) -> str:
+    """The same as a condition of Spark's SQL."""
+    twins = tuple(twins)
+    conditions = [f"kind in ({_quoted(_whole(twins))})"] if _whole(twins) else []
+    conditions += [
+        f"(kind = '{kind.value}' and startswith({column}, '{prefix}'))"
+        for kind, (column, prefix) in sorted(_parts(twins))
+    ]
+    return f"({' or '.join(conditions)}) and level in ({_quoted(levels_of(twins))})"
+
+
+def _whole(twins: Sequence[Twin]) -> set[str]:
+    """The kinds of which all rows are needed."""
+    return {kind.value for twin in twins for kind in twin.looks_at.difference(twin.only)}
+
+
+def _parts(twins: Sequence[Twin]) -> set[tuple[Kind, tuple[str, str]]]:
+    found = {each for twin in twins for each in twin.only.items()}
+    return {each for each in found if each[0].value not in _whole(twins)}
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))
+
+
+def _among(codes: Ints, words: Sequence[str], wanted: Collection[str]) -> Mask:
+    found: Mask = np.asarray([*(word in wanted for word in words), False], np.bool_)[codes]
+    return found
+
+
 def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
     """Findings as Arrow rows of `FINDINGS`."""
     rows: list[tuple[Any, ...]] = []
     for each in findings:
         rows.extend(
-            (run, each.clause, None, None, None, n) for run, n in each.opportunities.items() if n
+            (run, each.clause, None, None, None, n, None, None, None, None, None)
+            for run, n in each.opportunities.items()
+            if n
         )
         rows.extend(
-            (run, each.clause, name, list(seqs), certain, 0)
-            for run, seqs, certain, name in each.violations
+            (run, each.clause, name, list(seqs), certain, 0, *place)
+            for (run, seqs, certain, name), place in zip(each.violations, each.places, strict=True)
         )
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in FINDINGS_ARROW]
     return pa.RecordBatch.from_arrays(

@@ -19,7 +19,10 @@ from specs.history.files import STDIN, STDIN_NAME
 @click.option(
     "--engine",
     metavar="NAME",
-    help="python or spark, which give the same verdict. Default: spark from a million events on.",
+    default="auto",
+    show_default=True,
+    help="python, arrow (whole columns, on this machine's cores) or spark; they give the same verdict. auto: the one "
+    "that suits the history's size, or spark with --master.",
 )
 @profile_option(
     "What was promised, as `inorder list profiles`. Default: the profile that the history names."
@@ -47,15 +50,22 @@ from specs.history.files import STDIN, STDIN_NAME
     metavar="DIR",
     help="Keep the verdict and its reports here.",
 )
+@click.option(
+    "--findings",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write every finding here, as Parquet: clause, finding, evidence, lane and time. With arrow or spark.",
+)
 @format_option()
 def command(
     history: Path,
-    engine: str | None,
+    engine: str,
     profile: str | None,
     clauses: tuple[str, ...],
     master: str | None,
     floor: int,
     out: Path | None,
+    findings: Path | None,
     form: str,
 ) -> int:
     """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
@@ -68,7 +78,12 @@ def command(
     70 the suite failed or the history can't be trusted.
     """
     question = seam.question(
-        engine=engine, profile=profile, clauses=clauses, master=master, floor=floor
+        engine=engine,
+        profile=profile,
+        clauses=clauses,
+        master=master,
+        floor=floor,
+        findings=findings,
     )
     opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)
@@ -77,6 +92,8 @@ def command(
     tell(f"judging {named} with the engine {question.engine_for(opened)}")
     verdict = seam.judge(history, opened, question, out=out)
     print_verdict(verdict, form, opened)
+    if findings is not None:
+        tell(f"all findings: {findings / 'findings.parquet'}")
     if out is not None:
         tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
     return verdict.exit_code

@@ -15,12 +15,13 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.stopping import Stop
 from conformance.waiting import now_s
 from specs.errors import TargetMisbehaved, UsageError
 from specs.history.journal import Journal
@@ -62,7 +63,9 @@ class ClockKind(StrEnum):
 class Asked:
     """What a search is asked: None stands for the target's own default.
 
-    out: the run's folder. say: takes a step of the work in words. progress: takes (done, total, words).
+    out: the run's folder. say: takes a step of the work in words. progress: takes (done, total, words). stop: when it
+    ends, and what it is told besides. part: of how many searches at once it is which, from 0; each makes its part of
+    the runs, and is asked for its part of the floor.
     """
 
     seed: int
@@ -71,14 +74,34 @@ class Asked:
     out: Path
     say: Callable[[str], Any] = lambda _: None
     progress: Callable[[int, int, str], Any] = lambda done, total, what: None
+    stop: Stop = field(default_factory=Stop)
+    part: tuple[int, int] = (0, 1)
+
+    def runs(self, default: int) -> int | None:
+        """How many runs are to be made; None: as many as the budget allows."""
+        if self.examples is None and self.stop.bounds.budget_s is not None:
+            return None
+        return max(1, self._part_of(default if self.examples is None else self.examples))
+
+    def at_stake(self, default: int) -> int:
+        """How often a clause is to be at stake. default: the target's own floor."""
+        return self._part_of(default if self.floor is None else self.floor)
+
+    def _part_of(self, number: int) -> int:
+        which, of = self.part
+        return number // of + (which < number % of)
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search came to. events: how many were judged, where that is not what lies in the run's folder."""
+    """What a search came to. events: how many were judged, where that is not what lies in the run's folder.
+
+    reached: for each run the abstract states that no earlier one had reached.
+    """
 
     verdict: Verdict
     events: int | None = None
+    reached: tuple[frozenset[Any], ...] = ()
 
 
 class Run:
@@ -144,8 +167,9 @@ class Target(ABC):
 
     name: as given on the command line. parties: who implements broker, client and producer. profile: the one that fits
     it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
-    that the system really has. records: the kinds of rows, by level, that the target writes down whenever they happen
-    (`specs.history.runinfo.declared`); asked again after the run, when it may know more.
+    that the system really has. takes_config: a plan may say others, and the system is started with them. records: the
+    kinds of rows, by level, that the target writes down whenever they happen (`specs.history.runinfo.declared`); asked
+    again after the run, when it may know more.
 
     reads_at_work: its queues are read while its clients are still at work, and then all of them vanish without a word,
     so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
@@ -160,6 +184,7 @@ class Target(ABC):
     profile: str
     config: Config
     clock: ClassVar[ClockKind] = ClockKind.WALL
+    takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
     records: Mapping[str, tuple[str, ...]]
     reads_at_work: ClassVar[bool] = False
@@ -218,6 +243,9 @@ class Target(ABC):
             for number in range(topic.queues)
         ]
 
+    def check(self) -> None:  # noqa: B027 - most have no parts that could die by themselves
+        """Raise TargetMisbehaved when a part of ours has died that nobody killed."""
+
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE.
 
@@ -256,10 +284,11 @@ class Target(ABC):
             self,
             profile,
             seed=asked.seed,
-            rounds=ROUNDS if asked.examples is None else asked.examples,
+            rounds=asked.runs(ROUNDS),
             out=asked.out,
-            floor=FLOOR if asked.floor is None else asked.floor,
+            floor=asked.at_stake(FLOOR),
             say=asked.say,
+            stop=asked.stop,
         )
         return Searched(verdict)
 

@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from types import ModuleType
 from typing import Any
 
@@ -50,7 +50,10 @@ def _promise(module: ModuleType) -> Promise:
         levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
         judge=judge,
         explain=module.explain,
-        examples=read_transcript(Path(module.__file__ or "").with_suffix(".txt")),
+        # Beside the module, wherever that lies: Spark's workers read it from a zip.
+        examples=read_transcript(
+            resources.files(module.__package__ or "") / f"{module.__name__.rpartition('.')[2]}.txt"
+        ),
         needs=frozenset(module.NEEDS),
         settings=frozenset(getattr(module, "SETTINGS", ())),
         named_by=frozenset(getattr(module, "NAMED_BY", ())),

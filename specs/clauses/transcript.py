@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
 from specs.errors import SpecError
 
@@ -44,7 +44,7 @@ class Example:
     text: str
 
 
-def read_transcript(path: Path) -> tuple[Example, ...]:
+def read_transcript(path: Traversable) -> tuple[Example, ...]:
     """The examples of a transcript, in its order. Raises SpecError for one that says nothing of what must come out."""
     examples: list[Example] = []
     for block in path.read_text(encoding="utf-8").split(f"\n{BETWEEN}\n"):

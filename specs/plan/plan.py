@@ -28,6 +28,7 @@ from specs.errors import UsageError
 from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
 from specs.plan.fault import Subject
+from specs.plan.step import MOVES, Step
 from specs.reading import (
     Told,
     an_object,
@@ -35,6 +36,7 @@ from specs.reading import (
     near,
     only,
     read,
+    schema_of,
     told,
     value_of,
     version_of,
@@ -174,21 +176,40 @@ class Action:
         """What the verb takes is read by VERBS. Raises UsageError, naming the place."""
         source = an_object(data, where)
         only(source, ("at_ms", "do", "args"), where)
-        verb = value_of(source, "do", str, where)
-        if verb not in VERBS:
-            raise UsageError(f"{where}: unknown action {verb!r}{near(verb, VERBS)}")
-        args = dict(an_object(source.get("args", {}), f"{where}, args"))
-        place = f"{where}, args of {verb}"
-        only(args, VERBS[verb], place)
-        for name, (kind, required) in VERBS[verb].items():
-            if name in args or required:
-                hint, said = _argument(name, kind)
-                value_of(args, name, hint, place, said)
+        verb, args = _verb(source, where)
         return cls(value_of(source, "at_ms", int, where, Told(least=0)), verb, args)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         return {"oneOf": [_action_schema(verb) for verb in VERBS]}
+
+
+def _verb(source: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+    """What is done, and its arguments."""
+    verb = value_of(source, "do", str, where)
+    if verb not in VERBS:
+        raise UsageError(f"{where}: unknown action {verb!r}{near(verb, VERBS)}")
+    args = dict(an_object(source.get("args", {}), f"{where}, args"))
+    place = f"{where}, args of {verb}"
+    only(args, VERBS[verb], place)
+    for name, (kind, required) in VERBS[verb].items():
+        if name in args or required:
+            hint, said = _argument(name, kind)
+            value_of(args, name, hint, place, said)
+    return verb, args
+
+
+def _steps(data: Any, where: str) -> tuple[Step, ...]:
+    if not isinstance(data, list | tuple):
+        raise UsageError(f"{where} must be a list")
+    return tuple(_step(item, f"{where}[{number}]") for number, item in enumerate(data))
+
+
+def _step(data: Any, where: str) -> Step:
+    verb, args = _verb(an_object(data, where), where)
+    if verb not in faults.FAULTS and verb not in MOVES:
+        raise UsageError(f"{where}: a step is a fault, or {' or '.join(MOVES)}, not {verb!r}")
+    return replace(read(Step, data, where), args=args)
 
 
 _HINTS: Mapping[str, Any] = {
@@ -210,20 +231,37 @@ def _argument(name: str, kind: str) -> tuple[Any, Told]:
     return _HINTS[kind], Told(least=least)
 
 
-def _action_schema(verb: str) -> dict[str, Any]:
+def _args_schema(verb: str) -> dict[str, Any]:
     properties = {
         name: field_schema(*_argument(name, kind)) for name, (kind, _) in VERBS[verb].items()
     }
     args = {"type": "object", "additionalProperties": False, "properties": properties}
     if required := [name for name, (_, needed) in VERBS[verb].items() if needed]:
         args["required"] = required
+    return args
+
+
+def _steps_schema() -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"oneOf": [_step_schema(verb) for verb in (*faults.FAULTS, *MOVES)]},
+    }
+
+
+def _step_schema(verb: str) -> dict[str, Any]:
+    found = schema_of(Step)
+    said = {"do": {"const": verb}, "args": _args_schema(verb)}
+    return found | {"properties": found["properties"] | said, "required": ["do", "args"]}
+
+
+def _action_schema(verb: str) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
         "properties": {
             "at_ms": field_schema(int, Told(least=0)),
             "do": {"const": verb},
-            "args": args,
+            "args": _args_schema(verb),
         },
         "required": ["at_ms", "do", "args"],
     }
@@ -267,7 +305,7 @@ def _config(data: Any, where: str) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run. Times in ms of the run's clock."""
+    """A run. Times in ms of the run's clock. steps: what comes beside the actions, when its moment has come."""
 
     seed: int = field(default=0, metadata=told(least=0))
     topology: Topology = field(default_factory=Topology)
@@ -280,9 +318,10 @@ class Plan:
     until_ms: int = field(default=0, metadata=told(least=0))
     settle_ms: int = field(default=120_000, metadata=told(least=0))
     drain: bool = True
+    steps: tuple[Step, ...] = field(default=(), metadata=told(reads=_steps, schema=_steps_schema))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of version 1. Absent and default fields of rules and clients are left out."""
+        """JSON of version 1. Absent and default fields of rules, clients and steps are left out."""
         return {
             "schema": PLAN_SCHEMA,
             "seed": self.seed,
@@ -302,6 +341,7 @@ class Plan:
             "until_ms": self.until_ms,
             "settle_ms": self.settle_ms,
             "drain": self.drain,
+            **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
         }
 
     @classmethod
@@ -341,6 +381,12 @@ class Plan:
                 if kind == NODE and action.args.get(name, NAME_SERVER) not in taken:
                     unknown = action.args[name]
                     raise UsageError(f"{place}: there is no node {unknown!r}{near(unknown, taken)}")
+        for number, step in enumerate(self.steps):
+            for name in step.nodes():
+                if name not in taken:
+                    raise UsageError(
+                        f"{where}, step {number} ({step.do}): there is no node {name!r}{near(name, taken)}"
+                    )
         if self.until_ms < last_ms:
             raise UsageError(
                 f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}"

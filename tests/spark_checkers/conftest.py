@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from spark_checkers.jobs import InProcesses
 from spark_checkers.session import NO_JAVA, java, open_session
 
 SPARK = [
@@ -34,8 +35,6 @@ def session() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def here() -> Any:
-    """Stands in for a session where jobs only share out work: it does the work here, without Java."""
-    from here import Here
-
-    return Here()
+def here() -> InProcesses:
+    """Who does the engine's tasks without Java, in this process: three at a time, one after the other."""
+    return InProcesses(3, alone=True)

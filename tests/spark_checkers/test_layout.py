@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import recorded
 
-from spark_checkers.keyed import KEY_COLUMNS, whole_keys
+from spark_checkers.keyed import whole_keys
 from spark_checkers.layout import compact
 from spark_checkers.ordered import ORDER, Part, is_by_queue, part_tables, parts, row_groups
+from spark_checkers.twin import GROUPINGS
 from spark_checkers.writing import BY_QUEUE, HistoryWriter
 from specs.errors import HistoryError, UsageError
 from specs.history.columns import NAMES
@@ -79,7 +80,9 @@ def test_every_key_is_whole_in_one_part(
 def test_batches_become_whole_keys(keys: list[int], batch: int, least: int) -> None:
     ordered = sorted(keys)
     table = pa.table({"run": ["r"] * len(keys), "group": [f"g{number}" for number in ordered]})
-    tables = list(whole_keys(table.to_batches(max_chunksize=batch), KEY_COLUMNS[Key.GROUP], least))
+    tables = list(
+        whole_keys(table.to_batches(max_chunksize=batch), GROUPINGS[Key.GROUP].columns, least)
+    )
     assert [each for table in tables for each in table.column("group").to_pylist()] == table.column(
         "group"
     ).to_pylist()

@@ -18,8 +18,9 @@ from recorded import recorded
 
 from spark_checkers import engine
 from spark_checkers import session as session_module
-from spark_checkers.catalogue import all_twins
+from spark_checkers.catalogue import all_twins, grouped
 from spark_checkers.generate import generate, plan_defect
+from spark_checkers.jobs import OnSpark
 from spark_checkers.keyed import by_key
 from spark_checkers.layout import compact
 from spark_checkers.rows import RunContext
@@ -34,7 +35,6 @@ from specs.history.store import open_history, rows_to_table, write_history
 from specs.history.text import parse_history
 from specs.verdicts import engine as python_engine
 from specs.verdicts.examine import examine
-from specs.vocabulary import Key
 
 pytestmark = SPARK
 DRAWN = 150
@@ -93,8 +93,7 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
     frame = session.read.parquet(str(tmp_path / "rows.parquet"))
     seen = {place: (0, []) for place in expected}
-    for key in {twin.key for twin in all_twins()}:
-        twins = [twin for twin in all_twins() if twin.key is key]
+    for _grouping, twins in grouped(all_twins()):
         for row in by_key(frame, twins, contexts).collect():
             if (row["run"], row["clause"]) in unmet:
                 continue
@@ -124,13 +123,11 @@ def test_one_twin_alone_is_a_function_from_rows_to_findings(session: Any, tmp_pa
     assert [row["opportunities"] for row in found if row["seqs"] is None] == [1]
 
 
-@pytest.mark.parametrize("layout", ["seq", "shuffled", "queue", "text"])
+@pytest.mark.parametrize("layout", ["seq", "queue", "text"])
 def test_the_verdict_is_that_of_the_python_engine(
-    session: Any, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch
+    session: Any, tmp_path: Path, layout: str
 ) -> None:
     info, rows = recorded()
-    if layout == "shuffled":
-        monkeypatch.setattr(engine, "SHARED_ROWS", 0)
     changed = plant(DEFECTS["second-owner"], spread(rows), info, seed=2).rows
     history = write_history(tmp_path / "h", info, changed, as_text=layout == "text")
     if layout == "queue":
@@ -144,16 +141,6 @@ def test_the_verdict_is_that_of_the_python_engine(
     assert found["verdict"] == "refuted"
 
 
-def test_what_lies_across_queues_can_be_judged_on_spark_too(
-    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    info, rows = recorded()
-    changed = plant(DEFECTS["lost-dead-letter"], spread(rows), info, seed=2).rows
-    history = write_history(tmp_path / "h", info, changed)
-    monkeypatch.setattr(engine, "FEW_ROWS", 0)
-    assert engine.examine(history, session) == examine(changed, info)
-
-
 def test_sorting_on_spark_is_sorting_in_memory(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     history = write_history(tmp_path / "h", info, rows)
@@ -162,7 +149,7 @@ def test_sorting_on_spark_is_sorting_in_memory(session: Any, tmp_path: Path) -> 
     import pyarrow.parquet as pq
 
     assert pq.read_table(there.parquet[0]).to_pylist() == pq.read_table(here.parquet[0]).to_pylist()
-    assert engine.examine(there, session) == examine(rows, info)
+    assert engine.examine(there, OnSpark(session)) == examine(rows, info)
 
 
 def test_a_generated_history_and_its_defect(session: Any, tmp_path: Path) -> None:
@@ -204,7 +191,7 @@ def test_an_error_in_a_task_comes_back_as_one_sentence(session: Any, tmp_path: P
     strange = [rows[0]._replace(kind="teleport"), *rows[1:]]  # type: ignore[arg-type]
     history = write_history(tmp_path / "h", info, strange)
     with pytest.raises(HistoryError, match=r"^a history holds the unknown word 'teleport'$"):
-        engine.examine(history, session)
+        engine.examine(history, OnSpark(session))
 
 
 def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,8 +240,3 @@ def test_ten_million_events(session: Any, tmp_path: Path, defect: str | None) ->
     refuted = [judged.id for judged in verdict.clauses if judged.verdict == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
     assert verdict.exit_code == (0 if defect is None else 1)
-
-
-def test_keys_are_those_of_the_specification() -> None:
-    for twin in all_twins():
-        assert twin.key is (Key.QUEUE if twin.clause.key is Key.LANE else twin.clause.key)

@@ -1,4 +1,4 @@
-"""What a run's premises leave out, the Spark engine leaves out as well."""
+"""What a run's premises leave out, the columnar engines leave out as well."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from specs.verdicts.tally import Found, Tally
 from specs.vocabulary import Kind
 
 
-def test_what_the_sieve_found_counts_only_where_the_clause_applies() -> None:
-    """ORD-12 is decided within each queue before anybody asks for the group's mode."""
-    examiner: Any = object.__new__(engine._Examiner)
-    examiner.sums = {
-        "ORD-12": engine.Sum(opportunities=3, found={"key-overtaken": engine.Named(violations=1)})
-    }
+def test_what_was_found_counts_only_where_the_clause_applies() -> None:
+    """Whatever the passes add up, a clause whose premise the run does not meet has no tally."""
+    sums = {"ORD-12": engine.Sum(3, {"key-overtaken": engine.Named(violations=1)})}
     broken = Tally(3, {"key-overtaken": Found(1)})
     seen: Any = SimpleNamespace(kinds=frozenset(Kind))
     for mode, expected in (("orderly", broken), ("key_ordered", broken), ("concurrent", Tally())):
-        examiner.history = SimpleNamespace(info=RunInfo(run="r", config=Config(mode=mode)))
-        assert examiner._tally(get("ORD-12"), seen) == expected
+        info = RunInfo(run="r", config=Config(mode=mode))
+        found = engine.tallies_of([get("ORD-12")], info, sums, seen, lambda _: {})
+        assert found == {"ORD-12": expected}

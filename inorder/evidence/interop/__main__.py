@@ -48,12 +48,9 @@ from inorder.evidence.interop.page import (
     feature_row,
     refresh,
 )
-from inorder.evidence.options import grid_options, in_a_sentence
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from specs.errors import (
-    EXIT_INCONCLUSIVE,
-    EXIT_REFUTED,
     EXIT_SUITE,
-    EXIT_UPHELD,
     EXIT_USAGE,
     InorderError,
     TargetMisbehaved,
@@ -119,7 +116,6 @@ def folder_of(run: Paired) -> str:
     multiple=True,
     help="Only this one; may be repeated.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option(
     "--rounds",
     type=click.IntRange(1),
@@ -128,27 +124,23 @@ def folder_of(run: Paired) -> str:
     help="Plans for each cell.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given."
-)
-@click.option(
     "--page",
     type=click.Path(path_type=Path),
     default=PAGE,
     help="The page whose tables are refreshed.",
 )
-@grid_options
+@grid_options(out="Where to keep the runs; nowhere if not given.")
 @in_a_sentence
 def main(
     names: tuple[str, ...],
     only: str | None,
     wanted: tuple[str, ...],
-    seed: int,
     rounds: int,
-    out: Path | None,
     page: Path,
-    budget: float | None,
-    fresh: bool,
+    how: GridOptions,
 ) -> None:
+    seed, out = how.seed, how.out
+
     def say(line: str) -> None:
         click.echo(line, err=True)
 
@@ -203,12 +195,10 @@ def main(
                 found.append(checked.to_json())
             return found
 
-        for done in grid.run(
+        for done in how.make(
             [*runs, *tried],
             make,
             None if out is None else out / CELL_FILES,
-            budget_s=budget,
-            fresh=fresh,
             stands=lambda cell, value: folder_for(cell).is_dir(),
         ):
             made.append(done)
@@ -247,15 +237,10 @@ def main(
             check(data, CROSSING_SCHEMA)
             out.mkdir(parents=True, exist_ok=True)
             (out / "crossing.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    left = grid.told_of_left(len(runs) + len(tried) - len(made), len(runs) + len(tried))
-    for sentence in (grid.told_of_kept(made), left):
-        if sentence:
-            say(sentence)
+    code = close(made, len(runs) + len(tried), wrong=any(cell.news for cell in cells))
     if failed:
         sys.exit(EXIT_SUITE)
-    if any(cell.news for cell in cells):
-        sys.exit(EXIT_REFUTED)
-    sys.exit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.drivers.plans import CHANGES
 from conformance.rounds import FLOOR, ROUNDS, conform_rounds
 from conformance.targets.driven import Paired, pair
 from specs import profiles
@@ -119,7 +120,6 @@ def run_cell(
 ) -> Cell:
     """Put one cell to work and judge it. Raises UsageError where a part is missing."""
     profile = profiles.load(run.profile)
-    more = {} if changes is None else {"changes": changes}
     verdict, done = conform_rounds(
         run,
         profile,
@@ -128,8 +128,8 @@ def run_cell(
         out=folder,
         floor=FLOOR,
         ours_too=True,
+        changes=CHANGES if changes is None else changes,
         say=say,
-        **more,
     )
     return summed_up(run, profile, verdict, rounds=len(done), seed=seed, date=date)
 

@@ -23,7 +23,7 @@ from specs.history.store import compact_journal
 from specs.model.rules import RULES
 from specs.plan.ability import Ability
 from specs.profiles import Profile
-from specs.verdicts.examine import examine
+from specs.verdicts.engine import examined
 from specs.verdicts.verdict import Judged, conclude
 from specs.vocabulary import Level
 
@@ -94,7 +94,7 @@ def judge_history(folder: Path, profile: Profile, clause_id: str) -> Judged:
     """What one clause says to the history that a run left in its folder."""
     history = compact_journal(folder)
     clause = by_id()[clause_id]
-    examination = examine(history.rows(), history.info, (clause,), history.why_cut)
+    examination = examined(history, (clause,))
     verdict = conclude(
         examination, history.info, profile, require_exercised=False, clauses=(clause,)
     )

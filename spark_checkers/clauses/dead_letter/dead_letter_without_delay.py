@@ -36,6 +36,10 @@ def group_of(rows: Rows, where: Ints) -> Ints:
     )
 
 
+ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}
+"""Which reads a clause about dead letters needs."""
+
+
 def dead_reads(rows: Rows) -> np.ndarray:
     """Is this a read of a dead letter?"""
     return rows.are(Kind.READ) & rows.starts_with("topic", DLQ_PREFIX)

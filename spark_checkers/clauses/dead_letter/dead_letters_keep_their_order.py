@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads
+from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
@@ -75,7 +75,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
             latest = index
 
 
-TWIN = Twin("DLQ-4", ("message_id", "origin_id", "queue_offset", "outcome", "attempt"), kernel)
+TWIN = Twin(
+    "DLQ-4",
+    ("message_id", "origin_id", "queue_offset", "outcome", "attempt"),
+    kernel,
+    only=ONLY_DEAD_READS,
+)
 find = TWIN.find
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads
+from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, run_lane
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
@@ -100,18 +100,14 @@ def gone_through(rows: Rows, findings: Findings) -> list[Lane]:
 
 
 def relevant(rows: Rows) -> Ints:
-    """The deliveries and adds that this clause needs of whole lanes, besides the dead letters.
+    """The rows of whole lanes that this clause needs: dead letters, and few of the deliveries and adds.
 
     Judged with these alone it finds the same: every delivery that exhausts its message is there, and what came next.
     """
-    states = gone_through(rows, Findings(rows, "DLQ-1"))
-    places = [
-        op.place
-        for state in states
-        for op in (*state.ended, *state.next)
-        if op.kind is not Kind.DEAD_LETTER
-    ]
-    return np.unique(np.asarray(places, np.int64))
+    states = gone_through(rows, Findings(rows, TWIN.id))
+    places = [op.place for state in states for op in (*state.ended, *state.next)]
+    letters = np.flatnonzero(rows.are(Kind.DEAD_LETTER) | dead_reads(rows))
+    return np.union1d(np.asarray(places, np.int64), letters)
 
 
 class Drains:
@@ -262,7 +258,13 @@ def _was_removed(rows: Rows, row: int, last: int) -> bool:
     )
 
 
-TWIN = Twin("DLQ-1", (*OP_COLUMNS, "message_id", "origin_id"), kernel)
+TWIN = Twin(
+    "DLQ-1",
+    (*OP_COLUMNS, "message_id", "origin_id"),
+    kernel,
+    only=ONLY_DEAD_READS,
+    pick=relevant,
+)
 find = TWIN.find
 
 

@@ -159,7 +159,9 @@ class Run:
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    """One pass over the few rows of each run."""
+    """One pass over the few rows of each run in which anybody died."""
+    if not rows.are(Kind.CRASH).any():
+        return
     where = rows.of(*_KINDS)
     closed = where[rows.end[where] < NEVER]
     row = np.concatenate([where, closed])

@@ -9,7 +9,7 @@ import numpy as np
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
-from spark_checkers.twin import Twin
+from spark_checkers.twin import CLIENTS, Twin
 from specs.vocabulary import Kind, Outcome
 
 BEGIN, END = 0, 1
@@ -42,9 +42,14 @@ class Group:
         self.lease_us = config.client_lease_ms * MS
         self.waiting: dict[int, dict[int, Waiting]] = {}
         self.granted: dict[tuple[int, int], int] = {}
+        self.moves = sorted(self.context.moves.get(rows.name_of("group", place), ()), reverse=True)
         self.stakes = 0
 
     def take(self, now: int, place: int) -> None:
+        """A row begins or ends."""
+        while self.moves and self.moves[-1] < now:  # whoever waited starts anew
+            self.moves.pop()
+            self.waiting.clear()
         rows, kind = self.rows, KINDS[int(self.rows.kind[place])]
         client, lane, name = (
             int(rows.client[place]),
@@ -52,9 +57,7 @@ class Group:
             int(rows.incarnation[place]),
         )
         mine = self.waiting.setdefault(client, {})
-        if kind is Kind.RESET:
-            self.waiting.clear()
-        elif kind is Kind.UNLOCK:
+        if kind is Kind.UNLOCK:
             self._out_of_line(mine, lane)
         elif kind is Kind.LOCK:
             self._answered(mine, client, lane, place)
@@ -139,7 +142,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         & (rows.value != NONE)
         & (rows.offset != NONE)
     )
-    at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK, Kind.RESET)
+    at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK)
     begins = np.concatenate(
         [np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))]
     )
@@ -218,7 +221,7 @@ COLUMNS = (
     "started_us",
     "value",
 )
-TWIN = Twin("LIV-3", COLUMNS, kernel)
+TWIN = Twin("LIV-3", COLUMNS, kernel, by=CLIENTS)
 find = TWIN.find
 
 

@@ -24,17 +24,23 @@ from spark_checkers.clauses.retry.other_lanes_go_on import (
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import NOWHERE, Ints, Mask
-from spark_checkers.twin import Twin
+from spark_checkers.twin import CLIENTS, Twin
 from specs.vocabulary import CommitMode, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
+    """What a client did with its lanes, client by client."""
     lanes = Lanes(rows)
     if len(lanes.adds):
-        waits = Waits(rows, lanes)
         _calls(rows, lanes, findings)
-        _pulls(rows, lanes, waits, findings)
-        _grants(rows, lanes, waits, findings)
+        _pulls(rows, lanes, Waits(rows, lanes), findings)
+
+
+def among_clients(rows: Rows, findings: Findings) -> None:
+    """Whom a lane was granted, group by group: leases grow with lanes and time, not with messages."""
+    lanes = Lanes(rows)
+    if len(lanes.adds):
+        _grants(rows, lanes, Waits(rows, lanes), findings)
 
 
 class Waits:
@@ -352,7 +358,14 @@ def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -
         findings.violation([grant, add], name="not-added")
 
 
-TWIN = Twin("LIV-5", COLUMNS, kernel)
+_GRANTS = Twin(
+    "LIV-5",
+    COLUMNS,
+    among_clients,
+    kinds=frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.FETCH_OFFSET, Kind.PULL}),
+    only={Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
+)
+TWIN = Twin("LIV-5", COLUMNS, kernel, by=CLIENTS, also=(_GRANTS,))
 find = TWIN.find
 
 

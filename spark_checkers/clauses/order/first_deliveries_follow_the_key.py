@@ -9,21 +9,15 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Segments, dense, first_of_each
+from spark_checkers.segments import NOWHERE, Segments, dense, first_of_each
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Lane
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    judge(rows, findings, np.flatnonzero(rows.are(Kind.DELIVER) & (rows.number("key_seq") != NONE)))
-
-
-def judge(rows: Rows, findings: Findings, where: Ints) -> None:
-    """First deliveries of each number of a key; then, per queue, each against the highest before it.
-
-    where: positions of deliveries, by seq_begin within each key.
-    """
+    """First deliveries of each number of a key; then, per queue, each against the highest before it."""
     number = rows.number("key_seq")
+    where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
     if not len(where):
         return
     key = (rows.run, rows.group, rows.text("topic"), rows.text("sharding_key"))

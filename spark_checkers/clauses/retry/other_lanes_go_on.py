@@ -27,9 +27,20 @@ from spark_checkers.segments import (
     composite,
     dense,
 )
-from spark_checkers.twin import Twin
+from spark_checkers.twin import CLIENTS, Twin
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+
+
+def moves_of(rows: Rows, group: Ints) -> tuple[Ints, Ints]:
+    """When somebody moved an offset of a group: (number of the group, seq), whichever rows lie here."""
+    pairs = [
+        (number, seq)
+        for number, place in zip(*np.unique(group, return_index=True), strict=True)
+        for seq in rows.context_of(int(place)).moves.get(rows.name_of("group", int(place)), ())
+    ]
+    found = np.asarray(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 class Lanes:
@@ -45,10 +56,9 @@ class Lanes:
         self.lane, _ = dense(self.client, rows.lane)
         self.named = rows.text("incarnation") != NO_TEXT
         self.adds = np.flatnonzero(rows.are(Kind.ADD) & self.named)
-        resets = np.flatnonzero(rows.are(Kind.RESET))
-        self._reset_seqs = rows.begin[resets]
+        of, self._reset_seqs = moves_of(rows, self.group)
         self._added = Timeline(self.lane[self.adds], rows.begin[self.adds])
-        self._resets = Timeline(self.group[resets], self._reset_seqs)
+        self._resets = Timeline(of, self._reset_seqs)
 
     def reset_before(self, where: Ints, seq: Ints) -> Ints:
         """The seq of the group's last reset before these moments, NONE if there is none."""
@@ -387,7 +397,7 @@ COLUMNS = (
     "suspend_ms",
     "value",
 )
-TWIN = Twin("RTY-6", COLUMNS, kernel)
+TWIN = Twin("RTY-6", COLUMNS, kernel, by=CLIENTS)
 find = TWIN.find
 
 

@@ -36,8 +36,6 @@ ELSEWHERE = {
     "kill_matrix/bugs.py": "what is known of bugs that were planted once",
     "/demo.py": "a demonstration of two clauses",
     "/vectors.py": "by which function a table is held against the code",
-    "spark_checkers/engine.py": "twins that judge what is left after a filter of their own",
-    "spark_checkers/sieve.py": "those filters",
 }
 """The end of a file's path, and why it holds ids all the same."""
 

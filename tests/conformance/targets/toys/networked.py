@@ -44,32 +44,32 @@ class Driver:
             sys.stdout.flush()
 
     def consume(self, place):
-        server, lane = self.server, (self.group, place)
-        while not server("take", *lane):
-            if not self.at_work:
-                return
+        while self.at_work:
+            if self.server("take", self.group, place):
+                self.own(place)
             time.sleep(0.02)
-        topic, number = place.split()
-        at = {"topic": topic, "broker": "b0", "queue_id": int(number)}
+
+    def own(self, place):
+        server, lane = self.server, (self.group, place)
+        at = {"topic": place.split()[0], "broker": "b0", "queue_id": int(place.split()[1])}
         at["incarnation"] = next(self.numbers)
         self.say(event="added", **at)
         self.say(event="looking_up", look=at["incarnation"], **at)
         stored = server("stored", *lane)
         self.say(event="looked_up", look=at["incarnation"], outcome="ok", value=stored)
         offset = max(stored, 0) + (BUG == "skips" and stored > 0)
-        while self.at_work:
-            message = server("get", place, offset)
+        while self.at_work and (message := server("next", *lane, offset)) is not False:
             if message is None:
                 time.sleep(0.02)
             elif self.call(message, at, offset):
                 offset += 1
                 number = next(self.numbers)
                 self.say(event="committing", commit=number, value=offset, **at)
-                server("store", *lane, offset)
-                self.say(event="committed", commit=number, outcome="ok")
+                mine = server("store", *lane, offset)
+                self.say(event="committed", commit=number, outcome="ok" if mine else "refused")
             elif BUG == "twice":
                 time.sleep(0.1)
-                if later := server("get", place, offset + 1):
+                if later := server("next", *lane, offset + 1):
                     self.call(later, at, offset + 1)
         self.say(event="dropped", **at)
         server("free", *lane)

@@ -1,0 +1,99 @@
+"""Who carries the work out: some processes of this machine, or Spark. Both do tasks that have numbers.
+
+The work of a task is one function of its number, the same for both, and what it gives back is small. All rows that a
+task needs lie in files, which it reads by itself: so nothing travels through the process that asks, nor through Java.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from spark_checkers.session import parallelism
+from specs.errors import TargetMisbehaved
+
+T = TypeVar("T")
+
+
+class Jobs(Protocol):
+    """Does numbered tasks, several at once. name: as a verdict tells it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tasks(self) -> int:
+        """How many run at once."""
+
+    def each(self, work: Callable[[int], T], count: int) -> list[T]:
+        """What the work gives for 0..count-1, in any order. It must be picklable."""
+
+
+class InProcesses:
+    """The tasks on processes of this machine, or one after the other in this one where that is enough."""
+
+    name = "arrow"
+
+    def __init__(self, tasks: int | None = None, *, alone: bool = False) -> None:
+        """tasks: how many to make; one for every core by default. alone: none but this process does them."""
+        self.tasks = tasks or len(os.sched_getaffinity(0))
+        self._alone = alone or self.tasks == 1
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> InProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def each(self, work: Callable[[int], T], count: int) -> list[T]:
+        if self._alone or count < 2:
+            return [work(number) for number in range(count)]
+        if self._pool is None:
+            # A process that is forked while threads of Arrow run may stand still for ever: fork from a fresh one.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload(["spark_checkers.engine", "spark_checkers.catalogue"])
+            self._pool = ProcessPoolExecutor(self.tasks, context)
+        try:
+            return list(self._pool.map(work, range(count)))
+        except BrokenProcessPool as error:
+            raise TargetMisbehaved(
+                "a process of --engine arrow ended before its work did (out of memory?): judge with --engine spark"
+            ) from error
+
+
+class OnSpark:
+    """The tasks as a Spark job, without a shuffle."""
+
+    name = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.tasks = parallelism(session)
+
+    def each(self, work: Callable[[int], T], count: int) -> list[T]:
+        if not count:
+            return []
+        job = self.session.range(0, count, 1, count).mapInArrow(
+            partial(_on_a_worker, work=work), "report binary"
+        )
+        return [pickle.loads(data) for data in job.toArrow().column(0).to_pylist()]
+
+
+def _on_a_worker(
+    numbers: Iterator[pa.RecordBatch], *, work: Callable[[int], Any]
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            data = pickle.dumps(work(number))
+            yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["report"])

@@ -1,0 +1,138 @@
+"""Rows brought together by key through files: each task sorts its rows into buckets, and a bucket is judged whole.
+
+A task writes one Arrow file for each grouping, a batch for each bucket, and says how many rows each has; whoever
+judges a bucket reads its batch of every file. A file's name is one attempt's, so that two attempts at a task never
+write into each other's, and only the files that a task reports are read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_checkers import hashing
+from spark_checkers.keyed import columns_of, together
+from spark_checkers.ordered import Group, Part, plain, read_group
+from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
+
+BUCKET_ROWS = 1 << 18
+"""About how many rows of a history come to a bucket, if all of them are wanted."""
+JUDGED_ROWS = 1 << 20
+"""Small buckets are judged together up to so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """A file of rows in buckets. rows: how many each has; one that has none has no batch."""
+
+    path: str
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Twins that need the same rows together. whole: rows that lack a part of the key are left out."""
+
+    grouping: Grouping
+    twins: tuple[Twin, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Rows that name no queue are for twins that pick."""
+        return self.grouping is not QUEUES
+
+    @property
+    def columns(self) -> list[str]:
+        return columns_of(self.twins, self.grouping)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """The work of a task that brings rows together: what it wants, in how many buckets, and where they are kept."""
+
+    wanted: tuple[Together, ...]
+    buckets: int
+    scratch: str
+
+    def part(self, number: int, *, groups: Sequence[Group], cut: Sequence[Part]) -> list[Spill]:
+        """Scatter the rows of one part of the files: a spill for each of `wanted`."""
+        names = sorted({name for each in self.wanted for name in each.columns} - {SOURCE})
+        tables = [
+            read_group(path, index, names)
+            for path, index in groups[cut[number].start : cut[number].stop]
+        ]
+        table = pa.concat_tables(tables).unify_dictionaries()
+        del tables
+        return [
+            self.write(each, together(table, each.twins, each.grouping, whole=each.whole))
+            for each in self.wanted
+        ]
+
+    def write(self, wanted: Together, rows: pa.Table) -> Spill:
+        """Rows that these twins need, in buckets by their key."""
+        if not rows.num_rows:
+            return Spill("", (0,) * self.buckets)
+        bucket = key_hashes(rows, wanted.grouping.columns) % np.uint64(self.buckets)
+        order = np.argsort(bucket, kind="stable")
+        counts = np.bincount(bucket.astype(np.int64), minlength=self.buckets)
+        rows = plain(rows).take(pa.array(order)).unify_dictionaries().combine_chunks()
+        path = Path(self.scratch) / f"{uuid.uuid4().hex}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
+            start = 0
+            for count in counts.tolist():
+                if count:
+                    writer.write_table(rows.slice(start, count))
+                    start += count
+        return Spill(str(path), tuple(counts.tolist()))
+
+
+def key_hashes(rows: pa.Table, columns: Iterable[str]) -> Any:
+    """A hash per row of its key."""
+    return hashing.together(
+        *(
+            hashing.of_numbers(np.asarray(rows.column(name).fill_null(-1).combine_chunks()))
+            if pa.types.is_integer(rows.schema.field(name).type)
+            else hashing.of_texts(rows.column(name))
+            for name in columns
+        )
+    )
+
+
+def gathered(spills: Sequence[Spill], buckets: range) -> pa.Table | None:
+    """The rows of these buckets, from all files; None where there are none."""
+    tables: list[pa.Table] = []
+    for spill in spills:
+        wanted = [bucket for bucket in buckets if spill.rows[bucket]]
+        if not wanted:
+            continue
+        first = sum(1 for rows in spill.rows[: buckets.start] if rows)
+        with pa.memory_map(spill.path) as source:
+            reader = pa.ipc.open_file(source)
+            batches = [reader.get_batch(first + index) for index in range(len(wanted))]
+            tables.append(pa.Table.from_batches(batches))
+    return pa.concat_tables(tables).unify_dictionaries() if tables else None
+
+
+def shared_out(spills: Sequence[Spill], at_least: int) -> list[range]:
+    """Buckets that are judged together: as few tasks as their rows allow, and `at_least` where they are enough."""
+    if not spills:
+        return []
+    rows = np.sum([spill.rows for spill in spills], axis=0)
+    most = min(JUDGED_ROWS, max(1, int(rows.sum()) // at_least))
+    cuts: list[range] = []
+    start = waiting = 0
+    for bucket, count in enumerate(rows.tolist()):
+        if waiting and waiting + count > most:
+            cuts.append(range(start, bucket))
+            start, waiting = bucket, 0
+        waiting += count
+    if waiting:
+        cuts.append(range(start, len(rows)))
+    return cuts

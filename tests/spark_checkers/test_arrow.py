@@ -1,0 +1,146 @@
+"""The engine `arrow`: the Python engine's verdict, from processes, from buckets, and without one task for a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from recorded import recorded
+
+from conformance.cli import seam
+from spark_checkers import engine, scatter
+from spark_checkers.catalogue import all_twins, kernels
+from spark_checkers.hashing import of_texts
+from spark_checkers.jobs import InProcesses
+from spark_checkers.trace_mutants import DEFECTS, plant, spread
+from specs import profiles
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import rows_to_table, write_history
+from specs.verdicts import engine as python_engine
+from specs.verdicts.examine import examine
+from specs.vocabulary import Kind
+
+
+def planted(name: str) -> tuple[RunInfo, list[Row]]:
+    mutant = DEFECTS[name]
+    info, rows = recorded(*mutant.consumed, tagged=mutant.tagged)
+    return mutant.under(info), list(plant(mutant, spread(rows), info, seed=1).rows)
+
+
+def test_the_verdict_of_several_processes_is_that_of_the_python_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "ALONE_ROWS", 0)
+    info, rows = planted("second-owner")
+    history = write_history(tmp_path / "h", info, rows)
+    profile = profiles.load("reference")
+    found = engine.judge_here(history, profile, {"tasks": 2}).to_json()
+    expected = python_engine.judge(history, profile).to_json()
+    assert found.pop("tool") == {"engine": "arrow"}
+    expected.pop("tool")
+    assert found == expected
+    assert found["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        "held-back",
+        "called-late",
+        "starved-lane",
+        "orphan-forgotten",
+        "lost-dead-letter",
+        "dead-letters-reversed",
+    ],
+)
+def test_what_lies_across_queues_is_found_whatever_the_buckets(
+    tmp_path: Path, here: InProcesses, monkeypatch: pytest.MonkeyPatch, defect: str
+) -> None:
+    """These look at more than one queue: their rows come from many files' buckets."""
+    info, rows = planted(defect)
+    history = write_history(tmp_path / "h", info, rows)
+    monkeypatch.setattr(scatter, "BUCKET_ROWS", 50)
+    monkeypatch.setattr(scatter, "JUDGED_ROWS", 60)
+    found = engine.examine(history, here)
+    assert found == examine(rows, info)
+    assert found.tallies[DEFECTS[defect].clause or ""].found
+
+
+GROW = {Kind.SEND, Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.READ}
+"""There are the more of them the more messages there are."""
+
+
+def test_no_group_and_no_run_brings_what_grows_with_the_messages_into_one_task() -> None:
+    for twin in kernels(all_twins()):
+        if set(twin.grouping.columns) <= {"run", "group"} and twin.pick is None:
+            assert not GROW & twin.looks_at.difference(twin.only), twin.id
+
+
+def test_texts_with_wide_offsets_hash_alike() -> None:
+    """Others write them; a hash that differs brings a key's rows to two buckets."""
+    words = ["a", None, "alice", ""]
+    plain, wide = pa.array(words, pa.string()), pa.array(words, pa.large_string())
+    assert of_texts(wide).tolist() == of_texts(plain).tolist()
+
+
+def test_files_of_several_writers_are_judged_together(tmp_path: Path, here: InProcesses) -> None:
+    """One wrote dictionaries, another plain texts with wide offsets."""
+    info, rows = planted("second-owner")
+    history = write_history(tmp_path / "h", info, rows)
+    (path,) = history.parquet
+    table = rows_to_table(rows)
+    fields = [
+        field
+        if pa.types.is_integer(field.type)
+        else pa.field(field.name, pa.large_string(), field.nullable)
+        for field in table.schema
+    ]
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), path)
+    wide = table.slice(half).cast(pa.schema(fields, table.schema.metadata))
+    pq.write_table(wide, path.with_name("part-1.parquet"))
+    both = SimpleNamespace(
+        parquet=(path, path.with_name("part-1.parquet")), loaded=(), why_cut=(), info=info
+    )
+    history_of_two: Any = both
+    assert engine.examine(history_of_two, here) == examine(rows, info)
+
+
+def test_every_finding_is_written(tmp_path: Path, here: InProcesses) -> None:
+    info, rows = planted("second-owner")
+    history = write_history(tmp_path / "h", info, rows)
+    found = engine.examine(history, here, findings=tmp_path / "all")
+    table = pq.read_table(tmp_path / "all" / "findings.parquet")
+    counts = {
+        clause: tally.violations + sum(each.possible for each in tally.found.values())
+        for clause, tally in found.tallies.items()
+        if tally.found
+    }
+    assert {
+        row["values"]: row["counts"] for row in table["clause"].value_counts().to_pylist()
+    } == counts
+    assert set(table["topic"].to_pylist()) == {"orders"}
+    assert all(row["at_us"] >= 0 and row["seqs"] for row in table.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("events", "master", "expected"),
+    [
+        (1_000, None, "python"),
+        (5_000_000, None, "arrow"),
+        (100_000_000, None, "spark"),
+        (1_000, "local[2]", "spark"),
+    ],
+)
+def test_the_engine_suits_the_size(
+    monkeypatch: pytest.MonkeyPatch, events: int, master: str | None, expected: str
+) -> None:
+    monkeypatch.setattr(seam, "rows_in", lambda _history: events)
+    monkeypatch.setattr(seam, "engine_names", lambda: ("arrow", "python", "spark"))
+    asked = seam.question(engine="auto", profile=None, clauses=(), master=master, floor=1)
+    assert asked.engine_for(None) == expected  # type: ignore[arg-type]

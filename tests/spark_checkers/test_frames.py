@@ -1,0 +1,170 @@
+"""DataFrames judged: the Python engine's verdict, findings as rows, one clear sentence for what is no history."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import SPARK
+from recorded import recorded
+
+import spark_checkers
+from spark_checkers import session as session_module
+from spark_checkers.session import packages
+from spark_checkers.trace_mutants import DEFECTS, plant, spread
+from specs import profiles
+from specs.errors import HistoryError, UsageError
+from specs.history.columns import NAMES
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import rows_to_table, write_history
+from specs.verdicts import engine as python_engine
+from specs.vocabulary import Kind
+
+pytestmark = SPARK
+
+
+def planted() -> tuple[RunInfo, list[Row]]:
+    info, rows = recorded()
+    return info, list(plant(DEFECTS["second-owner"], spread(rows), info, seed=2).rows)
+
+
+def frame_of(session: Any, folder: Path, rows: list[Row]) -> Any:
+    """In an order of no meaning, as a log may come."""
+    mixed = list(rows)
+    random.Random(3).shuffle(mixed)
+    pq.write_table(rows_to_table(mixed), folder / "rows.parquet")
+    return session.read.parquet(str(folder / "rows.parquet"))
+
+
+def context_of_pyspark_alone(session: Any) -> Any:
+    """PySpark's classic sessions use it themselves; we may not, for Spark Connect has none."""
+    asks = sys._getframe(1).f_globals["__name__"]
+    assert not asks.startswith("spark_checkers."), asks
+    return session._sc
+
+
+def test_a_frame_gives_the_verdict_of_the_python_engine_and_every_finding(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `sparkContext`, which Spark Connect lacks; so our packages are shipped as well."""
+    from pyspark.sql import SparkSession
+
+    info, rows = planted()
+    expected = python_engine.judge(
+        write_history(tmp_path / "h", info, rows), profiles.load("reference")
+    ).to_json()
+    frame = frame_of(session, tmp_path, rows)
+    shipped: list[str] = []
+    monkeypatch.setattr(SparkSession, "sparkContext", property(context_of_pyspark_alone))
+    monkeypatch.setattr(
+        SparkSession,
+        "addArtifacts",
+        lambda _, path, pyfile: shipped.append(path) if pyfile else None,
+    )
+    monkeypatch.setattr(session_module, "is_local", lambda _: False)
+    monkeypatch.setattr(session_module, "_SHIPPED", set())
+    judged = spark_checkers.judge(frame, run=info, profile="reference")
+    assert [Path(path).name for path in shipped] == ["inorder.zip"]
+    found = judged.verdict.to_json()
+    assert found.pop("tool") == {"engine": "spark"}
+    expected.pop("tool")
+    assert found == expected
+    by_clause = {
+        row["clause"]: row["count"] for row in judged.findings.groupBy("clause").count().collect()
+    }
+    told = {
+        each["id"]: each["violations"] + each.get("possible", 0)
+        for each in expected["clauses"]
+        if each["violations"] or each.get("possible", 0)
+    }
+    assert told.items() <= by_clause.items()
+    at_stake = {row["clause"]: row["opportunities"] for row in judged.opportunities.collect()}
+    assert (
+        at_stake.items()
+        >= {
+            each["id"]: each["opportunities"]
+            for each in expected["clauses"]
+            if each["opportunities"]
+        }.items()
+    )
+    shown = judged.evidence.where("clause = 'LSE-1'").collect()
+    assert {row["kind"] for row in shown} == {Kind.LOCK.value}
+    verdicts = {row["clause"]: row["verdict"] for row in judged.verdicts.collect()}
+    assert verdicts["LSE-1"] == "refuted"
+
+
+def test_rows_that_are_there_twice_are_told_or_dropped(session: Any, tmp_path: Path) -> None:
+    info, rows = recorded()
+    frame = frame_of(session, tmp_path, [*rows, *rows[40:43]])
+    asked = {"run": info, "clauses": ["CMT-4"]}
+    twice = spark_checkers.judge(frame, **asked).verdict
+    assert twice.exit_code == 70
+    assert f"seq {rows[40].seq_begin} does not follow seq {rows[40].seq_begin}" in str(
+        twice.to_json()
+    )
+    once = spark_checkers.judge(frame, **asked, drop_duplicates=True).verdict
+    assert once.exit_code == 0
+
+
+def test_what_is_no_history_is_refused_before_any_job(session: Any, tmp_path: Path) -> None:
+    info, rows = recorded()
+    frame = frame_of(session, tmp_path, list(rows[:5]))
+    judge = spark_checkers.judge
+    with pytest.raises(HistoryError, match="the rows lack kind, which every history row must have"):
+        judge(frame.drop("kind"), run=info, profile="reference")
+    wrong = frame.withColumn("queue_offset", frame.queue_offset.cast("string"))
+    with pytest.raises(HistoryError, match="queue_offset as string; it must be bigint"):
+        judge(wrong, run=info, profile="reference")
+    with pytest.raises(UsageError, match="give run="):
+        judge(frame, profile="reference")
+    with pytest.raises(UsageError, match="give profile="):
+        judge(frame, run=RunInfo(info.run))
+
+
+def test_a_column_that_may_be_null_may_be_missing_and_another_may_be_there(
+    session: Any, tmp_path: Path
+) -> None:
+    _info, rows = recorded()
+    frame = frame_of(session, tmp_path, list(rows[:5]))
+    given = frame.drop("wall_us").withColumn("day", frame.run)
+    found = spark_checkers.conform(given.withColumn("queue_id", frame.queue_id.cast("int")))
+    assert tuple(found.columns) == NAMES
+    assert found.schema["queue_id"].dataType.simpleString() == "bigint"
+    assert found.schema.fieldNames() == spark_checkers.schema().fieldNames()
+
+
+def test_a_history_is_written_and_read_by_spark(session: Any, tmp_path: Path) -> None:
+    info, rows = recorded()
+    frame = frame_of(session, tmp_path, list(rows))
+    spark_checkers.write_history(frame, f"file://{tmp_path}/written", info)
+    again, told = spark_checkers.read_history(f"file://{tmp_path}/written", session)
+    assert told == info
+    assert again.count() == len(rows)
+    with pytest.raises(HistoryError, match=r"nothing/run.json can't be read: "):
+        spark_checkers.read_history(f"file://{tmp_path}/nothing", session)
+
+
+def test_our_packages_work_from_a_zip(tmp_path: Path) -> None:
+    """Workers elsewhere import them from it, transcripts and profiles included."""
+    code = (
+        "import specs, spark_checkers.engine, spark_checkers.frames\n"
+        "from spark_checkers.catalogue import all_twins\n"
+        "assert 'inorder.zip' in specs.__file__, specs.__file__\n"
+        "print(len(all_twins()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={"PYTHONPATH": str(packages(tmp_path)), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 70
