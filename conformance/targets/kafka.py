@@ -104,6 +104,7 @@ NEW_PROTOCOL = "consumer"
 WITNESS = "witness"
 LOOK_EVERY_S = 0.02
 ANSWER_S = 10.0
+RECONNECT_MS = 500
 WORK_MS = 20
 """So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
 SESSION_SLACK = 2
@@ -223,6 +224,7 @@ class KafkaTarget(AdminTarget):
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
         self._server: KafkaServer | None = None
+        self._is_down = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
         self._automatic = is_automatic(argument.options)
@@ -240,6 +242,8 @@ class KafkaTarget(AdminTarget):
             own["session.timeout.ms"] = str(session_ms)
             own["heartbeat.interval.ms"] = str(config.heartbeat_ms)
         own["auto.commit.interval.ms"] = str(config.persist_ms)
+        # Else a client may look for a server that lives again only ten seconds later.
+        own["reconnect.backoff.max.ms"] = str(RECONNECT_MS)
         self._settings = {**own, **self._argument.options, **self._argument.credentials}
         await super().prepare(run)
         if self._automatic:
@@ -309,14 +313,29 @@ class KafkaTarget(AdminTarget):
     async def start(self, party: str) -> None:
         if self._server is not None and party in self.run.plan.topology.brokers:
             await asyncio.to_thread(self._server.start_again)
+            self._is_down = False
         else:
             await super().start(party)
 
     async def act(self, action: Action) -> None:
-        if self._server is not None and action.do == broker_crash.VERB:
-            await asyncio.to_thread(self._server.kill)
-        else:
+        if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
+            return
+        await asyncio.to_thread(self._server.kill)
+        self._is_down = True
+        with self.run.journal("server") as journal:
+            columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
+            journal.note(Kind.CRASH, Outcome.OK, columns)
+
+    async def settle(self, run: Run) -> bool:
+        """A server that was killed lives again before anything can come to rest.
+
+        A member that died is missed only when its session is over, and nothing happens until then: so it rests for
+        two leases before it counts as at rest.
+        """
+        if self._is_down:
+            await self.start(run.plan.topology.brokers[0])
+        return await super().settle(run) and await super().settle(run)
 
     def release(self) -> None:
         if self._server is not None:

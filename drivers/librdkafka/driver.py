@@ -457,6 +457,7 @@ COMMON_SETTINGS = (
     "client.",
     "debug",
     "metadata.",
+    "reconnect.",
     "topic.",
 )
 PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",
