@@ -103,6 +103,8 @@ class LaneJudge(Judge):
                 self.waiting.pop(row.incarnation or "", None)
             case Kind.DELIVER | Kind.DROP:
                 waiting = self.waiting.pop(row.incarnation or "", None)
+                if row.kind is Kind.DROP:  # a call that still runs owes nothing when it ends
+                    self.adds.pop(row.incarnation or "", None)
                 if waiting is not None:
                     found = self._seen(waiting, row)
             case Kind.DEAD_LETTER:

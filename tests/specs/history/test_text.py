@@ -131,6 +131,10 @@ DETAILS = st.text(
 ).filter(lambda text: "#" not in text and text == text.strip())
 
 
+OF_THE_STORE = (Kind.APPEND, Kind.PERSIST, Kind.TRIM, Kind.PROGRESS)
+"""What no client does."""
+
+
 @given(
     verb=st.sampled_from(sorted(VERBS)),
     begin=st.integers(0, 10**7),
@@ -160,7 +164,7 @@ def test_any_row_survives_the_round_trip(
             "kind": VERBS[verb],
             "level": Level.CLIENT,
             "process": "who",
-            "client_id": None if VERBS[verb] in (Kind.APPEND, Kind.PERSIST, Kind.TRIM) else "who",
+            "client_id": None if VERBS[verb] in OF_THE_STORE else "who",
             "group": place[0],
             "topic": place[1],
             "broker": place[2],
