@@ -1,6 +1,6 @@
 # Every target does its own set-up first; the second time that takes no time.
 # INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
-# The long grids (track-record, matrix, everywhere) go on where they were ended; ARGS=--fresh begins anew, and
+# The long grids (track-record, matrix, everywhere, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
 # ARGS='--budget 20m' begins nothing after that time.
 
 PYTHON ?= python3
@@ -26,8 +26,11 @@ demo: setup ## the suite judges four systems and shows what it found
 test: setup lint types contracts ## lint, types, import contracts and all tests that do not take long
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"
 
-test-all: setup lint types contracts ## the same with the long tests
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+test-all: setup lint types contracts ## the same with the long tests, and how much of specs and reference_impl all of them reach
+	@rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
 
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another
 	@$(BIN)/python -m inorder.evidence.track_record --out runs/track-record $(ARGS)
@@ -40,7 +43,7 @@ everywhere: setup ## every profile and case on the reference: simulated, on sock
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m inorder.evidence.benchmarks
-	@$(BIN)/python -m inorder.evidence.load
+	@$(BIN)/python -m inorder.evidence.load --out runs/load $(ARGS)
 	@$(BIN)/python -m spark_checkers.bench
 
 lint: setup ## ruff: rules, and whether all is formatted

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
-from chaos.runner import run_scenario
-from chaos.scenario import Scenario, load
+from chaos.hosted import hosted, lends_its_system
+from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
+from chaos.runner import lacks, run_scenario
+from chaos.scenario import Scenario, load, names
 from conformance.cli.options import (
+    JSON,
     draw_seed,
     folder_name,
     format_option,
+    print_human,
     print_verdict,
     profile_option,
     seed_option,
@@ -21,71 +29,128 @@ from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
-from conformance.targets.base import find
-from conformance.wire.runner import WireRun
+from conformance.targets.base import ClockKind, Target, find
+from conformance.targets.base import names as registered
 from specs import profiles
-from specs.errors import EXIT_UPHELD, UsageError
+from specs.errors import InorderError, UsageError
 
-WORST_FIRST = (70, 1, 2)
-"""Of several scenarios the run that says most decides the exit code."""
+PROCESS, DOCKER = "process", "docker"
+
+
+def find_target(name: str, backend: str) -> Target:
+    """What is broken: a target's own parties, or our consumers on the brokers that it lends. Raises UsageError."""
+    found = find(name)
+    if not isinstance(found, Target):
+        raise UsageError(f"chaos can't break anything of the target {name} yet")
+    if lends_its_system(found):
+        return hosted(found, in_containers=backend == DOCKER)
+    if backend != PROCESS:
+        raise UsageError(f"the target {name} hosts its clients itself; leave --backend out")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A chaos run that is ready to begin."""
+class Asked:
+    """What a user wants to have broken, looked at. named: she named the scenarios."""
 
-    scenario: Scenario
-    target: WireRun
+    target: Target
+    name: str
     profile: profiles.Profile
     backend: str
-    seed: int
-    out: Path
+    scenarios: tuple[Scenario, ...]
+    named: bool
 
-    def go(self) -> VerdictView:
-        """Do it, keep it, return its verdict."""
-        with watching() as watch:
-            verdict, _history = run_scenario(
-                self.scenario,
-                self.target,
-                self.profile,
-                backend=self.backend,
-                seed=self.seed,
-                out=self.out,
-                say=watch.say,
-            )
-        return save(verdict, self.out)
+    def go(self, scenario: Scenario) -> Callable[[int, Path], VerdictView]:
+        """How a scenario is run, with its seed and its folder."""
+
+        def run(seed: int, out: Path) -> VerdictView:
+            tell(f"scenario {scenario.name} on {self.name} ({self.backend}), seed {seed}")
+            tell(f"  {' '.join(scenario.why.split())}")
+            words = ("chaos", scenario.asked_for or scenario.name, "--target", self.name)
+            more = ("--profile", self.profile.name, "--backend", self.backend, "--seed", seed)
+            with watching() as watch:
+                verdict, _history = run_scenario(
+                    scenario,
+                    self.target,
+                    self.profile,
+                    seed=seed,
+                    out=out,
+                    asked=(*words, *more),
+                    say=watch.say,
+                )
+            return save(verdict, out)
+
+        return run
 
 
 def prepare(
-    name: str, target: str, profile: str | None, backend: str, seed: int, out: Path | None
-) -> Run:
-    """Look at everything that the user can get wrong before anything starts. Raises UsageError."""
-    scenario = load(name)
-    found = find(target)
-    if not isinstance(found, WireRun):
-        raise UsageError(
-            f"chaos puts our own clients to work on a broker that speaks RocketMQ's protocol on"
-            f" sockets, as reference+tcp; the target {target} is none"
-        )
-    folder = (
-        folder_name(f"{scenario.name}-{target}-{backend}", seed)
-        if out is None
-        else out / scenario.name
-    )
-    return Run(scenario, found, load_profile(profile or found.profile), backend, seed, folder)
+    asked: Sequence[str], target: str, profile: str | None, backend: str
+) -> tuple[Asked, dict[str, str]]:
+    """Look at everything that the user can get wrong before anything starts, and what is left out, each with why.
+
+    asked: scenarios; none stands for all that apply. Raises UsageError where one that she named does not.
+    """
+    found = find_target(target, backend)
+    scenarios, left_out = [], {}
+    for scenario in (load(name) for name in asked or names()):
+        why = why_not(scenario, found, target, backend)
+        if why is None:
+            scenarios.append(scenario)
+        elif asked:
+            raise UsageError(f"scenario {scenario.name} {why}")
+        else:
+            left_out[scenario.name] = why
+    if not scenarios:
+        raise UsageError(f"no scenario fits the target {target}: {next(iter(left_out.values()))}")
+    chosen = load_profile(profile or found.profile)
+    return Asked(found, target, chosen, backend, tuple(scenarios), bool(asked)), left_out
+
+
+def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str | None:
+    """Why a target can't have a scenario; None where it can."""
+    if backend not in scenario.backends:
+        return f"is for the backend {' or '.join(scenario.backends)}"
+    if target.clock is ClockKind.VIRTUAL:
+        return f"is done in real time, and {name} has a clock of its own; try reference+tcp"
+    if missing := lacks(scenario, target):
+        needs = " and ".join(need.value for need in missing)
+        others = ", ".join(_that_can(scenario)) or "none that needs no argument"
+        return f"needs a target that can {needs}; {name} can't (of the others can: {others})"
+    return None
+
+
+def _that_can(scenario: Scenario) -> Iterator[str]:
+    """The registered targets that need no argument and can have the scenario."""
+    for name in registered():
+        try:
+            target = find_target(name, PROCESS)
+        except (InorderError, ImportError):  # it needs an argument, or a part that is not there
+            continue
+        if target.clock is ClockKind.WALL and not lacks(scenario, target):
+            yield name
 
 
 @click.command(name="chaos")
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option(
-    "--target", default="reference+tcp", show_default=True, help="A target on real sockets."
-)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
+@click.option("--target", default="reference+tcp", show_default=True, help="A target in real time.")
 @click.option(
     "--backend",
-    default="process",
+    default=PROCESS,
     show_default=True,
-    type=click.Choice(["process", "docker"]),
-    help="Consumers are processes, or containers.",
+    type=click.Choice([PROCESS, DOCKER]),
+    help="Consumers of ours are processes, or containers.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Rounds with numbers drawn anew, as long as that; no run begins after it.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    metavar="N",
+    help="So many rounds; one, where no time is given.",
 )
 @profile_option("What it promises. Default: the target's own.")
 @seed_option
@@ -93,33 +158,62 @@ def prepare(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Keep the runs in DIR, one folder each.",
+    help="Keep the runs in DIR, a folder for each scenario.",
 )
 @format_option()
 def command(
     scenarios: tuple[str, ...],
     target: str,
     backend: str,
+    minutes: float | None,
+    rounds: int | None,
     profile: str | None,
     seed: int | None,
     out: Path | None,
     form: str,
 ) -> int:
-    """Run chaos scenarios, by name (`inorder list scenarios`) or by file.
+    """Run chaos scenarios, by name (`inorder list scenarios`) or by file; all that apply, if none is named.
+
+    A round runs each of them once. Of a scenario's numbers the seed draws those that have a range, and each
+    round has the next seed. At the end a table says what held, and what broke in how many tries.
 
     \b
     Exits as `conform`: 0 upheld, 1 refuted, 2 inconclusive (a fault without effect, or the
     scenario did not reach what it must), 64 wrong usage, 70 the suite failed.
     """
+    asked, left_out = prepare(scenarios, target, profile, backend)
     seed = draw_seed() if seed is None else seed
-    runs = [prepare(name, target, profile, backend, seed, out) for name in scenarios]
-    codes = []
-    for run in runs:
-        tell(f"scenario {run.scenario.name} on {target} ({backend}), seed {seed}")
-        tell(f"  {' '.join(run.scenario.why.split())}")
-        verdict = run.go()
-        print_verdict(verdict, form)
-        tell(f"kept in {run.out}")
-        tell(f"again: {verdict.replay}")
-        codes.append(verdict.exit_code)
-    return next((code for code in WORST_FIRST if code in codes), EXIT_UPHELD)
+    if rounds is None and minutes is None:
+        rounds = 1
+    bounds = Bounds(rounds, None if minutes is None else minutes * 60, lenient=not asked.named)
+    tried = Tried(left_out=left_out)
+    folder = folder_name(f"chaos-{target}-{backend}", seed) if out is None else out
+    ready = {scenario.name: asked.go(scenario) for scenario in asked.scenarios}
+    alone = asked.named and rounds is not None
+    try:
+        for made in in_rounds(ready, tried, seed=seed, out=folder, bounds=bounds):
+            _show(made, form, whole=alone)
+    finally:
+        asked.target.release()
+        if len(tried.tries) > alone and form != JSON:
+            print_human(_table(tried))
+    return tried.exit_code
+
+
+def _show(made: Try, form: str, *, whole: bool) -> None:
+    """whole: the whole verdict is printed, as of a run that somebody named."""
+    if made.verdict is not None and (whole or form == JSON):
+        print_verdict(made.verdict, form)
+    tell(f"{made.scenario}, seed {made.seed}: {sentence(made)}")
+    tell(f"kept in {made.folder}")
+    if made.verdict is not None:
+        tell(f"again: {made.verdict.replay}")
+
+
+def _table(tried: Tried) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for column in ("scenario", "tries", "came to", "what broke, or was not met"):
+        table.add_column(column, no_wrap=column == "scenario")
+    for row in tried.rows():
+        table.add_row(*(Text(cell) for cell in row))
+    return table

@@ -17,6 +17,6 @@ def scenarios() -> Iterator[Mapping[str, Any]]:
             "why": " ".join(scenario.why.split()),
             "clauses": list(scenario.clauses),
             "must_reach": list(scenario.must_reach),
-            "faults": [step.fault.verb for step in scenario.faults],
+            "faults": [step.do for step in scenario.faults],
             "backends": list(scenario.backends),
         }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from conformance.live import FINISHED
 from specs.history.row import Row
+from specs.plan.ability import Ability
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
-
-Condition = Callable[[Sequence[Row]], str | None]
 
 
 def _takeover(rows: Sequence[Row]) -> str | None:
@@ -57,16 +58,39 @@ def _caught_up(rows: Sequence[Row]) -> str | None:
     done = {
         row.message_id
         for row in rows
-        if (row.kind is Kind.DELIVER and row.outcome in (Outcome.SUCCESS, Outcome.COMMIT))
+        if (row.kind is Kind.DELIVER and row.outcome in FINISHED)
         or (row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK)
     }
     return f"{len(sent)} messages" if sent and sent <= done else None
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """shown: what in the history shows that it was reached. told_by: the kinds of rows that it is seen by.
+
+    needs: what a target must be able to, for it to happen at all.
+    """
+
+    shown: Callable[[Sequence[Row]], str | None]
+    told_by: frozenset[Kind]
+    needs: Ability | None = None
+
+
 CONDITIONS: Mapping[str, Condition] = {
-    "takeover": _takeover,
-    "late_commit": _late_commit,
-    "suspended": _suspended,
-    "dead_letter": _dead_letter,
-    "caught_up": _caught_up,
+    "takeover": Condition(_takeover, frozenset({Kind.DELIVER})),
+    "late_commit": Condition(_late_commit, frozenset({Kind.LOCK, Kind.COMMIT})),
+    "suspended": Condition(_suspended, frozenset({Kind.DELIVER})),
+    "dead_letter": Condition(_dead_letter, frozenset({Kind.DEAD_LETTER}), Ability.GIVE_UP),
+    "caught_up": Condition(_caught_up, frozenset({Kind.SEND, Kind.DELIVER})),
 }
+
+
+def expected(
+    names: Sequence[str], kinds: Collection[Kind], abilities: Collection[Ability]
+) -> tuple[str, ...]:
+    """Those that can be reached, and seen, on a target of these abilities that records these kinds."""
+    return tuple(
+        name
+        for name in names
+        if CONDITIONS[name].told_by <= set(kinds) and CONDITIONS[name].needs in (None, *abilities)
+    )

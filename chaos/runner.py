@@ -1,67 +1,60 @@
-"""One chaos run: start everything, break it, heal it, wait until it has caught up, read it all back, judge.
+"""One chaos run: a scenario's workload and faults as a plan, the run of it (`conformance.run`), and the verdict.
 
-Safety is judged over the whole history; first everything heals, then progress is asked for.
+A run that ends badly is judged all the same: where something was waited for in vain all is healed, drained and judged.
+What breaks a promise is refuted, and otherwise the run is inconclusive.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from docker import DockerClient
-
-from chaos.live import all_finished
-from chaos.reached import CONDITIONS
-from chaos.rig import OF_CLIENTS, OF_PROXIES, Rig
+from chaos.reached import CONDITIONS, expected
 from chaos.scenario import Scenario, Workload
-from chaos.step import Step
 from conformance import again
-from conformance.parts import docker_engine
-from conformance.records import BEFALLS, BY_WIRE_CLIENTS
-from conformance.targets.systems import System
-from conformance.waiting import now_s
-from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import WireRun, make_topics, note_queues, replace_run_folder
-from conformance.wire.session import Session
-from reference_impl import records
+from conformance.run import SHORT, fresh_names, run
+from conformance.targets.base import Target
+from conformance.wire.runner import replace_run_folder
 from specs.errors import UsageError
-from specs.history.journal import Journal
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo, declared, write_runinfo
-from specs.history.store import History, open_history, write_history
+from specs.history.store import History
 from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
-from specs.verdicts.tally import Check
+from specs.verdicts.tally import Check, Examination
 from specs.verdicts.verdict import ClauseVerdict, Verdict, conclude
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import Kind, Outcome
 
-CATCH_UP_S = 90.0
-READY_S = 30.0
 SHOP = "shop"
-RECORDED = declared(client=records.OF_CLIENTS | BEFALLS | BY_WIRE_CLIENTS)
-"""Each client writes what it does, be it a process or a container, and the harness what it does to them."""
-OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
-"""What some systems can have done to their brokers; whether the target's can is known once it runs."""
+BROKER = "b0"
+FIRST_SEND_MS = 500
+NO_LIMIT = -1
 SAY = Callable[[str], Any]
 
 
-def plan_of(workload: Workload, config: Config, seed: int) -> Plan:
-    """The scenario's workload as a plan: one producer, consumers c1, c2, ..., keyed messages at a pace."""
-    topic, group = "orders", "billing"
-    consumers = [f"c{number}" for number in range(1, workload.consumers + 1)]
-    poison = [n for n in range(1, workload.messages + 1) if n % workload.poison_every == 0]
+def plan_of(
+    scenario: Scenario, config: Config, seed: int, prefix: str = "", *, gives_up: bool = True
+) -> Plan:
+    """The scenario as a plan: one producer, consumers c1, c2, ..., keyed messages at a pace, and the faults as steps.
+
+    The seed decides the numbers of which the scenario gives a range. prefix: what the names of the topic and the group
+    begin with, so that two runs on one system don't meet. gives_up: poisoned messages end as dead letters.
+    """
+    workload, draw = scenario.workload, Random(seed)
+    topic, group = f"{prefix}orders", f"{prefix}billing"
+    if not gives_up:
+        config = Config.from_json({**config.to_json(), "max_reconsume_times": NO_LIMIT})
     rounds = max(1, workload.messages // workload.keys)
-    actions = [
+    at_first = workload.clients[: workload.at_first or None]
+    sends = [
         Action(
-            500 + turn * workload.pace_ms,
+            FIRST_SEND_MS + turn * workload.pace_ms,
             "send",
             {"client": SHOP, "topic": topic, "key": f"k{key}", "count": 1},
         )
@@ -70,229 +63,115 @@ def plan_of(workload: Workload, config: Config, seed: int) -> Plan:
     ]
     return Plan(
         seed=seed,
-        topology=Topology(topics=(TopicPlan(topic, workload.queues),), groups=(group,)),
+        topology=Topology((BROKER,), (TopicPlan(topic, workload.queues),), (group,)),
         config=config,
         clients=(
             ClientPlan(SHOP, "producer"),
-            *(ClientPlan(name, "consumer", group, (topic,)) for name in consumers),
+            *(ClientPlan(name, "consumer", group, (topic,)) for name in workload.clients),
         ),
-        actions=(Action(0, "start", {"client": SHOP}), *actions),
-        listener=(
-            ListenerRule(duration_ms=workload.work_ms),
-            *(ListenerRule(Outcome.SUSPEND, number=number, duration_ms=1) for number in poison),
-        ),
-        until_ms=500 + rounds * workload.pace_ms,
+        actions=(*(Action(0, "start", {"client": name}) for name in (SHOP, *at_first)), *sends),
+        listener=_rules(workload, gives_up=gives_up),
+        until_ms=FIRST_SEND_MS + rounds * workload.pace_ms,
+        steps=tuple(step for fault in scenario.faults for step in fault.steps(draw, (BROKER,))),
     )
+
+
+def _rules(workload: Workload, *, gives_up: bool) -> tuple[ListenerRule, ...]:
+    poison = range(workload.poison_every, workload.messages + 1, workload.poison_every)
+    most = None if gives_up else 1
+    return (
+        ListenerRule(duration_ms=workload.work_ms),
+        *(
+            ListenerRule(Outcome.SUSPEND, number=number, duration_ms=1, delivery_max=most)
+            for number in poison
+        ),
+    )
+
+
+def lacks(scenario: Scenario, target: Target) -> list[Ability]:
+    """What the scenario's faults need and the target can't have done to it."""
+    return [need for need in scenario.needs if need not in target.abilities]
 
 
 def run_scenario(
     scenario: Scenario,
-    target: WireRun,
+    target: Target,
     profile: Profile,
     *,
-    backend: str,
     seed: int,
     out: Path,
+    asked: Sequence[object] = (),
     say: SAY = lambda _: None,
 ) -> tuple[Verdict, History]:
     """Run and judge one scenario; the run's folder is `out`. say: progress, a line each.
 
-    Raises UsageError when a fault can't be injected on this target and backend.
+    asked: the words by which a user asks for the same. Raises UsageError where the target can't have the faults.
     """
-    engine = _check(scenario, backend)
-    replace_run_folder(out)
-    config = Config.from_json({**target.config.to_json(), **scenario.config})
-    plan = plan_of(scenario.workload, config, seed)
-    info = RunInfo(
-        run=f"{scenario.name}-{seed}",
-        seed=seed,
-        target=target.target,
-        parties=target.parties,
-        profile=profile.name,
-        levels=(Level.CLIENT,),
-        clock_bounds_us={"host": 0},
-        records=RECORDED,
-        config=config,
-        plan=plan.to_json(),
-        replay=again.command(
-            *(
-                "chaos",
-                scenario.asked_for or scenario.name,
-                "--target",
-                target.target,
-                "--profile",
-                profile.name,
-            ),
-            *("--backend", backend, "--seed", seed),
-        ),
-        workload_floor=scenario.workload.messages,
-        environment={"backend": backend, "scenario": scenario.name},
-    )
-    write_runinfo(out, info)
-    (out / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
-    say(f"starting {target.target}")
-    with target.open_system(config, scenario.needs_proxy) as system:
-        _run(scenario, plan, system, out, engine, say)
-    return _judge(scenario, info, profile, out)
-
-
-def _check(scenario: Scenario, backend: str) -> DockerClient | None:
-    if backend not in scenario.backends:
+    if missing := lacks(scenario, target):
         raise UsageError(
-            f"scenario {scenario.name} is for the backend {' or '.join(scenario.backends)}"
+            f"scenario {scenario.name} needs a target that can {missing[0].value}; {target.name} can't"
         )
-    for step in scenario.faults:
-        if step.need not in OF_CLIENTS | OF_PROXIES | OF_SYSTEMS:
-            raise UsageError(
-                f"scenario {scenario.name}: {step.fault.verb} needs a target that can {step.need};"
-                " processes and proxies can't"
-            )
-    return docker_engine.connect() if backend == "docker" else None
+    replace_run_folder(out)
+    prefix = fresh_names(seed, 0)
+    gives_up = Ability.GIVE_UP in target.abilities
+    config = target.config
+    if target.takes_config:
+        config = Config.from_json({**config.to_json(), **scenario.config})
+    plan = plan_of(scenario, config, seed, prefix, gives_up=gives_up)
+    (out / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
+    info = {
+        "run": f"{scenario.name}-{seed}",
+        "profile": profile.name,
+        "replay": again.command(*(asked or ("replay", out))),
+        "workload_floor": scenario.workload.messages,
+    }
+    say(f"starting {target.name}")
+    history = run(plan, target, out, info=info, prefix=prefix, say=say)
+    return judged(scenario, history, profile, target.abilities), history
 
 
-def _run(
-    scenario: Scenario, plan: Plan, system: System, out: Path, engine: DockerClient | None, say: SAY
-) -> None:
-    with (
-        Journal(out, "harness", common={"level": Level.CLIENT, "client_id": None}) as journal,
-        Rig(system, out, journal, proxied=scenario.needs_proxy) as rig,
-    ):
-        for step in scenario.faults:
-            if step.need not in rig.abilities:
-                raise UsageError(
-                    f"scenario {scenario.name}: {step.fault.verb} needs a target that can {step.need}"
-                )
-        broker = next(iter(sorted(system.upstreams)))
-        session = Session(system.upstreams[broker], broker, journal, plan.config, {}, "")
-        make_topics(session, plan, system.namesrv)
-        began_s = now_s()
-        for client in plan.clients:
-            if client.kind == "consumer":
-                arguments = [
-                    "--plan",
-                    str(out / "plan.json"),
-                    "--client",
-                    client.id,
-                    "--namesrv",
-                    system.namesrv,
-                ]
-                arguments += ["--began-s", f"{began_s:.6f}"]
-                if engine is not None:
-                    rig.add_container(client.id, arguments, engine)
-                else:
-                    rig.add_process(client.id, arguments)
-        for party in rig.parties.values():
-            party.start()
-        rig.live.wait_for("all consumers to join", _all_joined(tuple(rig.parties)), READY_S)
-        with _Producer(plan, system, out):
-            for step in scenario.faults:
-                say(f"fault: {step.told(rig)['detail']}")
-                _inject_and_heal(step, rig)
-        say("healed; waiting until everything is consumed")
-        rig.live.wait_for("every message to be consumed after healing", all_finished, CATCH_UP_S)
-        for party in rig.parties.values():
-            party.stop()
-        say("reading everything back")
-        note_queues(session, plan)
-        session.drain_when_settled()
-
-
-def _all_joined(names: Sequence[str]) -> Callable[[list[Row]], bool]:
-    return lambda rows: set(names) <= {row.client_id for row in rows if row.kind is Kind.JOIN}
-
-
-def _inject_and_heal(step: Step, rig: Rig) -> None:
-    """The FAULT row spans injection to healing; whether it had an effect is attested from the history."""
-    step.await_moment(rig)
-    since_us = rig.now_us()
-    operation = (Kind.FAULT, since_us)
-    rig.journal.begin(operation, Kind.FAULT, step.told(rig))
-    try:
-        step.inject(rig)
-    finally:
-        step.heal(rig, since_us)
-        rig.journal.end(operation, Outcome.OK)
-
-
-class _Producer:
-    """The plan's producer at work in a thread of its own; leaving the block waits until it has sent everything."""
-
-    def __init__(self, plan: Plan, system: System, out: Path) -> None:
-        self._runner = PlanRunner(plan, system, out, "")
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="producer")
-
-    def _work(self) -> None:
-        try:
-            asyncio.run(self._runner.run())
-        except BaseException as error:
-            self._error = error
-
-    def __enter__(self) -> _Producer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._thread.join()
-        if self._error is not None and kind is None:
-            raise self._error
-
-
-def _judge(
-    scenario: Scenario, info: RunInfo, profile: Profile, out: Path
-) -> tuple[Verdict, History]:
-    recorded = open_history(out)
-    rows = list(recorded.rows())
-    attested: list[Row] = []
-    evidence: list[str] = []
-    faults = iter(scenario.faults)
-    for row in rows:
-        if row.kind is Kind.FAULT:
-            shown = next(faults).attest(rows, row)
-            evidence.append(shown or "")
-            outcome = Outcome.OK if shown else Outcome.REFUSED
-            row = row._replace(outcome=outcome, view=shown)
-        attested.append(row)
-    # A killed process leaves a journal without an end: here that is the fault itself, not a loss.
-    killed = {row.client_id for row in rows if row.kind is Kind.CRASH}
-    why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in killed]
-    history = write_history(out, info, attested, why_cut=why_cut)
-    examination = examine(attested, info, why_cut=why_cut)
-    reached = {name: CONDITIONS[name](rows) for name in scenario.must_reach}
-    missing = [name for name, shown in reached.items() if shown is None]
-    more = [
-        Check(
-            "MET-7", "the scenario reached what it must", not missing, ", ".join(missing or reached)
-        ),
+def judged(
+    scenario: Scenario, history: History, profile: Profile, abilities: frozenset[Ability]
+) -> Verdict:
+    """The verdict of a scenario's run: the clauses, and did it do what it is there for?"""
+    info, rows = history.info, list(history.rows())
+    examination = examine(rows, info, why_cut=history.why_cut)
+    kinds = {Kind(kind) for recorded in (info.records or {}).values() for kind in recorded}
+    wanted = expected(scenario.must_reach, kinds, abilities)
+    checks = [_reached(rows, wanted, info.environment.get(SHORT, ""))]
+    evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
+    tool = {"engine": "python", "inorder": version("inorder"), "evidence": "; ".join(evidence)}
+    verdict = _concluded(examination, history, profile, checks, tool)
+    idle = [
+        each.id
+        for each in verdict.clauses
+        if each.id in scenario.clauses and each.verdict is ClauseVerdict.NOT_EXERCISED
     ]
-    verdict = conclude(
+    if idle:
+        checks += [Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle))]
+        verdict = _concluded(examination, history, profile, checks, tool)
+    return verdict
+
+
+def _reached(rows: Sequence[Row], wanted: Sequence[str], short: str) -> Check:
+    missing = [name for name in wanted if CONDITIONS[name].shown(rows) is None]
+    told = "; ".join(filter(None, (short, ", ".join(missing)))) or ", ".join(wanted)
+    return Check("MET-7", "the scenario reached what it must", not (missing or short), told)
+
+
+def _concluded(
+    examination: Examination,
+    history: History,
+    profile: Profile,
+    more: Sequence[Check],
+    tool: dict[str, str],
+) -> Verdict:
+    return conclude(
         examination,
-        info,
+        history.info,
         profile,
         floor=1,
         require_exercised=False,
         more=more,
-        tool={
-            "engine": "python",
-            "inorder": version("inorder"),
-            "evidence": "; ".join(filter(None, evidence)),
-        },
+        tool=tool,
     )
-    idle = [
-        judged.id
-        for judged in verdict.clauses
-        if judged.id in scenario.clauses
-        and judged.verdict in (ClauseVerdict.NOT_EXERCISED, ClauseVerdict.NOT_RECORDED)
-    ]
-    if idle:
-        more.append(Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle)))
-        verdict = conclude(
-            examination,
-            info,
-            profile,
-            floor=1,
-            require_exercised=False,
-            more=more,
-            tool=verdict.tool,
-        )
-    return verdict, history

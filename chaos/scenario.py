@@ -18,21 +18,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from chaos.reached import CONDITIONS
-from chaos.step import Step
+from chaos.step import StepTemplate
 from specs.clauses.catalogue import get
 from specs.errors import UsageError
+from specs.plan.ability import Ability
+from specs.plan.config import Config
 
 FOLDER = "scenarios"
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the clients do. work_ms: how long a listener works on a message. pace_ms: between two sends of a key."""
+    """What the clients do. at_first: how many consumers start with the run, 0 for all; the others by a step.
+
+    work_ms: how long a listener works on a message. pace_ms: between two sends of a key. poison_every: each such
+    message fails until it is given up; where nobody gives up, once.
+    """
 
     consumers: int = 2
+    at_first: int = 0
     queues: int = 4
     keys: int = 8
     messages: int = 240
@@ -40,24 +48,34 @@ class Workload:
     pace_ms: int = 120
     poison_every: int = 40
 
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The consumers' names."""
+        return tuple(f"c{number}" for number in range(1, self.consumers + 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """asked_for: the word that `load` finds it by, a name or a file; None where it was not loaded."""
+    """backends: what may host the consumers, where the target lends its system to clients of ours.
+
+    asked_for: the word that `load` finds it by, a name or a file; None where it was not loaded.
+    """
 
     name: str
     why: str
     clauses: tuple[str, ...]
     must_reach: tuple[str, ...]
     workload: Workload
-    faults: tuple[Step, ...]
+    faults: tuple[StepTemplate, ...]
     backends: tuple[str, ...] = ("process", "docker")
     config: Mapping[str, Any] = field(default_factory=dict)
     asked_for: str | None = None
 
     @property
-    def needs_proxy(self) -> bool:
-        return any(step.needs_proxy for step in self.faults)
+    def needs(self) -> tuple[Ability, ...]:
+        """What a target must be able to have done to it."""
+        steps = (step for fault in self.faults for step in fault.steps(Random(0), ("b0",)))
+        return tuple(dict.fromkeys(step.need for step in steps if step.need is not None))
 
 
 def names() -> tuple[str, ...]:
@@ -98,33 +116,61 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         raise UsageError(
             f"{where}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         )
-    if not data.get("why"):
+    if not isinstance(data.get("why"), str) or not data["why"]:
         raise UsageError(f"{where}: a scenario says why it is there (`why`)")
-    for clause_id in data.get("clauses", ()):
+    for clause_id in _words(data, "clauses", (), where):
         get(clause_id)
-    for condition in data.get("must_reach", ()):
+    for condition in _words(data, "must_reach", (), where):
         if condition not in CONDITIONS:
             raise UsageError(
                 f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}"
             )
-    workload = data.get("workload", {})
-    wrong = sorted(set(workload) - {each.name for each in fields(Workload)})
-    if wrong:
-        raise UsageError(f"{where}: unknown workload {', '.join(wrong)}")
-    faults = []
-    for number, table in enumerate(data.get("fault", ())):
-        arguments = dict(table)
-        do = str(arguments.pop("do", ""))
-        faults.append(Step.of(do, arguments, f"{where}, fault {number + 1}"))
+    workload = _workload(_table(data, "workload", where), where)
+    config = _table(data, "config", where)
+    Config.from_json(config)
+    tables = data.get("fault", ())
+    if not isinstance(tables, list | tuple) or not all(isinstance(each, dict) for each in tables):
+        raise UsageError(f"{where}: each fault is a table of its own, [[fault]]")
+    faults = tuple(
+        StepTemplate.of(table, workload.clients, f"{where}, fault {number}")
+        for number, table in enumerate(tables, start=1)
+    )
     if not faults:
         raise UsageError(f"{where}: a scenario breaks something: it needs a [[fault]]")
     return Scenario(
         name,
-        str(data["why"]),
-        tuple(data.get("clauses", ())),
-        tuple(data.get("must_reach", ())),
-        Workload(**workload),
-        tuple(faults),
-        tuple(data.get("backends", ("process", "docker"))),
-        dict(data.get("config", {})),
+        data["why"],
+        _words(data, "clauses", (), where),
+        _words(data, "must_reach", (), where),
+        workload,
+        faults,
+        _words(data, "backends", ("process", "docker"), where),
+        config,
     )
+
+
+def _words(data: dict[str, Any], name: str, usual: tuple[str, ...], where: str) -> tuple[str, ...]:
+    found = data.get(name, usual)
+    if not isinstance(found, list | tuple) or not all(isinstance(word, str) for word in found):
+        raise UsageError(f"{where}: {name} is a list of words")
+    return tuple(found)
+
+
+def _table(data: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    found = data.get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{where}: {name} is a table, [{name}]")
+    return dict(found)
+
+
+def _workload(data: dict[str, Any], where: str) -> Workload:
+    wrong = sorted(set(data) - {each.name for each in fields(Workload)})
+    if wrong:
+        raise UsageError(f"{where}: unknown workload {', '.join(wrong)}")
+    for name, value in data.items():
+        if type(value) is not int or value < (0 if name in ("work_ms", "at_first") else 1):
+            raise UsageError(f"{where}: the workload's {name} is a whole number")
+    workload = Workload(**data)
+    if workload.at_first > workload.consumers:
+        raise UsageError(f"{where}: at_first is more than there are consumers")
+    return workload

@@ -42,7 +42,11 @@ def go_on(
         return collector.runs - began
 
     while (
-        (lacking := short()) and made() < most and turns.total() < most and collector.broken is None
+        (lacking := short())
+        and made() < most
+        and turns.total() < most
+        and collector.broken is None
+        and not collector.is_over()
     ):
         clause = min(lacking, key=lambda name: turns[name])
         turns[clause] += 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 from conformance import again
@@ -24,7 +23,7 @@ from specs.history.store import open_history, write_history
 from specs.plan.plan import Plan, read_plan
 from specs.profiles import load as load_profile
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.verdict import Verdict, by_python, conclude
 
 Say = Callable[[str], object]
 
@@ -89,9 +88,13 @@ def replay(
     )
     if out is not None:
         write_history(out, info, repeated.rows)
-    tool = {"inorder": version("inorder"), "engine": "python", "replay": same}
     return conclude(
-        examine(repeated.rows, info), info, chosen, floor=1, require_exercised=False, tool=tool
+        examine(repeated.rows, info),
+        info,
+        chosen,
+        floor=1,
+        require_exercised=False,
+        tool=by_python(replay=same),
     )
 
 

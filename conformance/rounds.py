@@ -1,34 +1,53 @@
 """`conform` in real time: rounds of drawn plans on a target, each run and judged; one verdict over all of them.
 
 The first round has one message per call and no manual commits, the others what is drawn.
+
+The loop of a simulated target is another one (`conformance.runner`): there Hypothesis makes the runs and calls us after
+each, while a round is made when we ask for it. When they end, and what their verdicts say of it, both ask of
+`conformance.stopping`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
-from conformance.drivers.runner import Round, refutes
+from conformance.keeping import keep
 from conformance.run import fresh_names, run
+from conformance.stopping import Stop
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
-from specs.history.store import write_history
+from specs.history.store import History, write_history
 from specs.plan.ability import Ability
+from specs.plan.plan import Plan
 from specs.profiles import Profile
-from specs.verdicts.examine import examine
+from specs.verdicts.engine import examined
 from specs.verdicts.reach import out_of_reach
-from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.tally import Examination, merged
+from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, conclude
 
 ROUNDS = 2
 FLOOR = 5
 SAY = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A plan that was done: its history and what the judge found in it."""
+
+    plan: Plan
+    history: History
+    examination: Examination
+
+
+def refutes(examination: Examination, profile: Profile) -> bool:
+    """Is a clause refuted that the profile claims?"""
+    return any(profile.claim(name).status == "claimed" for name in examination.refuted())
 
 
 def conform_rounds(
@@ -36,57 +55,117 @@ def conform_rounds(
     profile: Profile,
     *,
     seed: int,
-    rounds: int,
+    rounds: int | None,
     out: Path,
     floor: int,
     changes: int = CHANGES,
+    ours_too: bool = False,
     say: SAY = lambda _: None,
+    stop: Stop | None = None,
 ) -> tuple[Verdict, list[Round]]:
-    """Judge a target by `rounds` drawn plans. The run's folder is `out`, replaced when it is there.
+    """Judge a target by `rounds` drawn plans, None: as many as the budget allows. The run's folder is `out`, replaced.
 
     In `out` lies the history of the first round that refutes a claimed clause, else of the last; every round's own is
-    in `rounds/`. changes: how many times a consumer comes or goes in a round. Raises as `run` does.
+    in `rounds/`. A refutation ends it; where it is to go on all the same, `refuted/CLAUSE` has a judged run for each
+    clause. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign
+    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the
+    first round was done.
     """
+    stop = Stop() if stop is None else stop
     replace_run_folder(out)
     draw = Random(seed)
-    total = Examination()
     done: list[Round] = []
+    stop.breaks_in = True
     try:
-        for number in range(1, rounds + 1):
+        while _goes_on(done, rounds, profile, stop):
+            number = len(done) + 1
+            say(f"round {number}{'' if rounds is None else f' of {rounds}'} on {target.name}")
+            names = fresh_names(seed, number)
+            plan = _drawn(target, names, seed, number, draw, changes)
+            info = {"profile": profile.name, "run": f"{_word(target.name)}-{seed}-{number}"}
             folder = out / "rounds" / f"{number}"
             folder.mkdir(parents=True)
-            say(f"round {number} of {rounds} on {target.name}")
-            names = fresh_names(seed, number)
-            plan = drawn_plan(
-                target.config,
-                names,
-                seed,
-                draw,
-                plain=number == 1,
-                changes=changes,
-                ends=ENDS if Ability.CRASH_CLIENT in target.abilities else ("stop",),
-                poison=Ability.GIVE_UP in target.abilities,
-            )
-            info = {"profile": profile.name, "run": f"{_word(target.name)}-{seed}-{number}"}
             history = run(plan, target, folder, info=info, prefix=names, say=say)
-            judged = examine(history.rows(), history.info, why_cut=history.why_cut)
-            total.merge(judged)
-            done.append(Round(plan, history, judged))
+            done.append(Round(plan, history, examined(history)))
+    except KeyboardInterrupt:
+        # What was begun is left out: it was not read to its end.
+        if not stop.interrupted or stop.again or not done:
+            raise
     finally:
+        stop.breaks_in = False
         target.release()
+    return _concluded(done, profile, rounds, out, floor, stop, ours_too=ours_too), done
+
+
+def _goes_on(done: Sequence[Round], rounds: int | None, profile: Profile, stop: Stop) -> bool:
+    """Is there another round? There is one at least."""
+    if not done:
+        return True
+    if stop.why is not None or (rounds is not None and len(done) >= rounds):
+        return False
+    return stop.bounds.keep_going or not refutes(done[-1].examination, profile)
+
+
+def _drawn(target: Target, names: str, seed: int, number: int, draw: Random, changes: int) -> Plan:
+    return drawn_plan(
+        target.config,
+        names,
+        seed,
+        draw,
+        plain=number == 1,
+        changes=changes,
+        ends=ENDS if Ability.CRASH_CLIENT in target.abilities else ("stop",),
+        poison=Ability.GIVE_UP in target.abilities,
+    )
+
+
+def _concluded(
+    done: Sequence[Round],
+    profile: Profile,
+    rounds: int | None,
+    out: Path,
+    floor: int,
+    stop: Stop,
+    *,
+    ours_too: bool,
+) -> Verdict:
+    """Keep what is shown in `out`, and judge all rounds together."""
     shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     told = replace(shown.history.info, replay=again.command("replay", out))
     write_history(out, told, list(shown.history.rows()), why_cut=shown.history.why_cut)
     verdict = conclude(
-        total,
+        merged(one.examination for one in done),
         told,
         profile,
         floor=floor,
         require_exercised=False,
+        more=stop.checks(len(done)),
         out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
-        tool={"engine": "python", "inorder": version("inorder")},
+        ours_too=ours_too,
+        tool=by_python(),
     )
-    return verdict, done
+    kept = _kept(done, profile, out) if stop.bounds.keep_going else {}
+    is_over = bool(verdict.of(ClauseVerdict.REFUTED)) and not stop.bounds.keep_going
+    search = stop.record(len(done), rounds, refuted=is_over, kept=kept)
+    return replace(verdict, search=search)
+
+
+def _kept(done: Sequence[Round], profile: Profile, out: Path) -> dict[str, str]:
+    """For each refuted clause the first round that refutes it, judged by itself, in a folder of its own."""
+    kept: dict[str, str] = {}
+    for one in done:
+        alone = conclude(
+            one.examination,
+            one.history.info,
+            profile,
+            floor=1,
+            require_exercised=False,
+            tool=by_python(),
+        )
+        for clause in (judged.id for judged in alone.of(ClauseVerdict.REFUTED)):
+            if clause not in kept:
+                kept[clause] = keep(out, clause, alone, list(one.history.rows()))
+    return kept
 
 
 def _word(name: str) -> str:

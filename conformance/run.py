@@ -4,8 +4,10 @@ Everything else (`conform`, `chaos`, `replay`) is a search or a grid over these 
 
 The order of a run: the target is prepared; who starts at 0 is started, and the plan's time begins when they are up;
 every action is done at its time, those of one client one after the other, so that one that takes long to start holds
-up nobody else; at `until_ms` who was killed is started again, the target comes to rest, the clients are stopped in
-good order, producers first, and every queue is read to its end.
+up nobody else; the plan's steps go on beside it (`conformance.steps`); at `until_ms` who was killed is started again,
+the target comes to rest, the clients are stopped in good order, producers first, and every queue is read to its end. A
+target may ask to be read while its clients are still at work; then nobody is stopped in good order, and what was read
+is all that there is.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from conformance.live import Live
 from conformance.records import BEFALLS
-from conformance.targets.base import ClockKind, Run, Target
+from conformance.steps import Steps, attested, lacking
+from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
+from specs.errors import InorderError, UsageError
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -35,10 +40,21 @@ from specs.vocabulary import Kind, Level, Outcome
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 """What the harness orders, and writes down where the target does not."""
 HARNESS = "harness"
+SETTLED = {"detail": "settled"}
+"""On the marker of a reading of a system at rest, whose clients could still have done something (docs/history.md)."""
+OWN = "inorder-"
+"""What everything begins with that a search makes on a system, so that whoever lends one knows it for ours."""
 NAMES = "names"
 """In a run's environment: what the names of its topics, groups, clients and messages begin with."""
+SHORT = "did not come"
+"""And what its steps waited for in vain."""
 SAY = Callable[[str], Any]
+ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
+
+
+class PartUnavailable(InorderError):
+    """Something is registered, but the part that brings it can't be imported."""
 
 
 def run(
@@ -54,9 +70,12 @@ def run(
 
     info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
     Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
-    What was recorded until then stays in the folder.
+    What was recorded until then stays in the folder. A step whose moment or end does not come ends the run like any
+    other: `environment` says what was waited for, and its fault counts for one without effect.
     """
     plan = target.suited(plan)
+    if cant := lacking(plan, target):
+        raise UsageError(f"{cant[0]}, which {target.name} can't")
     told = RunInfo(
         run=f"{target.name}-{plan.seed}",
         seed=plan.seed,
@@ -64,7 +83,7 @@ def run(
         parties=target.parties,
         profile=target.profile,
         clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
-        config=plan.config,
+        config=target.told(plan),
         plan=plan.to_json(),
         environment={
             **({NAMES: prefix} if prefix else {}),
@@ -75,20 +94,28 @@ def run(
     told = replace(_recording(told, target), **(info or {}))
     write_runinfo(folder, told)
     this = Run(plan, folder, prefix)
+    made = _Made(this, target, say)
     try:
-        settled = asyncio.run(_Made(this, target, say).make())
+        settled = asyncio.run(made.make())
     finally:
         this.close()
+    if made.steps.short:
+        short = {SHORT: "; ".join(made.steps.short)}
+        told = replace(told, environment={**told.environment, **short})
     told = _recording(replace(told, settles=settled), target)
     write_runinfo(folder, told)
     recorded = open_history(folder)
-    rows = target.completed(list(recorded.rows()))
-    return write_history(folder, told, rows, why_cut=recorded.why_cut)
+    rows = attested(target.completed(list(recorded.rows())), HARNESS, made.steps.done)
+    # A process that was killed, or vanished at the end, leaves a journal without an end: no loss.
+    cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
+    cut |= {client.id for client in plan.clients} if target.reads_at_work else set()
+    why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in cut]
+    return write_history(folder, told, rows, why_cut=why_cut)
 
 
 def fresh_names(seed: int, number: int) -> str:
     """What no earlier run on the same queues has named anything by."""
-    return f"r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
+    return f"{OWN}r{seed}n{number}x{host_clock().wall_us() // 1000:x}-"
 
 
 def run_again(info: RunInfo, target: Target, folder: Path, say: SAY = lambda _: None) -> History:
@@ -106,9 +133,29 @@ def judge(
     engine: str = "python",
     options: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What the history comes to under a profile, by the engine of that name (`inorder.engines`)."""
-    found: Engine = entry_points(group="inorder.engines")[engine].load()
-    return found(history, profile, options or {})
+    """What the history comes to under a profile, by the engine of that name (`inorder.engines`).
+
+    A search judges many histories at once: it takes the two halves of the engine `python` (`specs.verdicts.engine`).
+    Raises UsageError for an unknown engine.
+    """
+    return find_engine(engine)(history, profile, options or {})
+
+
+def engine_names() -> tuple[str, ...]:
+    """The engines that are registered."""
+    return tuple(sorted(entry.name for entry in entry_points(group=ENGINES_GROUP)))
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name. Raises UsageError for an unknown one, before anything is read."""
+    for entry in entry_points(group=ENGINES_GROUP):
+        if entry.name == name:
+            try:
+                found: Engine = entry.load()
+            except ImportError as error:
+                raise PartUnavailable(f"the engine {name} can't be loaded: {error}") from error
+            return found
+    raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 
 
 def records_of(target: Target) -> dict[str, tuple[str, ...]]:
@@ -144,6 +191,8 @@ class _Made:
         self._reads_itself = Kind.READ in own
         self._marks = 0
         self._harness: Journal = run.journal(HARNESS)
+        live = Live(run.folder)
+        self.steps = Steps(run.plan, live, self._do_of_step, target.check, self._harness)
 
     async def make(self) -> bool:
         """Do it all. Did the target come to rest?"""
@@ -154,10 +203,11 @@ class _Made:
             self._say("waiting until nothing happens any more")
             await self._heal()
             settled = await target.settle(self._run)
-            await self._stop_all()
+            if not target.reads_at_work:
+                await self._stop_all()
             if plan.drain and Ability.READ in target.abilities and not self._reads_itself:
                 self._say("reading everything back")
-                await self._read_all()
+                await self._read_all(SETTLED if settled and target.reads_at_work else {})
         finally:
             await target.close()
         return settled
@@ -171,6 +221,7 @@ class _Made:
             for line in list(self._lines.values()):
                 await line.empty()
             self._run.began()
+            self.steps.begin()
             for action in plan.actions:
                 if not _starts_at_once(action):
                     await target.until(self._run, action.at_ms)
@@ -180,12 +231,34 @@ class _Made:
                     else:
                         self._line_of(action).add(self._do(action))
             await target.until(self._run, plan.until_ms)
+            await self._send_until_steps_are_over()
             for line in self._lines.values():
                 await line.empty()
         finally:
+            await self.steps.cancel()
             for line in self._lines.values():
                 await line.end()
         self._check()
+
+    async def _send_until_steps_are_over(self) -> None:
+        """Make the plan's sends again, at the same pace, each once those before it are done."""
+        sends = [action for action in self._run.plan.actions if action.do == "send"]
+        turn_ms = self._run.plan.until_ms - min((send.at_ms for send in sends), default=0)
+        turn = 1
+        while sends and not self.steps.are_over:
+            for action in sends:
+                if self.steps.are_over:
+                    break
+                await self._target.until(self._run, action.at_ms + turn * turn_ms)
+                await self._line_of(action).empty()
+                self._line_of(action).add(self._do(action))
+            turn += 1
+        await self.steps.end()
+
+    async def _do_of_step(self, action: Action) -> None:
+        """An action that came because of what happened."""
+        self._say(" ".join([action.do, *map(str, action.args.values())]))
+        await self._do(action)
 
     def _line_of(self, action: Action) -> _Line:
         """Whose turn it is: the actions of one party are done one after the other."""
@@ -276,16 +349,21 @@ class _Made:
             names = [client.id for client in self._run.plan.clients if client.kind in kinds]
             await asyncio.gather(*(self._stop(name) for name in names))
 
-    async def _read_all(self) -> None:
+    async def _read_all(self, mark: Mapping[str, Any]) -> None:
+        """mark: what the markers say besides (docs/history.md)."""
         journal = self._run.journal("drain", level=Level.WIRE, client_id="drain")
         for number, (queue, group) in enumerate(self._target.queues(self._run)):
             common = {**queue._asdict(), "group": group}
             journal.begin(number, Kind.READ, common)
-            upto = 0
-            for found in await self._target.read(queue):
+            outcome, upto = Outcome.OK, 0
+            try:
+                rows = await self._target.read(queue)
+            except CutShort as cut:
+                outcome, rows = Outcome.UNKNOWN, cut.found
+            for found in rows:
                 journal.note(Kind.READ, Outcome.OK, {**common, **found})
                 upto = found["queue_offset"] + 1
-            journal.end(number, Outcome.OK, {"value": upto})
+            journal.end(number, outcome, {"value": upto, **mark})
 
     def _begin(self, kind: Kind, name: str) -> int | None:
         client: ClientPlan | None = self._clients.get(name)

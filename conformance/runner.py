@@ -2,27 +2,33 @@
 
 For the correct reference all runs together are one examination, and every claimed clause has to be at stake often
 enough. For a mutant the search ends at the first run that refutes the clause which the mutant names; that run's
-plan is shrunk, and the verdict is that of the shrunk run alone, so that its history shows all that was found.
+plan is shrunk, and the verdict is that of the shrunk run alone, so that its history shows all that was found. Where a
+refutation is not to end the search, each refuted clause gets such a run, and the verdict is that of all runs.
+
+Runs come from Hypothesis, which calls the collector after each; the loop of `conformance.rounds` asks for each round.
+Two loops are less than one that would turn these calls inside out by a thread; when they end is one matter for both
+(`conformance.stopping`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from conformance import again
 from conformance.further import FURTHER, go_on, seed_of
+from conformance.keeping import FOLDER, keep
 from conformance.machines.cluster import Collector, Enough, Refuted, Run
 from conformance.machines.drawing import drive
 from conformance.machines.side_by_side import machine_for
 from conformance.machines.steering import MIXTURES, steered
 from conformance.shrink import shrink
+from conformance.stopping import Stop
 from conformance.wire.work import way_of
 from reference_impl.mutants import Mutant, load
 from reference_impl.sim.simulate import simulate, target_name
@@ -35,7 +41,14 @@ from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import ClauseVerdict, Verdict, conclude
+from specs.verdicts.verdict import (
+    ClauseVerdict,
+    Further,
+    Search,
+    Verdict,
+    by_python,
+    conclude,
+)
 
 EXAMPLES = 150
 STEPS = 25
@@ -44,6 +57,8 @@ EARLY = 6
 """One in so many of the runs is made before those from mixtures."""
 ORDINARY_PER_MIXTURE = 7
 """A search of so many runs makes some from one mixture of ingredients, one of twice as many from two."""
+LATER = 1_000_000
+"""The searches that a budget leaves time for have seeds of their own: no round of further runs has such a number."""
 MIXTURE_EXAMPLES = 2
 """The first example that Hypothesis makes is the simplest there is, and costs next to nothing."""
 
@@ -60,7 +75,8 @@ class Result:
     """What a search came to.
 
     info, plan, rows: the run that refutes, shrunk; without one the run in which most clauses were at stake.
-    examination: of that run when refuted, else of all runs together.
+    examination: of that run when refuted, else of all runs together. found: the refuted clauses. others: where a
+    refutation did not end the search, for each refuted clause a shrunk run that breaks it, judged by itself.
     """
 
     verdict: Verdict
@@ -71,11 +87,28 @@ class Result:
     runs: int
     events: int
     found: tuple[str, ...] = ()
+    others: Mapping[str, Result] = field(default_factory=dict)
+    reached: tuple[frozenset[Any], ...] = ()
 
     def save(self, folder: Path) -> None:
         """The run's folder: run.json (with the plan) and the history. The verdict is the reports' to write."""
         info = replace(self.info, replay=again.command("replay", folder))
         write_history(folder, info, self.rows)
+        for clause, other in self.others.items():
+            keep(folder, clause, other.verdict, other.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a search does.
+
+    examples: runs, None for as many as the budget allows. floor: opportunities below which a claimed clause counts as
+    not exercised (for the reference only). shrink_runs: how many runs shrinking may take, None for the usual number.
+    """
+
+    examples: int | None = EXAMPLES
+    floor: int = FLOOR
+    shrink_runs: int | None = None
 
 
 def conform_simulated(
@@ -83,55 +116,190 @@ def conform_simulated(
     seed: int,
     profile: Profile,
     *,
-    examples: int = EXAMPLES,
+    examples: int | None = EXAMPLES,
     floor: int = FLOOR,
     progress: Progress = lambda done, most, words: None,
     shrink_runs: int | None = None,
     config: Mapping[str, Any] | None = None,
+    stop: Stop | None = None,
 ) -> Result:
     """Search with the cluster machine, and judge. Raises UsageError for an unknown mutant.
 
-    floor: opportunities below which a claimed clause counts as not exercised (for the reference only). config: what
-    every plan's configuration has to say, beside what the profile says.
+    examples, floor, shrink_runs: as in `Effort`. config: what every plan's configuration has to say, beside what the
+    profile says. stop: when it ends, and whether a refutation ends it.
     """
     bug = None if mutant is None else load(mutant)
-    wanted = _wanted(bug, profile)
     asked = {**profile.config, "dialect": way_of(profile).dialect, **(config or {})}
-    collector = Collector(wanted, bug, config=asked)
-    most = FURTHER * examples
+    effort = Effort(examples, floor, shrink_runs)
+    return _Searching(bug, seed, profile, effort, progress, Stop() if stop is None else stop).go(
+        asked
+    )
 
-    def on_run(run: Run) -> None:
-        progress(min(collector.runs, examples), examples, f"{collector.events} events")
 
-    def on_further_run(run: Run) -> None:
-        done = min(examples + most, max(examples, collector.runs))
-        progress(done, examples + most, f"going on, {collector.events} events")
+@dataclass(slots=True)
+class _Searching:
+    """A search at work. firsts: for each refuted clause that is claimed the first run that breaks it."""
 
-    def short() -> tuple[str, ...]:
-        assert collector.widest is not None, "a search makes at least one run"
-        so_far = conclude(collector.total, collector.widest.info, profile, floor=floor)
+    bug: Mutant | None
+    seed: int
+    profile: Profile
+    effort: Effort
+    progress: Progress
+    stop: Stop
+    firsts: dict[str, Run] = field(default_factory=dict)
+    _collector: Collector = field(init=False)
+
+    def go(self, config: Mapping[str, Any]) -> Result:
+        keeps_going = self.stop.bounds.keep_going
+        wanted = (lambda refuted: ()) if keeps_going else self._wanted
+        collector = Collector(wanted, self.bug, self._on_run, config=config)
+        self._collector = collector
+        collector.is_over = lambda: collector.runs > 0 and self.stop.why is not None
+        examples = EXAMPLES if self.effort.examples is None else self.effort.examples
+        search(collector, self.seed, examples)
+        further = None
+        if self._broken() is None:
+            most = FURTHER * examples
+            draw = partial(run_machine, collector)
+            further = go_on(collector, self.seed, most, self._short, draw)
+            collector.enough = lambda: False
+        turn = 0
+        while self.effort.examples is None and self._broken() is None and not collector.is_over():
+            turn += 1  # a budget alone says how long: the same again, from another seed
+            search(collector, seed_of(self.seed, LATER + turn), EXAMPLES)
+        run = self._broken()
+        return self._upheld(further) if run is None else self._refuted(run)
+
+    def _on_run(self, run: Run) -> None:
+        for clause in self._claimed(run.examination.refuted()):
+            self.firsts.setdefault(clause, run)
+        runs, events = self._collector.runs, self._collector.events
+        budget_s = self.stop.bounds.budget_s
+        if self.effort.examples is None and budget_s is not None:
+            passed_s = min(self.stop.passed_s, budget_s)
+            self.progress(round(passed_s), round(budget_s), f"s, {runs} runs, {events} events")
+            return
+        asked = self.effort.examples or EXAMPLES
+        if runs <= asked:
+            self.progress(runs, asked, f"{events} events")
+        else:
+            most = (1 + FURTHER) * asked
+            self.progress(min(most, runs), most, f"going on, {events} events")
+
+    def _claimed(self, clauses: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in clauses if self.profile.claim(name).status == "claimed")
+
+    def _wanted(self, refuted: tuple[str, ...]) -> tuple[str, ...]:
+        """Which refuted clauses end the search: the one that a mutant names, else every claimed one."""
+        found = self._claimed(refuted)
+        return found if self.bug is None or self.bug.killed_by in found else ()
+
+    def _broken(self) -> Run | None:
+        """The run that the search ends with; at its end also one that breaks a clause that was not looked for."""
+        if self.stop.bounds.keep_going:
+            return None
+        other = self._collector.other
+        if other is not None and not self._claimed(other.examination.refuted()):
+            other = None
+        return self._collector.broken or other
+
+    def _short(self) -> tuple[str, ...]:
+        """The claimed clauses that are below their floor by now."""
+        widest = self._collector.widest
+        assert widest is not None, "a search makes at least one run"
+        so_far = conclude(self._collector.total, widest.info, self.profile, floor=self.effort.floor)
         return tuple(judged.id for judged in so_far.of(ClauseVerdict.NOT_EXERCISED))
 
-    collector.on_run = on_run
-    search(collector, seed, examples)
-    further, run = None, collector.broken or _refuting(collector.other, profile)
-    if run is None:
-        collector.on_run = on_further_run
-        further = go_on(collector, seed, most, short, partial(run_machine, collector))
-        run = collector.broken or _refuting(collector.other, profile)
-    if run is not None:
-        return _refuted(run, bug, seed, profile, collector, progress, examples, shrink_runs)
-    assert collector.widest is not None, "a search makes at least one run"
-    run = collector.widest
-    # A machine draws faults blindly; what it did is shown by the opportunities, not by each fault's effect.
-    facts = collector.total.facts
-    facts.faults = [fault for fault in facts.faults if fault[1]]
-    info = replace(run.info, seed=seed, profile=profile.name)
-    verdict = conclude(collector.total, info, profile, floor=floor, tool=_tool())
-    verdict = replace(verdict, coverage=replace(collector.coverage, further=further))
-    return Result(
-        verdict, run.plan, run.rows, info, collector.total, collector.runs, collector.events
-    )
+    def _upheld(self, further: Further | None) -> Result:
+        """All runs are one examination; where some refute and the search went on, each clause's run is kept too."""
+        collector, run = self._collector, self._collector.widest
+        assert run is not None, "a search makes at least one run"
+        # A machine draws faults blindly; what it did is shown by the opportunities, not by each fault's effect.
+        facts = collector.total.facts
+        facts.faults = [fault for fault in facts.faults if fault[1]]
+        info = replace(run.info, seed=self.seed, profile=self.profile.name)
+        verdict = conclude(
+            collector.total,
+            info,
+            self.profile,
+            floor=self.effort.floor,
+            more=self.stop.checks(collector.runs),
+            tool=_tool(),
+        )
+        others = {
+            judged.id: self._shrunk(self.firsts[judged.id], judged.id)
+            for judged in verdict.of(ClauseVerdict.REFUTED)
+        }
+        kept = {clause: f"{FOLDER}/{clause}" for clause in others}
+        verdict = replace(
+            verdict,
+            coverage=replace(collector.coverage, further=further),
+            search=self._record(refuted=False, kept=kept),
+        )
+        shown = next(iter(others.values()), None)
+        return Result(
+            verdict if shown is None else replace(verdict, info=shown.info),
+            run.plan if shown is None else shown.plan,
+            run.rows if shown is None else shown.rows,
+            info if shown is None else shown.info,
+            collector.total,
+            collector.runs,
+            collector.events,
+            tuple(others),
+            others,
+            tuple(collector.reached),
+        )
+
+    def _refuted(self, run: Run) -> Result:
+        """The verdict of the shrunk run alone, so that its history shows all that was found."""
+        found = self._claimed(run.examination.refuted())
+        killer = None if self.bug is None else self.bug.killed_by
+        one = self._shrunk(run, killer if killer in found else found[0])
+        search = self._record(refuted=True, kept={})
+        return replace(one, verdict=replace(one.verdict, search=search))
+
+    def _record(self, *, refuted: bool, kept: dict[str, str]) -> Search | None:
+        return self.stop.record(
+            self._collector.runs, self.effort.examples, refuted=refuted, kept=kept
+        )
+
+    def _shrunk(self, run: Run, broken: str) -> Result:
+        """A short run that still breaks the clause, judged by itself. Raises NotRepeatable where none does."""
+        clause = by_id()[broken]
+        collector = self._collector
+
+        def still_broken(plan: Plan) -> bool:
+            if self.stop.interrupted:
+                return False  # a longer run says the same
+            words = f"shrinking a run of {len(plan.actions)} actions"
+            self.progress(collector.runs, max(collector.runs, self.effort.examples or 0), words)
+            info, rows = simulate(plan, self.bug)
+            return bool(examine(rows, info, (clause,)).refuted())
+
+        if not (self.stop.interrupted or still_broken(run.plan)):
+            raise NotRepeatable(
+                f"seed {self.seed}: the plan of a run of {target_name(self.bug)} that refutes {broken} does not "
+                "refute it again"
+            )
+        runs = self.effort.shrink_runs
+        plan = shrink(run.plan, still_broken, **({} if runs is None else {"budget": runs}))
+        info, rows = simulate(plan, self.bug)
+        info = replace(info, seed=self.seed, profile=self.profile.name)
+        examination = examine(rows, info)
+        more = self.stop.checks(collector.runs)
+        verdict = conclude(
+            examination,
+            info,
+            self.profile,
+            floor=1,
+            require_exercised=False,
+            more=more,
+            tool=_tool(),
+        )
+        still = self._claimed(examination.refuted())
+        return Result(
+            verdict, plan, rows, info, examination, collector.runs, collector.events, still
+        )
 
 
 def search(collector: Collector, seed: int, examples: int) -> None:
@@ -158,66 +326,15 @@ def run_machine(
     *,
     steps: int = STEPS,
 ) -> None:
-    """Let the machine make up to `examples` runs; it ends early when the collector found what it wants.
+    """Let the machine make up to `examples` runs; it ends early when the collector found what it wants, or is over.
 
     ingredients: what their runs should have, by the names in `conformance.machines.steering`.
     """
+    if collector.is_over():
+        return
     with contextlib.suppress(Refuted, Enough):
         drive(steered(machine_for(collector), ingredients), seed, examples, steps)
 
 
-def _wanted(bug: Mutant | None, profile: Profile) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
-    """Which refuted clauses end the search: the one that a mutant names, else every claimed one."""
-
-    def claimed(refuted: tuple[str, ...]) -> tuple[str, ...]:
-        found = tuple(name for name in refuted if profile.claim(name).status == "claimed")
-        return found if bug is None or bug.killed_by in found else ()
-
-    return claimed
-
-
-def _refuting(run: Run | None, profile: Profile) -> Run | None:
-    """A run that breaks a claimed clause, though not the one that was looked for."""
-    if run is None or not any(
-        profile.claim(n).status == "claimed" for n in run.examination.refuted()
-    ):
-        return None
-    return run
-
-
-def _refuted(
-    run: Run,
-    bug: Mutant | None,
-    seed: int,
-    profile: Profile,
-    collector: Collector,
-    progress: Progress,
-    examples: int,
-    shrink_runs: int | None,
-) -> Result:
-    found = tuple(n for n in run.examination.refuted() if profile.claim(n).status == "claimed")
-    target = bug.killed_by if bug is not None and bug.killed_by in found else found[0]
-    clause = by_id()[target]
-
-    def still_broken(plan: Plan) -> bool:
-        progress(collector.runs, examples, f"shrinking a run of {len(plan.actions)} actions")
-        info, rows = simulate(plan, bug)
-        return bool(examine(rows, info, (clause,)).refuted())
-
-    if not still_broken(run.plan):
-        raise NotRepeatable(
-            f"seed {seed}: the plan of a run of {target_name(bug)} that refutes {target} does not refute it again"
-        )
-    plan = shrink(
-        run.plan, still_broken, **({} if shrink_runs is None else {"budget": shrink_runs})
-    )
-    info, rows = simulate(plan, bug)
-    info = replace(info, seed=seed, profile=profile.name)
-    examination = examine(rows, info)
-    verdict = conclude(examination, info, profile, floor=1, require_exercised=False, tool=_tool())
-    still = tuple(n for n in examination.refuted() if profile.claim(n).status == "claimed")
-    return Result(verdict, plan, rows, info, examination, collector.runs, collector.events, still)
-
-
 def _tool() -> Mapping[str, str]:
-    return {"inorder": version("inorder"), "engine": "python", "python": platform.python_version()}
+    return by_python(python=platform.python_version())

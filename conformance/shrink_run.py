@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from specs.profiles import Profile
 from specs.profiles import load as load_profile
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import conclude
+from specs.verdicts.verdict import by_python, conclude
 
 BUDGET = 2_000
 """How many plans are tried. Eight times what a search spends: here somebody waits for the smallest one."""
@@ -124,8 +123,9 @@ def shrink_run(
     info, rows = simulate(plan, mutant)
     info = replace(info, seed=seed, profile=profile.name, replay=again.command("replay", out))
     examination = examine(rows, info)
-    tool = {"inorder": version("inorder"), "engine": "python"}
-    verdict = conclude(examination, info, profile, floor=1, require_exercised=False, tool=tool)
+    verdict = conclude(
+        examination, info, profile, floor=1, require_exercised=False, tool=by_python()
+    )
     write_history(out, info, rows)
     save(verdict, out)
     explanation = examination.tallies[clause.id].explanation

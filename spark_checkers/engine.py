@@ -38,6 +38,7 @@ from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
+from specs.history.arrow import in_our_schema
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -290,7 +291,10 @@ class _Examiner:
         self.history = history
         self.jobs = jobs
         self.folder = folder
-        self.paths = list(history.parquet) or [self._written()]
+        self.paths = [
+            in_our_schema(path, folder / f"history-{number:05d}.parquet")
+            for number, path in enumerate(history.parquet)
+        ] or [self._written()]
         self.groups, self.sizes = row_groups(self.paths)
         self.sums: dict[str, Sum] = {}
         self.findings: list[str] = []

@@ -27,9 +27,10 @@ from spark_checkers.segments import Ints, ints
 from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
+from specs.history.arrow import arrow_schema
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import arrow_schema, rows_of_table, rows_to_table
+from specs.history.store import rows_of_table, rows_to_table
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
 
@@ -95,7 +96,7 @@ class Sheet:
         return family
 
     def table(self, run: str, stride: int, residue: int) -> pa.Table:
-        """The rows by seq_begin, in the schema of history v1."""
+        """The rows by seq_begin, in the schema of a history."""
         families = [family for family in self.families if family.size]
         sizes = [family.size for family in families]
         total = sum(sizes)

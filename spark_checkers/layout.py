@@ -7,6 +7,7 @@ rows is sorted in this process, a larger one on Spark, with one shuffle by range
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from spark_checkers.ordered import row_groups
 from spark_checkers.session import open_session
 from spark_checkers.twin import QUEUES
 from spark_checkers.writing import BY_QUEUE, ROWS_PER_FILE, HistoryWriter
 from specs.errors import UsageError
+from specs.history.arrow import in_our_schema, tables
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history, rows_to_table
@@ -45,7 +46,12 @@ def compact(
     if sum(sizes) <= in_memory:
         _sort_here(history, folder)
     else:
-        sort_on_spark(open_session(master), history.parquet, folder, sum(sizes))
+        with tempfile.TemporaryDirectory(prefix="inorder-compact-") as scratch:
+            paths = [
+                in_our_schema(path, Path(scratch) / f"part-{number:05d}.parquet")
+                for number, path in enumerate(history.parquet)
+            ]
+            sort_on_spark(open_session(master), paths, folder, sum(sizes))
     cut = history.folder / "history" / "cut.txt"
     if cut.is_file():
         shutil.copy(cut, folder / "history" / "cut.txt")
@@ -58,9 +64,7 @@ def compact(
 
 def _sort_here(history: History, folder: Path) -> None:
     if history.parquet:
-        table = pa.concat_tables(
-            [pq.read_table(path, columns=list(NAMES)) for path in history.parquet]
-        )
+        table = pa.concat_tables(table for path in history.parquet for table in tables(path))
     else:
         table = rows_to_table(history.loaded)
     keys = pa.table({name: _plain(table.column(name)) for name in ORDER})
@@ -77,7 +81,7 @@ def _plain(column: Any) -> Any:
 
 
 def as_history(table: pa.Table) -> pa.Table:
-    """A table with texts as they come → the types of history v1."""
+    """A table with texts as they come → the types of a history."""
     columns = []
     for column in COLUMNS:
         values = table.column(column.name)

@@ -233,6 +233,7 @@ MESSAGE = (
     "sharding_key",
     "key_seq",
     "body_hash",
+    "props_hash",
     "tags",
 )
 """The columns that say which message a delivery is about."""

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specs.history.store import arrow_schema
+from specs.history.arrow import arrow_schema
 
 ORDER_KEY = b"inorder.order"
 BY_QUEUE = b"queue"
@@ -19,7 +19,7 @@ ROWS_PER_GROUP = 1 << 17
 
 
 def schema_of(order: bytes) -> pa.Schema:
-    """The schema of history v1, saying in which order the rows lie."""
+    """The schema of a history, saying in which order the rows lie."""
     schema = arrow_schema()
     return schema.with_metadata({**schema.metadata, ORDER_KEY: order})
 

@@ -22,11 +22,15 @@ class Kind(StrEnum):
     SEND = "send"  # a producer sends a message
     LOCK = "lock"  # a client asks for the lease of a lane, or renews it
     UNLOCK = "unlock"  # a client gives a lease back
+    RENEW = "renew"  # a holder asks that its lease, of a lane or of a message, last longer
     PULL = "pull"  # a client asks for messages from an offset
     DELIVER = "deliver"  # a listener call, one row per message of the call
     COMMIT = "commit"  # a client reports a consumed offset to the broker
     FETCH_OFFSET = "fetch_offset"  # a client asks which offset is stored
     PERSIST = "persist"  # a broker wrote its offsets to disk
+    PROGRESS = (
+        "progress"  # what the store says a group has reached, read by somebody else (level `store`)
+    )
     TRIM = "trim"  # a broker removed the oldest messages of a queue
     RESET = "reset"  # an operator moves a group's offset
     DEAD_LETTER = (

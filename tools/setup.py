@@ -299,9 +299,9 @@ def java_part() -> Part:
 def jars_part(version: str, stamps: Stamps) -> Part:
     """The jars of one RocketMQ version, by Maven; Maven by apt where there is none."""
     name = f"rocketmq-{version}"
-    module = ROOT / "conformance" / "parts" / "jars.py"
+    parts = ROOT / "conformance" / "parts"
     lib = TOOLS / "rocketmq" / version / "lib"
-    inputs = digest(version, module)
+    inputs = digest(version, parts / "jars.py", parts / "maven.py")
     if stamps.fresh(name, inputs, lib / "complete"):
         return Part(name, "ok", str(lib.relative_to(ROOT)))
     try:
@@ -325,6 +325,31 @@ def jars_part(version: str, stamps: Stamps) -> Part:
         )
     stamps.set(name, inputs)
     return Part(name, "ok", str(lib.relative_to(ROOT)))
+
+
+def kafka_part(stamps: Stamps) -> Part:
+    """A Kafka server's jars, by Maven, and the wheel of its usual client."""
+    parts = ROOT / "conformance" / "parts"
+    inputs = digest(*(parts / f"{name}.py" for name in ("kafka", "maven", "wheels")))
+    place = TOOLS / "kafka"
+    if stamps.fresh("kafka", inputs, place, TOOLS / "wheels"):
+        return Part("kafka", "ok", str(place.relative_to(ROOT)))
+    try:
+        if shutil.which("mvn") is None and not place.exists():
+            apt_install(["maven"], "it fetches the released jars of Apache Kafka")
+        say("fetching a Kafka server into .tools by Maven, and the wheel of its client: a target")
+        python = VENV / "bin" / "python"
+        run([python, "-m", "conformance.parts.kafka"], "Kafka could not be fetched")
+    except Failed as error:
+        return Part(
+            "kafka",
+            "missing",
+            str(error),
+            skipped="the target kafka-local, and its tests",
+            mend="apt-get install maven && make setup",
+        )
+    stamps.set("kafka", inputs)
+    return Part("kafka", "ok", str(place.relative_to(ROOT)))
 
 
 def toxiproxy_part(stamps: Stamps) -> Part:
@@ -384,7 +409,7 @@ def set_up(stamps: Stamps) -> int:
         return EXIT_FAILED
     parts = [java_part()]
     parts += [jars_part(version, stamps) for version in ROCKETMQ]
-    parts += [toxiproxy_part(stamps)]
+    parts += [kafka_part(stamps), toxiproxy_part(stamps)]
     write(PARTS, {"schema": "inorder/parts/v1", "parts": [asdict(part) for part in parts]})
     for part in parts:
         if part.state != "ok":

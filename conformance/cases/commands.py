@@ -7,7 +7,7 @@ What raw clients hear later, and what consumers do, is told by the world after e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from conformance.cases.world import Setting, World
 from reference_impl.core.allocation import strategy
 from reference_impl.protocol.bodies import SubscriptionGroup
 from reference_impl.protocol.codes import RequestCode
-from reference_impl.protocol.message import StoredMessage
+from reference_impl.protocol.message import StoredMessage, own_properties
 from specs.errors import UsageError
 from specs.faults import FAULTS
 from specs.plan.fault import Fault, Saying
@@ -184,14 +184,20 @@ def send_nameless(world: World, queue: Queue, client: str) -> list[str]:
     return [world.ask(client, asked)]
 
 
-@says("PRODUCER produces COUNT to TOPIC[ keyed KEY][ tagged TAG]")
+@says("PRODUCER produces COUNT to TOPIC[ keyed KEY][ tagged TAG][ at level LEVEL]")
 def produces(
-    world: World, producer: str, count: int, topic: str, key: str | None, tag: str | None
+    world: World,
+    producer: str,
+    count: int,
+    topic: str,
+    key: str | None,
+    tag: str | None,
+    level: int | None,
 ) -> list[str]:
     """A producer of our own sends that many messages, one after the other; they are numbered through, from m1 on."""
     args = {"client": producer, "topic": topic, "count": count}
     world.perform("start", {"client": producer})
-    words = {"key": key, "tags": tag}
+    words = {"key": key, "tags": tag, "delay_level": level}
     world.perform(
         "send", {**args, **{name: word for name, word in words.items() if word is not None}}
     )
@@ -290,16 +296,7 @@ def pull(
 @says("messages in TOPIC")
 def messages(world: World, topic: str) -> list[str]:
     """What lies in the topic on all brokers: queue, offset, id; origin's id, retry counter, delay level if any."""
-    lines = []
-    for broker in world.brokers:
-        queues = world.store(broker).queues()
-        for name, number in sorted(queues):
-            if name == topic:
-                lines += [
-                    f"{topic}/{broker}/{number}  {_told(message)}"
-                    for message in queues[name, number].messages
-                ]
-    return lines or [f"{topic}  none"]
+    return _listed(world, topic, _told)
 
 
 def _told(message: StoredMessage) -> str:
@@ -316,16 +313,28 @@ def _told(message: StoredMessage) -> str:
 @says("bodies in TOPIC")
 def bodies(world: World, topic: str) -> list[str]:
     """The same, with each message's body. A raw client's message has its id for a body."""
+    return _listed(world, topic, lambda message: f"{_told(message)}  {message.body.decode()}")
+
+
+@says("properties in TOPIC")
+def properties(world: World, topic: str) -> list[str]:
+    """The same, with the application's own properties. Messages that our producer makes have their number."""
+    return _listed(world, topic, _with_properties)
+
+
+def _with_properties(message: StoredMessage) -> str:
+    own = own_properties(message.properties)
+    return "  ".join([_told(message), *(f"{name}={own[name]}" for name in sorted(own))])
+
+
+def _listed(world: World, topic: str, tell: Callable[[StoredMessage], str]) -> list[str]:
     lines = []
     for broker in world.brokers:
         queues = world.store(broker).queues()
         for name, number in sorted(queues):
             if name == topic:
                 place = f"{topic}/{broker}/{number}"
-                found = queues[name, number].messages
-                lines += [
-                    f"{place}  {_told(message)}  {message.body.decode()}" for message in found
-                ]
+                lines += [f"{place}  {tell(message)}" for message in queues[name, number].messages]
     return lines or [f"{topic}  none"]
 
 

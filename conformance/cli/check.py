@@ -87,6 +87,8 @@ def command(
     )
     opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)
+    for note in opened.notes:
+        tell(note)
     tell(f"judging {named} with the engine {question.engine_for(opened)}")
     verdict = seam.judge(history, opened, question, out=out)
     print_verdict(verdict, form, opened)

@@ -14,9 +14,12 @@ from conformance.cli.options import (
     format_option,
     print_verdict,
     profile_option,
+    search_options,
     seed_option,
+    target_config_option,
 )
 from conformance.cli.people import tell, watching
+from conformance.stopping import Bounds, Stop
 
 
 @click.command(name="conform")
@@ -26,6 +29,7 @@ from conformance.cli.people import tell, watching
     metavar="NAME[:ARG]",
     help="What to judge, as `inorder list targets`.",
 )
+@target_config_option
 @profile_option(
     "What it promises, as `inorder list profiles`. Default: what its version was built to keep."
 )
@@ -42,6 +46,7 @@ from conformance.cli.people import tell, watching
     metavar="N",
     help="At stake less often, a clause is not exercised.",
 )
+@search_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -57,6 +62,7 @@ def command(
     floor: int | None,
     out: Path | None,
     form: str,
+    bounds: Bounds,
 ) -> int:
     """Run the conformance suite against a target.
 
@@ -64,17 +70,24 @@ def command(
     below its floor after those of --examples: at most as many again, drawn from what puts
     the missing clauses at stake. The report says so.
 
+    The first Ctrl-C ends the search: what was searched until then is judged and kept, and is
+    inconclusive unless it is refuted. A second one ends at once.
+
     \b
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage, 70 the suite failed
     or the run can't be trusted.
     """
-    ready = seam.prepare(target, profile)
+    ready = seam.prepare(target, profile, bounds)
     seed = draw_seed() if seed is None else seed
     out = folder_name(target, seed) if out is None else out
     tell(f"judging {target} under {ready.profile.name}, seed {seed}")
     with watching() as watch:
-        verdict = ready.run(seed=seed, examples=examples, floor=floor, out=out, watch=watch)
+        verdict = ready.run(
+            seed=seed, examples=examples, floor=floor, out=out, watch=watch, stop=Stop(bounds)
+        )
     print_verdict(verdict, form)
     tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
+    for clause, folder in (verdict.search.kept if verdict.search is not None else {}).items():
+        tell(f"{clause} is refuted by the run in {out / folder}")
     tell(f"replay: {verdict.replay or again.command('replay', out)}")
     return verdict.exit_code

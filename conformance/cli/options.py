@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import click
 from rich.console import Group, RenderableType
@@ -16,6 +19,8 @@ from conformance.cli.people import carries_everything, console, width
 from conformance.reports import text
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
+from conformance.stopping import Bounds
+from conformance.targets.options import with_config
 from specs.history.store import History
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
@@ -50,6 +55,73 @@ def seed_option(command: F) -> F:
         metavar="N",
         help="An integer; drawn when left out.",
     )(command)
+
+
+class Duration(click.ParamType[float]):
+    """`90s`, `10m` or `2h`, in seconds."""
+
+    name = "TIME"
+    _SECONDS: ClassVar[Mapping[str, int]] = {"s": 1, "m": 60, "min": 60, "h": 3_600}
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|min|h)", value)
+        if found is None:
+            self.fail(f"{value!r} is no time; it is given as 90s, 10m or 2h", param, ctx)
+        return float(found[1]) * self._SECONDS[found[2]]
+
+
+def budget_option(help_text: str) -> Callable[[F], F]:
+    """`--budget TIME`: in seconds, None when left out."""
+    return click.option("--budget", type=Duration(), metavar="TIME", help=help_text)
+
+
+def search_options(command: F) -> F:
+    """`--budget`, `--workers` and `--keep-going`, handed on as `bounds` (`conformance.stopping.Bounds`)."""
+
+    @wraps(command)
+    def bounded(
+        *arguments: Any, budget: float | None, workers: int, keep_going: bool, **options: Any
+    ) -> Any:
+        return command(*arguments, bounds=Bounds(budget, workers, keep_going), **options)
+
+    for option in (
+        click.option(
+            "--keep-going",
+            is_flag=True,
+            help="A refutation does not end it: each refuted clause gets a run of its own, in refuted/.",
+        ),
+        click.option(
+            "--workers",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="So many searches at once, each with a seed of its own; one verdict.",
+        ),
+        budget_option("Search until then (90s, 10m, 2h); no run begins after it."),
+    ):
+        bounded = option(bounded)
+    return cast(F, bounded)
+
+
+def target_config_option(command: F) -> F:
+    """`--target-config FILE`: the command's `target` then names the file by its path."""
+
+    @click.option(
+        "--target-config",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="TOML with the target's options and credentials; only its path is written down.",
+    )
+    @functools.wraps(command)
+    def with_the_file(*, target: str, target_config: Path | None, **rest: Any) -> Any:
+        return command(target=with_config(target, target_config), **rest)
+
+    return with_the_file  # type: ignore[return-value]
 
 
 def draw_seed() -> int:

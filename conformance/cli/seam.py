@@ -9,37 +9,34 @@ import difflib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
 from conformance import again
+from conformance import run as runs
 from conformance.cli.people import tell
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
-from conformance.run import judge as run_judge
-from conformance.run import run_again
-from conformance.targets.base import Asked, Searched, Target, find, known_names
+from conformance.stopping import UNBOUND, Bounds, Stop, listening
+from conformance.targets.base import Asked, Searched, Target, find
+from conformance.workers import search_by_workers
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
-from specs.errors import InorderError, UsageError
+from specs.errors import UsageError
 from specs.history.files import STDIN, STDIN_NAME, open_any
-from specs.history.runinfo import read_runinfo
+from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
-from specs.verdicts.verdict import Verdict
-
-Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
 ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
 SPARK_FROM_EVENTS = 20_000_000
 """So many are better shared out among more than one machine's cores, and memory."""
 AUTO = "auto"
-ENGINES_GROUP = "inorder.engines"
 NO_PROFILE = "no profile"
 """What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
 
@@ -52,10 +49,6 @@ class Watch(Protocol):
 
     def progress(self, done: int, total: int, what: str) -> None:
         """done of total."""
-
-
-class PartUnavailable(InorderError):
-    """Something is registered, but the part that brings it can't be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +65,35 @@ class Conformance:
         return Ability.WIRE in self.system.abilities
 
     def run(
-        self, *, seed: int, examples: int | None, floor: int | None, out: Path, watch: Watch
+        self,
+        *,
+        seed: int,
+        examples: int | None,
+        floor: int | None,
+        out: Path,
+        watch: Watch,
+        stop: Stop | None = None,
     ) -> VerdictView:
         """Judge the target, keep the run in `out`, and return its verdict.
 
-        None stands for the target's own default. A run that is in `out` already is replaced; anything else there
+        None stands for the target's own default. stop: when the search ends, and by how many workers it is done; where
+        it is given a first Ctrl-C ends the search too. A run that is in `out` already is replaced; anything else there
         is a UsageError.
         """
         make_room(out)
-        asked = Asked(seed, examples, floor, out, watch.say, watch.progress)
-        searched: Searched = self.system.search(self.profile, asked)
+        hearing = nullcontext() if stop is None else listening(stop, watch.say)
+        asked = Asked(seed, examples, floor, out, watch.say, watch.progress, stop or Stop())
+        with hearing:
+            searched = self._search(asked)
+        if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
+            watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
         return save(searched.verdict, out, events=searched.events)
+
+    def _search(self, asked: Asked) -> Searched:
+        if asked.stop.bounds.workers > 1:
+            return search_by_workers(self.target, self.profile, asked)
+        searched: Searched = self.system.search(self.profile, asked)
+        return searched
 
 
 def make_room(out: Path, *marks: str) -> None:
@@ -98,12 +109,17 @@ def make_room(out: Path, *marks: str) -> None:
         raise UsageError(f"{out} is a file; give a folder with --out")
 
 
-def prepare(target: str, profile: str | None) -> Conformance:
-    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist."""
+def prepare(target: str, profile: str | None, bounds: Bounds = UNBOUND) -> Conformance:
+    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist, or can't be done."""
     try:
         system: Any = find(target)
     except ImportError as error:
-        raise PartUnavailable(f"the target {target} can't be loaded: {error}") from error
+        raise runs.PartUnavailable(f"the target {target} can't be loaded: {error}") from error
+    if bounds.workers > 1 and Ability.OWN_SYSTEM not in system.abilities:
+        raise UsageError(
+            f"the target {target} can't {Ability.OWN_SYSTEM}, and several on the same one would take each other's "
+            "messages and leases: leave --workers out"
+        )
     return Conformance(target, load_profile(profile or system.profile), system)
 
 
@@ -119,23 +135,6 @@ def load_profile(name: str) -> Profile:
             f'is known, as findings = ["NAME"] (`inorder list clauses` shows the names)'
         )
     return found
-
-
-def engine_names() -> tuple[str, ...]:
-    """The engines that are registered."""
-    return tuple(sorted(entry.name for entry in entry_points(group=ENGINES_GROUP)))
-
-
-def find_engine(name: str) -> Engine:
-    """The engine of that name. Raises UsageError for an unknown one."""
-    for entry in entry_points(group=ENGINES_GROUP):
-        if entry.name == name:
-            try:
-                found: Engine = entry.load()
-            except ImportError as error:
-                raise PartUnavailable(f"the engine {name} can't be loaded: {error}") from error
-            return found
-    raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ class Question:
         """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
         if self.engine is not None:
             return self.engine
-        rows, there = rows_in(history), engine_names()
+        rows, there = rows_in(history), runs.engine_names()
         if self.findings is not None and rows < SPARK_FROM_EVENTS and self.master is None:
             return "arrow"
         if self.master is not None or rows >= SPARK_FROM_EVENTS:
@@ -208,7 +207,7 @@ def question(
         raise UsageError("--findings is written by the engines arrow and spark: name one, or none")
     engine = None if engine == AUTO else engine
     if engine is not None:
-        find_engine(engine)
+        runs.find_engine(engine)
     asked = {clause_of(text) for text in clauses}
     return Question(
         engine,
@@ -243,7 +242,6 @@ def open_source(source: Path) -> History:
 def judge(source: Path, history: History, asked: Question, *, out: Path | None) -> VerdictView:
     """Judge a history that was opened. out: where the verdict and its reports are kept; None: nowhere."""
     engine_name = asked.engine_for(history)
-    judging = find_engine(engine_name)
     chosen = asked.profile_for(history, STDIN_NAME if str(source) == STDIN else str(source))
     options: dict[str, Any] = {"floor": asked.floor}
     if asked.master is not None:
@@ -252,7 +250,7 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
         options["clauses"] = asked.clauses
     if asked.findings is not None:
         options["findings"] = asked.findings
-    verdict = judging(history, chosen, options)
+    verdict = runs.judge(history, chosen, engine_name, options)
     info = verdict.info
     verdict = replace(
         verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen))
@@ -271,21 +269,21 @@ def replay(
     """
     from conformance.replay import replay as replay_run
 
-    if (again_on := _real_target_of(path, target)) is not None:
-        return _run_again(path, again_on, profile, out, watch)
-    refuse_real_runs(path)
+    info = info_of(path)
+    again_on = None if target is not None or info is None else _real_target_of(info)
+    if info is not None and again_on is not None:
+        return _run_again(info, again_on, profile, out, watch)
+    refuse_real_runs(path, info)
     if out is not None:
         make_room(out)
     verdict = replay_run(path, profile=profile, out=out, say=watch.say, target=target)
     return view(verdict) if out is None else save(verdict, out)
 
 
-def _real_target_of(path: Path, target: str | None) -> Target | None:
-    """The target of a run's folder, where a whole run of it is a plan in real time, done again as such."""
-    if target is not None or not path.is_dir():
-        return None
-    info = read_runinfo(path)
-    if info.plan is None or not (info.replay or "").startswith("inorder replay"):
+def _real_target_of(info: RunInfo) -> Target | None:
+    """The target of a run, where a whole run of it is a plan in real time, done again as such."""
+    by_plan = (info.replay or "").startswith("inorder replay")
+    if info.plan is None or not (by_plan or info.plan.get("steps")):
         return None
     found = find(info.target)
     if isinstance(found, Target) and Ability.REPLAY not in found.abilities:
@@ -294,31 +292,32 @@ def _real_target_of(path: Path, target: str | None) -> Target | None:
 
 
 def _run_again(
-    path: Path, target: Target, profile: str | None, out: Path | None, watch: Watch
+    info: RunInfo, target: Target, profile: str | None, out: Path | None, watch: Watch
 ) -> VerdictView:
     """What it comes to this time: real time repeats nothing to the byte."""
     with tempfile.TemporaryDirectory(prefix="inorder-replay-") as scratch:
         folder = out or Path(scratch) / "run"
         make_room(folder)
         watch.say(f"doing the run's plan again on {target.name}, in real time")
-        info = read_runinfo(path)
         try:
-            history = run_again(info, target, folder, watch.say)
+            history = runs.run_again(info, target, folder, watch.say)
         finally:
             target.release()
         chosen = load_profile(profile or info.profile or target.profile)
-        verdict = run_judge(history, chosen, options={"floor": 1})
+        verdict = runs.judge(history, chosen, options={"floor": 1})
         told = replace(verdict.info, replay=again.command("replay", folder))
         verdict = replace(verdict, info=told)
         return view(verdict) if out is None else save(verdict, folder)
 
 
-def refuse_real_runs(path: Path) -> None:
+def refuse_real_runs(path: Path, info: RunInfo | None) -> None:
     """A run on real sockets is done again by its own command: nothing repeats it to the byte."""
-    if not path.is_dir():
-        return
-    info = read_runinfo(path)
-    if info.replay and not info.replay.startswith("inorder replay"):
+    if info is not None and info.replay and not info.replay.startswith("inorder replay"):
         raise UsageError(
             f"{path} is a run of {info.target}, which can't be repeated to the byte; try `{info.replay}`"
         )
+
+
+def info_of(path: Path) -> RunInfo | None:
+    """What a run's folder says of itself; None for a file. Raises HistoryError for a folder that is no run."""
+    return read_runinfo(path) if path.is_dir() else None

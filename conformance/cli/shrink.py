@@ -60,7 +60,7 @@ def command(
     out = Path(f"{str(run).removesuffix('.json')}-shrunk") if out is None else out
     if out.resolve() == run.resolve():
         raise UsageError(f"{out} is the run itself; give another --out")
-    seam.refuse_real_runs(run)
+    seam.refuse_real_runs(run, seam.info_of(run))
     seam.make_room(out)
     tell(f"shrinking {run}")
     with watching() as watch:

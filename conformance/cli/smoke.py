@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.cli.options import (
+    JSON,
+    format_option,
+    print_human,
+    print_json,
+    target_config_option,
+)
 from conformance.cli.people import tell, watching
 from conformance.reports.schemas import LIST_SCHEMA
 from specs.errors import EXIT_SUITE
@@ -17,6 +23,7 @@ from specs.errors import EXIT_SUITE
     metavar="TARGET",
     help="`exec:COMMAND`, or a system and its Java client as `rocketmq-local:5.4.0+java:5.4.0`.",
 )
+@target_config_option
 @format_option()
 def command(target: str, form: str) -> int:
     """Try a driver: its manners, and whether it tells what happens.

@@ -25,7 +25,7 @@ from specs.plan.config import Config
 
 SOURCE = CHECKOUT / "drivers" / "java" / "Driver.java"
 COMPILE_S = 120.0
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xms32m", "-Xmx192m")
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xms32m", "-Xmx192m")
 
 
 def classes(version: str) -> Path:
@@ -34,10 +34,19 @@ def classes(version: str) -> Path:
     Raises UsageError where the client's version is unknown, or Maven, a Java compiler or the source is missing.
     """
     jars.check_client_version(version)
-    if not SOURCE.is_file():
+    return compiled(SOURCE, lambda: jars.ensure_client(version), f"java/{version}", version)
+
+
+def compiled(source: Path, lib: Callable[[], Path], place: str, version: str) -> Path:
+    """The folder of a driver's classes, compiled now if missing, against the jars of a client's version.
+
+    lib: the folder of the jars. place: below the folder of drivers. Raises UsageError where a Java compiler or the
+    source is missing, TargetMisbehaved where the source does not compile.
+    """
+    if not source.is_file():
         raise UsageError("the Java driver is compiled from a source checkout, and this is none")
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    made = tools_dir() / "drivers" / "java" / version / digest
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    made = tools_dir() / "drivers" / place / digest
     if made.is_dir():
         return made
     compiler = shutil.which("javac", path=str(java().parent)) or shutil.which("javac")
@@ -45,26 +54,19 @@ def classes(version: str) -> Path:
         raise UsageError(
             "there is no Java compiler (javac); install one (Debian: apt-get install openjdk-17-jdk-headless)"
         )
-    lib = jars.ensure_client(version)
+    jars_there = lib()
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="compile-", dir=made.parent) as scratch:
         new = Path(scratch) / "classes"
-        command = [
-            compiler,
-            "--release",
-            "11",
-            "-nowarn",
-            "-encoding",
-            "UTF-8",
-            "-cp",
-            f"{lib}/*",
-            "-d",
-            str(new),
-        ]
+        command = [compiler, "--release", "11", "-nowarn", "-encoding", "UTF-8"]
         done = subprocess.run(
-            [*command, str(SOURCE)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMPILE_S,
+            [*command, "-cp", f"{jars_there}/*", "-d", str(new), str(source)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_S,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode != 0:
             raise TargetMisbehaved(
                 f"the Java driver does not compile with client {version}:\n{done.stderr.strip()}"
@@ -100,7 +102,7 @@ def start_java(
     }
     argv: list[str | Path] = [
         java(),
-        *_JVM,
+        *JVM,
         *(f"-D{key}={value}" for key, value in properties.items()),
         "-cp",
         f"{classes(version)}{os.pathsep}{lib}/*",

@@ -24,11 +24,18 @@ Event = Mapping[str, Any]
 class DriverProcess:
     """A running driver; leaving it kills it. on_event is called in the reader's thread, in the order of the lines.
 
+    env: added to our own environment.
+
     Raises TargetMisbehaved when the driver dies, keeps silent or says what the protocol does not know.
     """
 
     def __init__(
-        self, name: str, argv: Sequence[str | Path], log: Path, on_event: Callable[[Event], Any]
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        log: Path,
+        on_event: Callable[[Event], Any],
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.faults: list[str] = []
@@ -37,7 +44,7 @@ class DriverProcess:
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
         self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
-        self._process = Process(name, argv, log=log, pipes=True)
+        self._process = Process(name, argv, log=log, pipes=True, env=env)
         self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
         self._reader.start()
 
@@ -69,7 +76,7 @@ class DriverProcess:
             ) from None
         if answer is None:
             raise self._process.misbehaved(
-                f"died before it answered {str(request.get('verb'))[:40]}"
+                f"died before it answered {str(request.get('verb'))[:40]} (its end: {self._process.wait(STOP_S)})"
             )
         return answer
 
@@ -77,13 +84,9 @@ class DriverProcess:
         """A request's number, taken before the request: see `send`."""
         return next(self._numbers)
 
-    def send(self, number: int, **fields: Any) -> None:
-        """Ask for a send; its `sent` event carries the number."""
-        self._write({"verb": "send", "id": number, **fields})
-
-    def send_batch(self, number: int, **fields: Any) -> None:
-        """Ask for a send of several messages in one request; as `send`."""
-        self._write({"verb": "send_batch", "id": number, **fields})
+    def send(self, number: int, verb: str = "send", /, **fields: Any) -> None:
+        """Ask for a send; its `sent` event carries the number. verb: another one that sends."""
+        self._write({"verb": verb, "id": number, **fields})
 
     def stop(self) -> int:
         """A clean end; the exit code. Every event has been handled when it returns."""

@@ -1,26 +1,33 @@
 """The driver protocol, version 1: JSON lines, requests on the driver's stdin, answers and events on its stdout.
 
 A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; a driver
-may also know `send_batch` (several messages in one request, told as one `sent`), `read` (a pull consumer reads a topic
+may also know `send_batch` (several messages in one request, told as one `sent`), `send_delayed` (one that is there for
+consumers only after a while), `read` (a pull consumer reads a topic
 to its end; the answer has the messages) and `query` (the messages of a key, likewise). Each request has an id, which
 its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
 its answer. The listener decides by the rules that came with `start`. An unknown verb is refused, and so is a line
 beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked`,
-`committed` and `looked_up` are optional: hello's `events` says what a driver tells whenever it happens, or what can't
-happen with its client. A commit and a look-up of the stored offset are told twice: `committing` and `looking_up` before
-the request, `committed` and `looked_up` once it is answered.
+`committed`, `looked_up` and `gave_up` are optional: hello's `events` says what a driver tells whenever it happens, or
+what can't happen with its client. A commit and a look-up of the stored offset are told twice: `committing` and
+`looking_up` before the request, `committed` and `looked_up` once it is answered.
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
-`read`. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names
-its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know
-`crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional
-verbs that a driver knows, and `broker` who implements the queues.
+`read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
+client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
+`stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
+one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names
+the optional verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
 `assigned` tells a share that the client computed, of which topic, and from which members and queues; only one that
 differs from the last need be told.
+
+`gave_up` tells that a message is done with although no call of it ended well: the client, or the system behind it, put
+it away or dropped it. It comes before anything beyond the message is delivered, from the client that had the lane. A
+driver that does not know when that happens does not name the event: then nothing is concluded from there being none,
+and what rests on it is possible and not refuted. Where nobody ever gives up it is named, for it can't happen.
 
 `python -m conformance.drivers.protocol` writes the schema into `specs/schemas/`.
 """
@@ -42,7 +49,15 @@ VERSION = 1
 LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
-OPTIONAL_EVENTS = ("assigned", "added", "dropped", "locked", "committed", "looked_up")
+OPTIONAL_EVENTS = (
+    "assigned",
+    "added",
+    "dropped",
+    "locked",
+    "committed",
+    "looked_up",
+    "gave_up",
+)
 CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
 
 CONFIGURED = (
@@ -113,6 +128,8 @@ def _lane_event(name: str) -> dict[str, Any]:
 
 
 _NAMES = {"type": "array", "items": _TEXT}
+_SEND = {"id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT}
+_SEND_MORE = {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT}
 
 _CLIENT = {"client": {**_TEXT, "description": "Of a process that hosts everybody: whose it is."}}
 
@@ -140,9 +157,15 @@ REQUESTS: dict[str, dict[str, Any]] = {
             },
         },
     ),
-    "send": _line(
-        {"verb": {"const": "send"}, "id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT},
-        {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT, **_CLIENT},
+    "send": _line({"verb": {"const": "send"}, **_SEND}, {**_SEND_MORE, **_CLIENT}),
+    "send_delayed": _line(
+        {
+            "verb": {"const": "send_delayed"},
+            **_SEND,
+            "delay_level": {"type": "integer", "minimum": 1, "description": "As RocketMQ counts."},
+            "delay_ms": {"type": "integer", "minimum": 0, "description": "What the level means."},
+        },
+        {**_SEND_MORE, **_CLIENT},
     ),
     "select": _line(
         {
@@ -187,6 +210,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             "groups": {"type": "array", "items": _TEXT},
         }
     ),
+    "progress": _line({"verb": {"const": "progress"}, "id": _ID, "group": _TEXT, "topic": _TEXT}),
     crash.VERB: _line({"verb": {"const": crash.VERB}, "id": _ID, "client": _TEXT}),
     "stop": _line({"verb": {"const": "stop"}, "id": _ID}, _CLIENT),
 }
@@ -215,6 +239,13 @@ LINES: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": _MESSAGE,
                 "description": "What was read, or found by a key.",
+            },
+            "progress": {
+                "type": "array",
+                "items": _line(
+                    {"topic": _TEXT, "broker": _TEXT, "queue_id": _WHOLE, "value": _WHOLE}
+                ),
+                "description": "What the store says that a group has reached, -1 for nothing.",
             },
         },
     ),
@@ -286,6 +317,18 @@ LINES: dict[str, dict[str, Any]] = {
             "value": {**_WHOLE, "description": "The stored offset; -1: none is stored."},
             "at_us": _AT,
         }
+    ),
+    "gave_up": _line(
+        {
+            "event": {"const": "gave_up"},
+            "topic": _TEXT,
+            "broker": _TEXT,
+            "queue_id": _WHOLE,
+            "queue_offset": _WHOLE,
+            "message_id": _TEXT,
+            "at_us": _AT,
+        },
+        {"incarnation": {"type": "integer", "minimum": 1}},
     ),
     "added": _lane_event("added"),
     "dropped": _lane_event("dropped"),

@@ -5,6 +5,10 @@ incarnation; of a driver that can't tell it is one process's work on one lane, a
 clauses about incarnations must have one consumer in a group, which keeps its lanes from start to stop.
 
 `added` and `dropped` become rows (ADD, DROP) unless somebody else, as a tap, tells them.
+
+Where a coordinator hands the lanes out, nobody asks for a lease and yet each lane has one owner at a time: being given
+a lane is then a grant (LOCK), having it taken or giving it back is an UNLOCK, and each commit that was accepted proves
+that the client was still a member, so that it is a grant anew.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ TOLD_BY: Mapping[str, Kind] = {
     "dropped": Kind.DROP,
     "committed": Kind.COMMIT,
     "looked_up": Kind.FETCH_OFFSET,
+    "gave_up": Kind.DEAD_LETTER,
 }
 """Which event of a driver tells of which kind of row. (`locked` is no row: no request is in it.)"""
 ANSWERED = {"committing": "committed", "looking_up": "looked_up"}
@@ -49,7 +54,8 @@ class DriverRecorder:
 
     suspend_ms: the consumer's default, which the listener's -1 stands for. life: the how-manieth process of this
     client it is. names: client id in the protocol → in the plan. lanes: whether ADD and DROP are to be rows.
-    incarnation_of: who else watches the client, and names its present incarnation on a lane.
+    incarnation_of: who else watches the client, and names its present incarnation on a lane. handed_out: whether a
+    coordinator hands the lanes out.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class DriverRecorder:
         life: int = 1,
         names: Mapping[str, str] | None = None,
         lanes: bool = False,
+        handed_out: bool = False,
         incarnation_of: Callable[[str, Lane], str] | None = None,
     ) -> None:
         host = host_clock()
@@ -80,8 +87,10 @@ class DriverRecorder:
         self._life = life
         self._names = names or {}
         self._lanes = lanes
+        self._handed_out = handed_out
         self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
+        self._delivered: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
         self._batches: dict[int, int] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
@@ -133,22 +142,34 @@ class DriverRecorder:
                 kind = Kind.ADD if event["event"] == "added" else Kind.DROP
                 lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
                 work = self._work(lane, event["incarnation"])
-                self._journal.note(
-                    kind, Outcome.OK, {"group": self._group, **lane, "incarnation": work}
-                )
+                fields = {"group": self._group, **lane}
+                if self._handed_out and kind is Kind.ADD:
+                    self._journal.note(Kind.LOCK, Outcome.OK, fields)
+                self._journal.note(kind, Outcome.OK, {**fields, "incarnation": work})
+                if self._handed_out and kind is Kind.DROP:
+                    self._journal.note(Kind.UNLOCK, Outcome.OK, fields)
             case "committing" | "looking_up":
                 self._now_us = event["at_us"]
                 kind = TOLD_BY[ANSWERED[event["event"]]]
                 lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
                 fields = {"group": self._group, **lane, "value": event.get("value")}
                 fields["incarnation"] = self._incarnation(lane, event.get("incarnation"))
-                self._journal.begin((kind, event[NUMBERED[kind]]), kind, fields)
+                number = event[NUMBERED[kind]]
+                if self._handed_out and kind is Kind.COMMIT:
+                    self._journal.begin(
+                        (Kind.LOCK, number), Kind.LOCK, {"group": self._group, **lane}
+                    )
+                self._journal.begin((kind, number), kind, fields)
             case "committed" | "looked_up":
                 self._now_us = event["at_us"]
                 kind = TOLD_BY[event["event"]]
                 value = {"value": event["value"]} if "value" in event else {}
                 op = (kind, event[NUMBERED[kind]])
                 self._journal.end(op, Outcome(event["outcome"]), value)
+                if self._handed_out and kind is Kind.COMMIT:
+                    # A commit that was not accepted says nothing of who owns the lane.
+                    proven = Outcome.OK if event["outcome"] == "ok" else Outcome.UNKNOWN
+                    self._journal.end((Kind.LOCK, event[NUMBERED[kind]]), proven)
             case "assigned":
                 self._now_us = event["at_us"]
                 members = " ".join(self._names.get(member, member) for member in event["members"])
@@ -160,6 +181,9 @@ class DriverRecorder:
                     "detail": " ".join(event["share"]),
                 }
                 self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
+            case "gave_up":
+                self._now_us = event["at_us"]
+                self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
             case "sent":
                 kept = ("broker", "queue_id", "queue_offset", "code")
                 fields = {name: event[name] for name in kept if name in event}
@@ -186,21 +210,33 @@ class DriverRecorder:
             place = (*lane.values(), message["queue_offset"])
             self._attempts[place] = self._attempts.get(place, 0) + 1
             seq = message.get("key_seq")
-            rows.append(
-                {
-                    **lane,
-                    "incarnation": self._incarnation(lane, message.get("incarnation")),
-                    "queue_offset": message["queue_offset"],
-                    "message_id": message["message_id"],
-                    "sharding_key": message.get("key"),
-                    "key_seq": int(seq) if seq else None,
-                    "reconsume_times": message["reconsume_times"],
-                    "attempt": self._attempts[place],
-                    "body_hash": zlib.crc32(message["body"].encode()),
-                    "tags": message.get("tags"),
-                }
-            )
+            row = {
+                **lane,
+                "incarnation": self._incarnation(lane, message.get("incarnation")),
+                "queue_offset": message["queue_offset"],
+                "message_id": message["message_id"],
+                "sharding_key": message.get("key"),
+                "key_seq": int(seq) if seq else None,
+                "reconsume_times": message["reconsume_times"],
+                "attempt": self._attempts[place],
+                "body_hash": zlib.crc32(message["body"].encode()),
+                "tags": message.get("tags"),
+            }
+            self._delivered[place] = row
+            rows.append(row)
         return rows
+
+    def _given_up(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of the message. It belongs to the work that it was last delivered to, if no other is named."""
+        lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
+        offset, number = event["queue_offset"], event.get("incarnation")
+        last = self._delivered.get((*lane.values(), offset), {})
+        kept = ("incarnation", "sharding_key", "key_seq", "reconsume_times")
+        columns = {name: last[name] for name in kept if name in last}
+        if number is not None or not columns:
+            columns["incarnation"] = self._incarnation(lane, number)
+        message = {"queue_offset": offset, "message_id": event["message_id"], "attempt": 1}
+        return {"group": self._group, **lane, **message, **columns}
 
     def _incarnation(self, lane: Mapping[str, Any], number: int | None) -> str:
         if self._incarnation_of is not None:

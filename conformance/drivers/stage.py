@@ -16,8 +16,9 @@ from typing import Any, Self
 
 from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
+from conformance.drivers.protocol import rules_as_json
 from conformance.drivers.recording import DriverRecorder
-from conformance.drivers.work import make_topic, rules_json
+from conformance.drivers.work import make_topic
 from conformance.tap.faults import Faults, Rule
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
@@ -148,7 +149,7 @@ class Stage:
             "consumer",
             self.group,
             topics=[self.queue.topic],
-            listener=rules_json(list(rules)),
+            listener=rules_as_json(rules),
         )
 
     def _start(self, name: str, role: str, group: str, **more: Any) -> Actor:

@@ -13,16 +13,18 @@ import asyncio
 import threading
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_json
-from conformance.drivers.recording import DriverRecorder, told_by
+from conformance.drivers.recording import TOLD_BY, DriverRecorder, told_by
 from conformance.targets.base import NEVER_ASKED, Run, Target
-from specs.errors import UsageError
+from specs.clauses.stored import waits_ms
+from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash, pause
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
@@ -30,6 +32,7 @@ from specs.plan.plan import Action, ClientPlan
 
 PRODUCERS = "inorder-producers"
 """The group of producers, for a client library that wants one."""
+SEND, SEND_BATCH, SEND_DELAYED = "send", "send_batch", "send_delayed"
 SENDS_S = 60.0
 
 
@@ -44,23 +47,35 @@ class _Client:
 
 
 class DriverTarget(Target):
-    """What is common to all of them; a target says how a driver is started, and what it is told besides."""
+    """What is common to all of them; a target says how a driver is started, and what it is told besides.
+
+    handed_out: whether a coordinator hands the lanes out (`conformance.drivers.recording`).
+    """
+
+    handed_out = False
 
     def __init__(self) -> None:
         self._run: Run | None = None
         self._clients: dict[str, _Client] = {}
         self._lives: dict[str, int] = {}
         self._announced: set[frozenset[str]] = set()
+        self._verbs: dict[int, frozenset[str]] = {}  # by the process that knows them
         self._paused: set[str] = set()
         self._recorders: dict[str, DriverRecorder] = {}
         self._host: DriverProcess | None = None
         self._one_at_a_time = threading.Lock()
         self.faults: list[str] = []
         """What a driver wrote that is no line of the protocol."""
+        self.exit_codes: list[int] = []
+        """Of the drivers that were stopped in good order."""
 
     @abstractmethod
     def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
         """A driver, running and not yet greeted. name: the client's, for its log."""
+
+    @abstractmethod
+    def start_alone(self, name: str, folder: Path) -> DriverProcess:
+        """A driver by itself, with its log in the folder, for whoever tries its manners."""
 
     def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
         """What a driver is told at its start besides what every one is."""
@@ -76,15 +91,18 @@ class DriverTarget(Target):
         return self._run
 
     @property
-    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+    def events(self) -> frozenset[str]:
         """What every driver of the run said that it tells; before, what each must."""
-        known = self._announced or {frozenset(REQUIRED_EVENTS)}
-        events = frozenset.intersection(*known)
-        return declared(client=told_by(events) | NEVER_ASKED)
+        return frozenset.intersection(*(self._announced or {frozenset(REQUIRED_EVENTS)}))
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        return declared(client=told_by(self.events) | NEVER_ASKED - set(TOLD_BY.values()))
 
     async def prepare(self, run: Run) -> None:
         self._run, self._clients, self._lives, self._paused = run, {}, {}, set()
-        self._announced, self._recorders, self.faults = set(), {}, []
+        self._announced, self._recorders, self.faults, self._verbs = set(), {}, [], {}
+        self.exit_codes = []
 
     async def start(self, party: str) -> None:
         plan = next((client for client in self.run.plan.clients if client.id == party), None)
@@ -121,13 +139,24 @@ class DriverTarget(Target):
             self.faults.extend(self._host.faults)
             self._host = None
 
+    def refuse_faults(self) -> None:
+        """Whoever wrote something that is no line of the protocol may have hidden anything: TargetMisbehaved."""
+        if self.faults:
+            fault, self.faults = self.faults[0], []
+            raise TargetMisbehaved(f"a driver of {self.name} wrote what it must not: {fault}")
+
     # ------------------------------------------------------------ a client's own turn
 
     def hello(self, driver: DriverProcess) -> Mapping[str, Any]:
         """Greet a driver, and remember what it tells."""
         said = driver.hello()
-        self._announced.add(frozenset(said["events"]))
+        self.announced(said["events"])
+        self._verbs[driver.process.pid] = frozenset(said.get("verbs", ()))
         return said
+
+    def announced(self, events: Iterable[str]) -> None:
+        """A driver of the run tells these."""
+        self._announced.add(frozenset(events))
 
     def ask(self, driver: DriverProcess, verb: str, **fields: Any) -> Mapping[str, Any]:
         """A request and its answer; a process that hosts everybody is asked by one at a time."""
@@ -156,6 +185,7 @@ class DriverTarget(Target):
             life=self._lives[name],
             names=self.names(run),
             lanes=True,
+            handed_out=self.handed_out,
         )
         self._recorders[name] = recorder
         driver = self._host or self.spawn(name, run, recorder.on_event)
@@ -174,7 +204,7 @@ class DriverTarget(Target):
         if client.driver is self._host:
             self.ask(client.driver, "stop", client=client.plan.id)
         else:
-            client.driver.stop()
+            self.exit_codes.append(client.driver.stop())
         self._let_go(client)
 
     def _crash(self, client: _Client) -> None:
@@ -201,22 +231,39 @@ class DriverTarget(Target):
         hosted = {"client": client.plan.id} if driver is self._host else {}
         tags = {"tags": args["tags"]} if args.get("tags") else {}
         if args.get("batch"):
+            self._check(driver, SEND_BATCH, "send messages in one request")
             number = driver.next_number()
             client.asked += 1
             bodies = [{"message_id": m.message_id, "body_hash": m.body_hash} for m in messages]
             recorder.sending(number, {"topic": args["topic"], **tags}, bodies)
             told = [{"message": m.message_id, "body": m.message_id} for m in messages]
-            driver.send_batch(number, topic=args["topic"], messages=told, **tags, **hosted)
+            driver.send(number, SEND_BATCH, topic=args["topic"], messages=told, **tags, **hosted)
             return
+        verb, delay = SEND, {}
+        if level := args.get("delay_level"):
+            self._check(driver, SEND_DELAYED, "send a delayed message")
+            waits = waits_ms(self.run.plan.config.delay_levels)
+            verb, delay = (
+                SEND_DELAYED,
+                {"delay_level": level, "delay_ms": waits[min(level, len(waits)) - 1]},
+            )
         for message in messages:
             fields: dict[str, Any] = {"message": message.message_id, "body": message.message_id}
             if message.sharding_key is not None:
-                fields |= {"key": message.sharding_key, "key_seq": message.key_seq}
+                fields["key"] = message.sharding_key
+            if message.key_seq is not None:
+                fields["key_seq"] = message.key_seq
             number = driver.next_number()
             client.asked += 1
             columns = {k: v for k, v in message.columns().items() if v is not None}
             recorder.sending(number, columns)
-            driver.send(number, topic=args["topic"], **fields, **tags, **hosted)
+            driver.send(number, verb, topic=args["topic"], **fields, **tags, **delay, **hosted)
+
+    def _check(self, driver: DriverProcess, verb: str, what: str) -> None:
+        if verb not in self._verbs.get(driver.process.pid, ()):
+            raise UsageError(
+                f"the target {self.name} can't {what}: the hello of its driver names no {verb}"
+            )
 
     def _let_go(self, client: _Client) -> None:
         self._let_on(client)

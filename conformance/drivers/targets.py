@@ -1,22 +1,19 @@
-"""`TARGET+java:VERSION`: a system, with Apache's Java client of that version on the other side."""
+"""What has a driver: `exec:COMMAND`, and `TARGET+java:VERSION`, a system with Apache's Java client of that version."""
 
 from __future__ import annotations
 
-from conformance.parts import jars
+from conformance.drivers.target import DriverTarget
 from conformance.targets.base import find
-from conformance.wire.runner import WireRun
 from specs.errors import UsageError
 
 MARK = "+java:"
 
 
-def find_driven(text: str) -> tuple[WireRun, str]:
-    """The system that `TARGET+java:VERSION` names, and the client's version. Raises UsageError."""
-    system, mark, version = text.rpartition(MARK)
-    if not mark:
-        raise UsageError(f"{text} names no driver; write it as rocketmq-local:5.4.0{MARK}5.4.0")
-    jars.check_client_version(version)
-    run = find("reference+tcp" if system == "reference" else system)
-    if not isinstance(run, WireRun):
-        raise UsageError(f"{system} is not on sockets, so that no Java client can speak to it")
-    return run, version
+def find_driver(text: str) -> DriverTarget:
+    """The target of that name, whose clients are drivers. Raises UsageError for any other."""
+    found = find(text)
+    if not isinstance(found, DriverTarget):
+        raise UsageError(
+            f"{text} names no driver; write it as exec:COMMAND, or as rocketmq-local:5.4.0{MARK}5.4.0"
+        )
+    return found

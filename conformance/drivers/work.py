@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.drivers.java import start_java
 from conformance.drivers.process import DriverProcess
+from conformance.drivers.protocol import rules_as_json
 from conformance.drivers.recording import DriverRecorder
-from conformance.targets.systems import System, wait_for_route
+from conformance.targets.systems import System
 from conformance.waiting import pass_time
+from conformance.wire import brokers
 from conformance.wire.client import WireClient
-from specs.errors import TargetMisbehaved
 from specs.history.journal import Journal
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
@@ -111,7 +112,7 @@ def work(
             namesrv,
             config,
             topics=[topic],
-            listener=rules_json(rules),
+            listener=rules_as_json(rules),
         )
         finished = consumer.wait_for_results(expected_calls(config), WORK_S)
         # What is given up is to be readable after the bound; what a client does too much has the time to show.
@@ -119,15 +120,6 @@ def work(
         codes = (stopped, worker.stop())
         _drain(address, broker, topic, group, journal)
     return Worked(hello, producer, consumer, codes, (*shop.faults, *worker.faults), finished)
-
-
-def rules_json(rules: list[ListenerRule]) -> list[dict[str, Any]]:
-    """Listener rules as `start` takes them."""
-    usual = asdict(ListenerRule())
-    return [
-        {name: value for name, value in asdict(rule).items() if value != usual[name]}
-        for rule in rules
-    ]
 
 
 def _start(
@@ -172,12 +164,7 @@ def make_topic(system: System, address: str, broker: str, topic: str, journal: J
     """Create a topic of one queue, and wait until its route is known."""
     client = WireClient("setup", address, broker, journal)
     try:
-        answer = client.create_topic(topic, 1)
-        if answer.code != 0:
-            raise TargetMisbehaved(
-                f"the broker did not create {topic}: code {answer.code} {answer.remark}"
-            )
-        wait_for_route(system.namesrv, topic, broker)
+        brokers.make_topic(client, topic, 1, system.namesrv)
     finally:
         client.close()
 

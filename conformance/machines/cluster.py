@@ -56,7 +56,7 @@ from specs.plan.plan import (
 )
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Coverage
+from specs.verdicts.verdict import Coverage, coverage_of
 from specs.vocabulary import Outcome
 
 TOPIC = "orders"
@@ -204,11 +204,12 @@ class Collector:
     judge: Callable[[list[Row], RunInfo], Examination] = examine
     config: Mapping[str, Any] = field(default_factory=dict)
     enough: Callable[[], bool] = lambda: False
+    is_over: Callable[[], bool] = lambda: False
     total: Examination = field(default_factory=Examination)
     runs: int = 0
     events: int = 0
     states: set[LaneState] = field(default_factory=set)  # abstract ones that some run reached
-    growth: list[int] = field(default_factory=list)  # how many they were after each run
+    reached: list[frozenset[LaneState]] = field(default_factory=list)
     broken: Run | None = None
     other: Run | None = None  # the first run with a violation of a clause that was not wanted
     widest: Run | None = None  # the run in which most clauses were at stake
@@ -220,10 +221,8 @@ class Collector:
 
     @property
     def coverage(self) -> Coverage:
-        """What was reached; the number still grows when the last tenth of the runs added to it."""
-        before = self.growth[-1 - max(1, len(self.growth) // 10)] if len(self.growth) > 1 else 0
-        reached = self.growth[-1] if self.growth else 0
-        return Coverage(states=reached, runs=len(self.growth), new_at_the_end=reached - before)
+        """What was reached by all runs."""
+        return coverage_of(self.reached)
 
     def take(self, run: Run) -> tuple[str, ...]:
         """Add a run; the wanted clauses that it refutes."""
@@ -1127,7 +1126,7 @@ class ClusterMachine(RuleBasedStateMachine):
         )
         fresh = self.states - self.collector.states
         self.collector.states |= fresh
-        self.collector.growth.append(len(self.collector.states))
+        self.collector.reached.append(frozenset(fresh))
         target(float(len(fresh)), label="new abstract states")
         for lease, flight in sorted({(state.lease, state.flight) for state in fresh}):
             event(f"new: lease {lease}, {flight}")
@@ -1140,5 +1139,5 @@ class ClusterMachine(RuleBasedStateMachine):
         )
         if found:
             raise Refuted(found)
-        if self.collector.enough():
+        if self.collector.enough() or self.collector.is_over():
             raise Enough

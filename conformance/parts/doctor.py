@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from conformance.parts import docker_engine, jars, java, toxiproxy_binary
+from conformance.parts import docker_engine, jars, java, kafka, toxiproxy_binary
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -87,6 +87,13 @@ def _checks() -> Iterator[Part]:
             optional=version not in jars.DEFAULT,
         )
     yield _part(
+        "kafka",
+        _kafka,
+        skipped="the target kafka-local, and its tests",
+        mend="python -m conformance.parts.kafka",
+        optional=True,
+    )
+    yield _part(
         "toxiproxy",
         _toxiproxy,
         skipped="chaos scenarios with network faults",
@@ -141,6 +148,14 @@ def _jars(version: str) -> str:
     if not jars.present(version):
         raise UsageError(f"no jars in {folder}")
     return f"{len(list(folder.glob('*.jar')))} jars in {folder}"
+
+
+def _kafka() -> str:
+    there = [version for version in kafka.VERSIONS if kafka.server_jars(version).present]
+    clients = [v for v in kafka.LIBRDKAFKAS if kafka.librdkafka(v).present]
+    if kafka.DEFAULT not in there or kafka.DEFAULT_LIBRDKAFKA not in clients:
+        raise UsageError(f"no server {kafka.DEFAULT}, or no librdkafka {kafka.DEFAULT_LIBRDKAFKA}")
+    return f"servers {', '.join(there)}; librdkafka {', '.join(clients)}"
 
 
 def _toxiproxy() -> str:

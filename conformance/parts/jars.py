@@ -9,19 +9,12 @@ same.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.parts.places import tools_dir
-from specs.errors import InorderError, TargetMisbehaved, UsageError
+from conformance.parts.maven import Artifact, JarSet
+from specs.errors import InorderError, UsageError
 
 # Versions of which namesrv, broker and tools are all released to Maven Central, and which start on Java 17.
 VERSIONS = (
@@ -41,24 +34,9 @@ VERSIONS = (
 CLIENT_VERSIONS = ("4.7.1", "4.8.0", "4.9.8", "5.1.0", "5.1.1", "5.1.4", "5.2.0", "5.4.0", "5.5.0")
 """Versions whose client alone is fetched, for the driver."""
 DEFAULT = ("4.9.7", "5.4.0")
+GROUP = "org.apache.rocketmq"
 CLIENT_ARTIFACTS = ("rocketmq-client",)
 ARTIFACTS = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-tools")
-PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-STAMP = "complete"
-FETCH_DEADLINE_S = 900.0
-
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>inorder</groupId><artifactId>rocketmq-parts</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies>
-{dependencies}
-  </dependencies>
-</project>
-"""
-_DEPENDENCY = (
-    "    <dependency><groupId>org.apache.rocketmq</groupId>"
-    "<artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
-)
 
 
 def check_version(version: str) -> None:
@@ -71,18 +49,12 @@ def check_version(version: str) -> None:
 
 def folder(version: str) -> Path:
     """Where this version's jars lie, there or not. Raises UsageError for an unknown version."""
-    check_version(version)
-    return tools_dir() / "rocketmq" / version / "lib"
+    return _servers(version).folder
 
 
 def present(version: str) -> bool:
     """Whether this version's jars are here, complete."""
-    return _complete(version, folder(version), ARTIFACTS)
-
-
-def _complete(version: str, lib: Path, artifacts: Sequence[str]) -> bool:
-    stamp = lib / STAMP
-    return stamp.is_file() and stamp.read_text() == _digest(version, artifacts)
+    return _servers(version).present
 
 
 def ensure(version: str) -> Path:
@@ -90,7 +62,7 @@ def ensure(version: str) -> Path:
 
     Raises UsageError for an unknown version or if Maven is missing, TargetMisbehaved if Maven fails.
     """
-    return _ensure(version, folder(version), ARTIFACTS)
+    return _servers(version).ensure()
 
 
 def check_client_version(version: str) -> None:
@@ -105,80 +77,21 @@ def check_client_version(version: str) -> None:
 def ensure_client(version: str) -> Path:
     """The folder that holds a version's client alone; raises as `ensure` does."""
     check_client_version(version)
-    return _ensure(version, tools_dir() / "rocketmq-client" / version / "lib", CLIENT_ARTIFACTS)
+    return _set(version, f"rocketmq-client/{version}/lib", CLIENT_ARTIFACTS).ensure()
 
 
-def _ensure(version: str, lib: Path, artifacts: Sequence[str]) -> Path:
-    if _complete(version, lib, artifacts):
-        return lib
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UsageError(
-            f"The jars of Apache RocketMQ {version} are not here and Maven, which fetches them, is missing; "
-            "install it (Debian: apt-get install maven) and run `make setup`."
-        )
-    lib.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(lib.parent / "lock"):
-        if not _complete(
-            version, lib, artifacts
-        ):  # another process may have fetched them while we waited
-            _fetch(version, maven, lib, artifacts)
-    return lib
+def _servers(version: str) -> JarSet:
+    check_version(version)
+    return _set(version, f"rocketmq/{version}/lib", ARTIFACTS)
 
 
-def _pom(version: str, artifacts: Sequence[str]) -> str:
-    lines = (_DEPENDENCY.format(artifact=artifact, version=version) for artifact in artifacts)
-    return _POM.format(dependencies="\n".join(lines))
-
-
-def _digest(version: str, artifacts: Sequence[str]) -> str:
-    return hashlib.sha256((PLUGIN + _pom(version, artifacts)).encode()).hexdigest()
-
-
-def _fetch(version: str, maven: str, lib: Path, artifacts: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=lib.parent) as scratch:
-        new = Path(scratch) / "lib"
-        pom = Path(scratch) / "pom.xml"
-        pom.write_text(_pom(version, artifacts))
-        command = [
-            maven,
-            "-B",
-            "-q",
-            "-f",
-            str(pom),
-            PLUGIN,
-            f"-DoutputDirectory={new}",
-            "-DincludeScope=runtime",
-        ]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=FETCH_DEADLINE_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise TargetMisbehaved(
-                f"Maven did not fetch Apache RocketMQ {version} in {FETCH_DEADLINE_S:g} s; a slow network?"
-            ) from error
-        if done.returncode != 0 or not all(list(new.glob(f"{name}-*.jar")) for name in artifacts):
-            said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-            raise TargetMisbehaved(
-                f"Maven could not fetch Apache RocketMQ {version} (exit {done.returncode}); it said:\n{said}"
-            )
-        (new / STAMP).write_text(_digest(version, artifacts))
-        shutil.rmtree(lib, ignore_errors=True)
-        os.replace(new, lib)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time; the kernel lifts the lock when its holder dies."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _set(version: str, place: str, names: Sequence[str]) -> JarSet:
+    return JarSet(
+        product=f"Apache RocketMQ {version}",
+        name="rocketmq-parts",
+        place=place,
+        artifacts=tuple(Artifact(GROUP, name, version) for name in names),
+    )
 
 
 def main(versions: Sequence[str]) -> int:

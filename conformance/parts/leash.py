@@ -20,13 +20,18 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def main(argv: list[str]) -> None:
-    """Never returns: becomes the command, or exits with 127 if it can't be run, 1 if the parent is gone."""
-    parent, command = int(argv[1]), argv[2:]
+def die_with(parent: int) -> None:
+    """From now on this process dies with the one that started it; at once, if that is gone already."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def main(argv: list[str]) -> None:
+    """Never returns: becomes the command, or exits with 127 if it can't be run, 1 if the parent is gone."""
+    parent, command = int(argv[1]), argv[2:]
+    die_with(parent)
     # The interpreter ignores these two; a command that was not written in Python does not expect that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -338,9 +338,7 @@ def exit_on_sigterm() -> None:
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
-        if _is_ignored(frame):
-            _send_again(number)
-        else:
+        if is_heard(number, frame):
             sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -356,21 +354,27 @@ def ctrl_c_is_heard() -> Iterator[None]:
     this is for a stretch of work and not for a whole program.
     """
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if _is_ignored(frame):
-            _send_again(number)
-        else:
-            signal.default_int_handler(number, frame)
+    def on_ctrl_c(number: int, frame: FrameType | None) -> None:
+        if is_heard(number, frame):
+            raise KeyboardInterrupt
 
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGINT, on_ctrl_c)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def is_heard(number: int, frame: FrameType | None) -> bool:
+    """Whether what a signal's handler raises there comes out; where it does not, the signal is sent again."""
+    if _is_ignored(frame):
+        _send_again(number)
+        return False
+    return True
 
 
 def _is_ignored(frame: FrameType | None) -> bool:

@@ -14,7 +14,7 @@ from pyarrow import compute, parquet
 from conformance.reports import allure, junit, markdown, text
 from conformance.reports.schemas import schema
 from conformance.reports.timeline import CONTEXT_KINDS
-from conformance.reports.view import VERDICT_FILE, VerdictView, count_events, view
+from conformance.reports.view import VERDICT_FILE, VerdictView, opened_in, rows_in, view
 from specs.errors import HistoryError, InorderError
 from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
@@ -53,8 +53,10 @@ def save(
         json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     temporary.replace(folder / VERDICT_FILE)
-    seen = view(verdict, folder=folder, events=count_events(folder) if events is None else events)
-    write_reports(seen, folder, context=context_of(history or folder, seen))
+    opened = opened_in(folder) if history is None else history
+    rows = None if opened is None else rows_in(opened)
+    seen = view(verdict, folder=folder, events=rows if events is None else events)
+    write_reports(seen, folder, context=context_of(opened, seen))
     return seen
 
 
@@ -72,7 +74,9 @@ def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row,
     At most MOST_CONTEXT of them, by place in the run. Of a big history only the kinds are read, and the rest of a
     row group where one of those kinds is in it; without a witness nothing is read.
     """
-    spans = [_span(clause.witness) for clause in verdict.clauses if clause.witness]
+    witnesses = [clause.witness for clause in verdict.clauses if clause.witness]
+    spans = [_span(witness) for witness in witnesses]
+    runs = {row.run for witness in witnesses for row in witness}
     if where is None or not spans:
         return ()
     try:
@@ -81,7 +85,10 @@ def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row,
         rows = [
             row
             for row in found
-            if row.kind in CONTEXT_KINDS and any(_touches(row, span) for span in spans)
+            if row.kind in CONTEXT_KINDS
+            and row.run
+            in runs  # a search's evidence may be of several runs, and the history of one
+            and any(_touches(row, span) for span in spans)
         ]
     except HistoryError:
         return ()

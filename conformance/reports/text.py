@@ -21,7 +21,7 @@ from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
 from specs.model.rules import RULES
-from specs.verdicts.verdict import OURS, ClauseVerdict, Further, RunVerdict
+from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, RunVerdict
 from specs.vocabulary import Kind
 
 WORDS: dict[ClauseVerdict, str] = {
@@ -145,6 +145,28 @@ def coverage_lines(verdict: VerdictView) -> list[Text]:
     ]
 
 
+def search_lines(verdict: VerdictView) -> list[Text]:
+    """What a search did that was told how long, by how many or how far to go, or that was cut short."""
+    search = verdict.search
+    if search is None:
+        return []
+    runs = str(search.runs)
+    by = f" by {search.workers} workers" if search.workers > 1 else ""
+    match search.ended:
+        case Ended.BUDGET:
+            why = f"until its {search.budget_s:g} s were over"
+        case Ended.REFUTED:
+            why = "until a clause was refuted"
+        case Ended.INTERRUPTED:
+            runs += "" if search.most is None else f" of {search.most}"
+            why = "cut short by Ctrl-C"
+        case Ended.FINISHED:
+            why = "all that were asked for"
+    cut = search.ended is Ended.INTERRUPTED
+    word = "run" if runs == "1" else "runs"
+    return [Text(f"searched: {runs} {word}{by}, {why}", style="yellow" if cut else "dim")]
+
+
 def _further_lines(further: Further, verdict: VerdictView) -> list[Text]:
     """That the search went on, for which clauses, and which of them it could not bring to their floor."""
     short = [
@@ -172,6 +194,8 @@ def closing(verdict: VerdictView) -> str:
     sentence = f"{verdict.verdict.value.upper()}  {verdict.target} under {verdict.profile}: {', '.join(counts)}"
     if verdict.cut:
         sentence += f"; the history was cut ({', '.join(verdict.cut)})"
+    if verdict.search is not None and verdict.search.ended is Ended.INTERRUPTED:
+        sentence += "; the search was cut short"
     return sentence
 
 
@@ -184,6 +208,7 @@ def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> 
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
     parts += coverage_lines(verdict)
+    parts += search_lines(verdict)
     parts.append(closing_line(verdict))
     return Group(*parts)
 

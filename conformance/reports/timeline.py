@@ -262,6 +262,8 @@ def _sent(row: Row) -> str:
 _LABELS: dict[Kind, Callable[[Row], str]] = {
     Kind.LOCK: lambda row: f"lock{_answer(row)}",
     Kind.UNLOCK: lambda row: f"unlock{_answer(row)}",
+    Kind.RENEW: lambda row: f"renew{_answer(row)}",
+    Kind.PROGRESS: lambda row: f"the store has {row.value}",
     Kind.COMMIT: lambda row: (
         f"commit {row.value}" + ("" if row.outcome is Outcome.OK else _answer(row))
     ),

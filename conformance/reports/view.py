@@ -24,8 +24,10 @@ from specs.verdicts.verdict import (
     VERDICT_SCHEMA,
     ClauseVerdict,
     Coverage,
+    Ended,
     Further,
     RunVerdict,
+    Search,
     Verdict,
 )
 
@@ -112,6 +114,7 @@ class VerdictView:
     folder: Path | None = None
     events: int | None = None
     coverage: Coverage | None = None
+    search: Search | None = None
 
     @property
     def exit_code(self) -> int:
@@ -168,6 +171,7 @@ def parse(
             folder=folder,
             events=events,
             coverage=_coverage(data["coverage"]) if data.get("coverage") else None,
+            search=_search(data["search"]) if data.get("search") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HistoryError(
@@ -179,6 +183,11 @@ def _coverage(data: Mapping[str, Any]) -> Coverage:
     more = data.get("further")
     further = None if more is None else Further(more["runs"], more["most"], tuple(more["sought"]))
     return Coverage(data["states"], data["runs"], data["new_at_the_end"], further)
+
+
+def _search(data: Mapping[str, Any]) -> Search:
+    fields = {**data, "ended": Ended(data["ended"])}
+    return Search(**fields)
 
 
 def _clause(data: Mapping[str, Any]) -> ClauseView:
@@ -220,12 +229,18 @@ def open_run(path: Path | str) -> VerdictView:
     return parse(data, where=str(file), folder=folder, events=count_events(folder))
 
 
-def count_events(folder: Path) -> int | None:
-    """How many rows the run's history has; None where no history can be read (a report does not fail for that)."""
+def opened_in(folder: Path) -> History | None:
+    """The run's history; None where none can be read (a report does not fail for that)."""
     try:
-        return rows_in(open_history(folder))
+        return open_history(folder)
     except HistoryError:
         return None
+
+
+def count_events(folder: Path) -> int | None:
+    """How many rows the run's history has, where it can be read."""
+    history = opened_in(folder)
+    return None if history is None else rows_in(history)
 
 
 def rows_in(history: History) -> int:

@@ -14,15 +14,16 @@ import asyncio
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.stopping import Stop
 from conformance.waiting import now_s
-from specs.errors import UsageError
+from specs.errors import TargetMisbehaved, UsageError
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.plan.ability import Ability
@@ -34,10 +35,21 @@ from specs.profiles import Profile
 from specs.verdicts.verdict import Verdict
 from specs.vocabulary import Kind, Outcome, Queue
 
+if TYPE_CHECKING:
+    from conformance.targets.systems import System
+
 ENTRY_POINTS = "inorder.targets"
 QUIET_LOOK_S = 0.05
 NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK, Kind.DEAD_LETTER})
 """What a target without half messages, delayed retries and dead letters declares too: it can't have happened."""
+
+
+class CutShort(TargetMisbehaved):
+    """A queue could not be read to its end. found: what could be read of it."""
+
+    def __init__(self, why: str, found: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(why)
+        self.found = found
 
 
 class ClockKind(StrEnum):
@@ -51,7 +63,9 @@ class ClockKind(StrEnum):
 class Asked:
     """What a search is asked: None stands for the target's own default.
 
-    out: the run's folder. say: takes a step of the work in words. progress: takes (done, total, words).
+    out: the run's folder. say: takes a step of the work in words. progress: takes (done, total, words). stop: when it
+    ends, and what it is told besides. part: of how many searches at once it is which, from 0; each makes its part of
+    the runs, and is asked for its part of the floor.
     """
 
     seed: int
@@ -60,14 +74,34 @@ class Asked:
     out: Path
     say: Callable[[str], Any] = lambda _: None
     progress: Callable[[int, int, str], Any] = lambda done, total, what: None
+    stop: Stop = field(default_factory=Stop)
+    part: tuple[int, int] = (0, 1)
+
+    def runs(self, default: int) -> int | None:
+        """How many runs are to be made; None: as many as the budget allows."""
+        if self.examples is None and self.stop.bounds.budget_s is not None:
+            return None
+        return max(1, self._part_of(default if self.examples is None else self.examples))
+
+    def at_stake(self, default: int) -> int:
+        """How often a clause is to be at stake. default: the target's own floor."""
+        return self._part_of(default if self.floor is None else self.floor)
+
+    def _part_of(self, number: int) -> int:
+        which, of = self.part
+        return number // of + (which < number % of)
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search came to. events: how many were judged, where that is not what lies in the run's folder."""
+    """What a search came to. events: how many were judged, where that is not what lies in the run's folder.
+
+    reached: for each run the abstract states that no earlier one had reached.
+    """
 
     verdict: Verdict
     events: int | None = None
+    reached: tuple[frozenset[Any], ...] = ()
 
 
 class Run:
@@ -133,8 +167,14 @@ class Target(ABC):
 
     name: as given on the command line. parties: who implements broker, client and producer. profile: the one that fits
     it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
-    that the system really has. records: the kinds of rows, by level, that the target writes down whenever they happen
-    (`specs.history.runinfo.declared`); asked again after the run, when it may know more.
+    that the system really has. takes_config: a plan may say others, and the system is started with them. records: the
+    kinds of rows, by level, that the target writes down whenever they happen (`specs.history.runinfo.declared`); asked
+    again after the run, when it may know more.
+
+    reads_at_work: its queues are read while its clients are still at work, and then all of them vanish without a word,
+    so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
+    may hold what earlier runs left. lease_known: `config` holds the lease time that its brokers really have, not one
+    that is taken for it.
 
     `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
     """
@@ -144,12 +184,24 @@ class Target(ABC):
     profile: str
     config: Config
     clock: ClassVar[ClockKind] = ClockKind.WALL
+    takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
     records: Mapping[str, tuple[str, ...]]
+    reads_at_work: ClassVar[bool] = False
+    remembers: bool = False
+    lease_known: bool = True
 
     def suited(self, plan: Plan) -> Plan:
         """The plan with what the target's configuration says whatever the plan does."""
         return plan
+
+    def told(self, plan: Plan) -> Config:
+        """What `run.json` says that the system was told: the plan's configuration, which is RocketMQ's.
+
+        A target of another system gives its own (`specs.plan.config.config_of`), with `system`; what it leaves out
+        nobody knows, and a clause that rests on it is not judged.
+        """
+        return plan.config
 
     @abstractmethod
     async def prepare(self, run: Run) -> None:
@@ -176,7 +228,8 @@ class Target(ABC):
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
         """All messages of a queue in their order, as columns of a history (`queue_offset`, `message_id`, ...).
 
-        Called at the end of a run, when nothing happens any more; needs Ability.READ.
+        Called at the end of a run, when nothing happens any more; needs Ability.READ. Raises CutShort with what it
+        found where there is more that can't be read.
         """
         raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
 
@@ -190,6 +243,16 @@ class Target(ABC):
             for number in range(topic.queues)
         ]
 
+    def check(self) -> None:  # noqa: B027 - most have no parts that could die by themselves
+        """Raise TargetMisbehaved when a part of ours has died that nobody killed."""
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE.
+
+        proxied: routes name them at an address where a proxy of the caller's is to listen.
+        """
+        raise UsageError(f"the target {self.name} can't {Ability.WIRE.value}")
+
     async def until(self, run: Run, at_ms: int) -> None:
         """Wait for a moment of the plan's time."""
         await asyncio.sleep(max(0.0, (at_ms - run.now_ms) / 1000))
@@ -201,13 +264,17 @@ class Target(ABC):
         until_s = now_s() + run.plan.settle_ms / 1000
         size, since_s = -1, now_s()
         while now_s() < until_s:
-            grown = sum(path.stat().st_size for path in (run.folder / "journal").glob("*.jsonl"))
+            grown = self.written(run)
             if grown != size:
                 size, since_s = grown, now_s()
             elif now_s() - since_s >= rest_s:
                 return True
             await asyncio.sleep(QUIET_LOOK_S)
         return False
+
+    def written(self, run: Run) -> int:
+        """How much was written of what happens; it stands still once the target has come to rest."""
+        return sum(path.stat().st_size for path in (run.folder / "journal").glob("*.jsonl"))
 
     def search(self, profile: Profile, asked: Asked) -> Searched:
         """Judge the target: look for a plan on which it breaks what the profile claims, and keep the run in `out`."""
@@ -217,10 +284,11 @@ class Target(ABC):
             self,
             profile,
             seed=asked.seed,
-            rounds=ROUNDS if asked.examples is None else asked.examples,
+            rounds=asked.runs(ROUNDS),
             out=asked.out,
-            floor=FLOOR if asked.floor is None else asked.floor,
+            floor=asked.at_stake(FLOOR),
             say=asked.say,
+            stop=asked.stop,
         )
         return Searched(verdict)
 
@@ -241,12 +309,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(point.name for point in entry_points(group=ENTRY_POINTS)))
 
 
-def find(text: str) -> Any:
+def find(text: str) -> Target:
     """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names."""
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
-            factory: Callable[[str | None], Any] = point.load()
+            factory: Callable[[str | None], Target] = point.load()
             return factory(argument if colon else None)
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
 

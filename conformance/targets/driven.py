@@ -1,22 +1,177 @@
-"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's."""
+"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's.
+
+What a run is written down by: the drivers tell calls, sends and their share of the lanes; who makes the run writes what
+it does itself; the drain reads everything back. Our own broker writes down besides what each client asks of it
+(`conformance.drivers.watching`). Nobody sees what a client asks of any other: then the history says so (`records`),
+and the clauses that rest on it are not recorded.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import replace
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from conformance.drivers.java import start_java
 from conformance.drivers.plans import DRIVEN
-from conformance.drivers.runner import DrivenRun
-from conformance.drivers.watching import Watch
+from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.recording import told_by
+from conformance.drivers.target import DriverTarget
+from conformance.drivers.targets import MARK
+from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars
-from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, System
+from conformance.targets.base import Run, find
+from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
+from conformance.wire.brokers import Brokers
 from conformance.wire.runner import ours
+from conformance.wire.target import WireTarget
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.shell.body import Core
 from specs.errors import UsageError
+from specs.history.row import Row
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
 from specs.plan.config import Config
+from specs.plan.plan import Action, ClientPlan
+from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE = "reference"
+CLIENT_IP = "127.0.0.1"
+_OF_JAVA = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
+OpenSystem = Callable[[Config, Watch | None], AbstractContextManager[System]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A broker and the clients at work on it.
+
+    watched: the broker is ours and writes down what the clients ask; `open_system` takes the configuration and, then,
+    the watch. config: what the plans are drawn from. abilities: what can be done to the brokers.
+    """
+
+    name: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    watched: bool
+    open_system: OpenSystem
+    abilities: frozenset[Ability]
+
+
+class JavaTarget(DriverTarget):
+    """A system, and Apache's Java client of a version at work on it."""
+
+    def __init__(self, pair: Pair, version: str) -> None:
+        super().__init__()
+        self.pair, self.version = pair, version
+        self.name, self.parties = pair.name, pair.parties
+        self.profile, self.config = pair.profile, pair.config
+        self.abilities = pair.abilities | _OF_JAVA
+        self._kept = ExitStack()
+        self._system: System | None = None
+        self._brokers: Brokers | None = None
+        self._waited = False
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Nobody ends a half message: a driver is never asked to. What is sent back it does not tell."""
+        told = told_by(self.events) | {Kind.CHECK, Kind.END_TRANSACTION}
+        return declared(client=told, **({"wire": WATCHED} if self.pair.watched else {}))
+
+    async def prepare(self, run: Run) -> None:
+        await super().prepare(run)
+        self._waited = False
+        self._brokers = await asyncio.to_thread(self._open, run)
+
+    def _open(self, run: Run) -> Brokers:
+        """The brokers of a run. Watched ones are new in each, any others are kept until `release`."""
+        pair, config = self.pair, run.plan.config
+        if pair.watched:
+            watch = Watch(run.journal("broker", level=Level.WIRE), self.names(run))
+            return Brokers(run, pair.open_system(config, watch))
+        if self._system is None:
+            self._system = self._kept.enter_context(pair.open_system(config, None))
+        return Brokers(run, nullcontext(self._system))
+
+    @property
+    def brokers(self) -> Brokers:
+        """Of the run that it is prepared for. Raises UsageError before."""
+        if self._brokers is None:
+            raise UsageError(f"the target {self.name} was not prepared")
+        return self._brokers
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        if proxied:
+            raise UsageError(f"the brokers of {self.name} are put behind no proxy")
+        return self.pair.open_system(config, None)
+
+    def names(self, run: Run) -> Mapping[str, str]:
+        return {f"{CLIENT_IP}@{client.id}": client.id for client in run.plan.clients}
+
+    def start_alone(self, name: str, folder: Path) -> DriverProcess:
+        return start_java(self.version, name, self.config, folder, lambda _: None)
+
+    def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
+        """Where the answers to its locks are told by the broker, a client's own lease is so much shorter."""
+        config, way_ms = run.plan.config, ANSWER_WAY_MS if self.pair.watched else 0
+        config = replace(config, client_lease_ms=config.client_lease_ms - way_ms)
+        return start_java(self.version, name, config, run.folder, on_event)
+
+    def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
+        return {"namesrv": self.brokers.system.namesrv}
+
+    async def start(self, party: str) -> None:
+        if party in self.brokers.names:
+            await asyncio.to_thread(self.brokers.start, party)
+        else:
+            await super().start(party)
+
+    async def act(self, action: Action) -> None:
+        if not await asyncio.to_thread(self.brokers.act, action):
+            await super().act(action)
+
+    def written(self, run: Run) -> int:
+        """What the drivers tell: of a client that has nothing to do a watched broker hears all the same."""
+        return sum(
+            path.stat().st_size
+            for client in run.plan.clients
+            for path in (run.folder / "journal").glob(f"{client.id}*.jsonl")
+        )
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        return self.brokers.queues()
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        """Before the first one has passed what the delay levels let a message wait."""
+        if not self._waited:
+            await asyncio.sleep(self.config.dead_letter_bound_ms * 2 / 1000)
+            self._waited = True
+        return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def settle(self, run: Run) -> bool:
+        await asyncio.to_thread(self.brokers.heal)
+        return await super().settle(run)
+
+    async def close(self) -> None:
+        await super().close()
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None:
+            await asyncio.to_thread(brokers.close)
+        self.refuse_faults()
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        return complete(rows) if self.pair.watched else rows
+
+    def release(self) -> None:
+        self._system = None
+        self._kept.close()
+
+
+Paired: TypeAlias = JavaTarget | WireTarget
 
 
 def profile_of(version: str) -> str:
@@ -29,56 +184,102 @@ def profile_of(version: str) -> str:
     )
 
 
-def reference(client: str | None) -> DrivenRun:
+def reference(client: str | None) -> Paired:
     """Apache's Java client of a version on our own cluster, which records what the client asks for."""
     if not client:
         raise UsageError(
             "the target reference+java needs the client's version, as in reference+java:5.4.0"
         )
-    jars.check_client_version(client)
     return pair(None, client)
 
 
-def pair(broker: str | None, client: str | None) -> DrivenRun:
+def pair(broker: str | None, client: str | None) -> Paired:
     """A broker and a client: each Apache's of a version, or (None) our own. Raises UsageError for unknown versions."""
     if broker is not None:
         jars.check_version(broker)
     if client is not None:
         jars.check_client_version(client)
     system = REFERENCE if broker is None else f"rocketmq-local:{broker}"
-    theirs = f"Apache Java client {client}"
-    return DrivenRun(
-        target=_name(system, client),
-        parties={
-            "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
-            "client": ours() if client is None else theirs,
-            "producer": ours() if client is None else theirs,
-        },
-        profile=" + ".join(
-            dict.fromkeys(
-                REFERENCE if version is None else profile_of(version)
-                for version in (broker, client)
-            )
-        ),
-        config=replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x"),
-        version=client,
-        watched=broker is None and client is not None,
-        open_system=lambda config, watch: _open(broker, config, watch),
+    theirs = ours() if client is None else f"Apache Java client {client}"
+    profiles = [
+        REFERENCE if version is None else profile_of(version) for version in (broker, client)
+    ]
+    name, profile = _name(system, client), " + ".join(dict.fromkeys(profiles))
+    parties = {
+        "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
+        "client": theirs,
+        "producer": theirs,
+    }
+    config = replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x")
+    opens: OpenSystem = _on_sockets if broker is None else partial(_on_this_machine, broker)
+    of_system = (ReferenceOnSockets if broker is None else ApacheOnThisMachine).abilities
+    if client is None:
+        return WireTarget(
+            name=name,
+            parties=parties,
+            profile=profile,
+            config=config,
+            opens=lambda config, _proxied: opens(config, None),
+            of_system=of_system,
+        )
+    found = Pair(
+        name=name,
+        parties=parties,
+        profile=profile,
+        config=config,
+        watched=broker is None,
+        open_system=opens,
+        abilities=of_system,
     )
+    return JavaTarget(found, client)
+
+
+def abroad(address: str, client: str) -> JavaTarget:
+    """Apache's Java client of a version on a cluster that runs already. Its lease is taken to be the product's 60 s."""
+    jars.check_client_version(client)
+    theirs, product = f"Apache Java client {client}", Config()
+    found = Pair(
+        name=f"rocketmq:{address}{MARK}{client}",
+        parties={
+            "broker": f"Apache RocketMQ at {address}",
+            "client": theirs,
+            "producer": theirs,
+        },
+        profile="rocketmq-5-orderly",
+        config=replace(
+            DRIVEN,
+            broker_lease_ms=product.broker_lease_ms,
+            delay_levels=product.delay_levels,
+        ),
+        watched=False,
+        open_system=lambda _config, _watch: Remote(address),
+        abilities=Remote.abilities,
+    )
+    return JavaTarget(found, client)
+
+
+def find_java(text: str) -> JavaTarget:
+    """The target of that name, with Apache's Java client at work. Raises UsageError for any other."""
+    found = find(text)
+    if not isinstance(found, JavaTarget):
+        raise UsageError(
+            f"{text} names no Java client; write it as rocketmq-local:5.4.0{MARK}5.4.0"
+        )
+    return found
 
 
 def _name(system: str, client: str | None) -> str:
     """The target that a user names, as far as there is one: our own client's are those of the raw client too."""
     if client is not None:
-        return f"{system}+java:{client}"
+        return f"{system}{MARK}{client}"
     return "reference+tcp" if system == REFERENCE else system
 
 
-def _open(
-    broker: str | None, config: Config, watch: Watch | None
-) -> AbstractContextManager[System]:
-    if broker is not None:
-        return ApacheOnThisMachine(broker, config)
+def _on_this_machine(version: str, config: Config, _watch: Watch | None) -> ApacheOnThisMachine:
+    return ApacheOnThisMachine(version, config)
+
+
+def _on_sockets(config: Config, watch: Watch | None) -> ReferenceOnSockets:
     if watch is None:
         return ReferenceOnSockets(config)
 

@@ -7,7 +7,6 @@ prepares topics and reads queues, and once for each client, unless the driver ho
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import shutil
 import tempfile
@@ -15,21 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.drivers.admin import AdminTarget, ignore
 from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
-from conformance.drivers.target import DriverTarget, columns_of
-from conformance.targets.base import Run
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash
 from specs.plan.ability import Ability
-from specs.vocabulary import Queue
 
 PROFILE = "ordered-queue"
 NEEDED = ("prepare", "read")
-ADMIN = "admin"
 
 
-class ExecutedTarget(DriverTarget):
+class ExecutedTarget(AdminTarget):
     """argv: the driver's command. said: its answer to hello."""
 
     config = STEADY
@@ -42,62 +38,18 @@ class ExecutedTarget(DriverTarget):
         client = f"{said.get('driver', argv[0])} {said.get('client', '')}".strip()
         broker = said.get("broker", client)
         self.parties = {"broker": broker, "client": client, "producer": client}
-        self._hosts = bool(said.get("hosts"))
+        self.hosts = bool(said.get("hosts"))
         verbs = set(said.get("verbs", ()))
         self.abilities = frozenset({Ability.READ})
-        if not self._hosts:
+        if not self.hosts:
             self.abilities |= {Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
         elif crash.VERB in verbs:
             self.abilities |= {Ability.CRASH_CLIENT}
-        self._admin: DriverProcess | None = None
-        self._read: dict[str, list[Mapping[str, Any]]] = {}
 
-    async def prepare(self, run: Run) -> None:
-        await super().prepare(run)
-        self._read = {}
-        await asyncio.to_thread(self._prepare, run)
-
-    def _prepare(self, run: Run) -> None:
-        on_event = self.on_hosted_event if self._hosts else _ignore
-        self._admin = self.spawn(ADMIN, run, on_event)
-        self.hello(self._admin)
-        if self._hosts:
-            self.hosts_all(self._admin)
-        topology = run.plan.topology
-        topics = [{"name": topic.name, "queues": topic.queues} for topic in topology.topics]
-        self.ask(self._admin, "prepare", topics=topics, groups=list(topology.groups))
-
-    def start_alone(self, name: str, folder: Path) -> DriverProcess:
-        """The driver by itself, for whoever tries its manners."""
-        return _spawn(name, self._argv, folder, _ignore)
-
-    def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
-        return _spawn(name, self._argv, run.folder, on_event)
-
-    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        if queue.topic not in self._read:
-            self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
-        return [
-            columns_of(found)
-            for found in sorted(self._read[queue.topic], key=lambda each: each["queue_offset"])
-            if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id)
-        ]
-
-    def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
-        if self._admin is None:
-            raise UsageError(f"the target {self.name} was not prepared")
-        more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
-        answer = self.ask(self._admin, "read", topic=topic, **more)
-        return list(answer.get("messages", ()))
-
-    async def close(self) -> None:
-        await super().close()
-        if self._admin is not None:
-            self._admin.kill()
-            self._admin = None
-        if self.faults:
-            fault, self.faults = self.faults[0], []
-            raise TargetMisbehaved(f"the driver {self.name} wrote what it must not: {fault}")
+    def spawn_driver(
+        self, name: str, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        return _spawn(name, self._argv, folder, on_event)
 
 
 def target(command: str | None) -> ExecutedTarget:
@@ -112,7 +64,7 @@ def target(command: str | None) -> ExecutedTarget:
         raise UsageError(f"the target exec can't start {argv[0]!r}: there is no such program")
     with tempfile.TemporaryDirectory(prefix="inorder-exec-") as folder:
         try:
-            with _spawn("hello", argv, Path(folder), _ignore) as driver:
+            with _spawn("hello", argv, Path(folder), ignore) as driver:
                 said = driver.hello()
         except TargetMisbehaved as error:
             raise UsageError(f"{command!r} does not speak the driver protocol: {error}") from error
@@ -129,7 +81,3 @@ def _spawn(
     name: str, argv: Sequence[str], folder: Path, on_event: Callable[[Event], Any]
 ) -> DriverProcess:
     return DriverProcess(f"driver {name}", argv, folder / f"{name}.log", on_event)
-
-
-def _ignore(_: Event) -> None:
-    pass

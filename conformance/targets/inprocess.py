@@ -15,7 +15,7 @@ from typing import Any
 
 from conformance.targets.base import Run, Target, operation
 from specs.errors import UsageError
-from specs.faults import crash
+from specs.faults import crash, pause
 from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.messages import PlannedMessage
@@ -27,9 +27,11 @@ class InProcess(Target):
     """`prepare` of a subclass calls this one's first. log: where everything is written down.
 
     A client that comes again under its name counts a message's tries anew, like a process that was started again.
+    A subclass that names PAUSE_CLIENT has its clients stand still in their calls; that others get their lanes meanwhile
+    is its own affair, and that who wakes up looks whether a lane is still its own.
     """
 
-    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT})
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.OWN_SYSTEM})
     run: Run
     log: Journal
 
@@ -37,6 +39,7 @@ class InProcess(Target):
         self.run, self.log = run, run.journal(self.name.partition(":")[0])
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self._leaving: set[str] = set()
+        self._awake: dict[str, asyncio.Event] = {}
         self._times: Counter[tuple[str, int]] = Counter()
         self._incarnations = itertools.count(1)
 
@@ -66,6 +69,7 @@ class InProcess(Target):
     ) -> Outcome:
         """Call the listener with a message, as the plan's rules say, and write that down; how it ended."""
         me = at_work["client_id"]
+        await self._awake[me].wait()
         self._times[me, message.number] += 1
         tries = [self._times[me, message.number]]
         rule = self.run.listener.decide(self.run.now_ms, me, lane, [message], tries)
@@ -73,12 +77,15 @@ class InProcess(Target):
         columns["reconsume_times"] = self._times[me, message.number] - 1
         with operation(self.log, Kind.DELIVER, columns) as told:
             await asyncio.sleep(rule.duration_ms / 1000)
+            await self._awake[me].wait()
             told |= {"outcome": rule.outcome, "commit_mode": "auto"}
         return rule.outcome
 
     async def start(self, party: str) -> None:
         client = self.run.client(party)
         self._leaving.discard(party)
+        self._awake[party] = asyncio.Event()
+        self._awake[party].set()
         self._times = Counter({key: n for key, n in self._times.items() if key[0] != party})
         lanes = [
             Lane(client.group, *queue)
@@ -94,6 +101,10 @@ class InProcess(Target):
     async def act(self, action: Action) -> None:
         if action.do == crash.VERB:
             await self._kill(action.args["client"])
+        elif action.do == pause.VERB and Ability.PAUSE_CLIENT in self.abilities:
+            self._awake[action.args["node"]].clear()
+        elif action.do == pause.HEALED_BY and Ability.PAUSE_CLIENT in self.abilities:
+            self._awake[action.args["node"]].set()
         elif action.do == "send" and not action.args.get("batch"):
             for message in self.run.messages.of(action.args):
                 row = {**message.columns(), "client_id": action.args["client"], "attempt": 1}

@@ -11,26 +11,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.targets.systems import FIRST_PERSISTS, ReferenceOnSockets, ServedReference
-from conformance.wire.runner import SHORT_LEASES, WireRun, ours
+from conformance.wire.runner import SHORT_LEASES, ours
+from conformance.wire.target import WireTarget
 from conformance.wire.work import ROUNDS
 from specs.errors import UsageError
 
 FLUSHES = ("sync", "async")
 
 
-def target(argument: str | None) -> WireRun:
+def target(argument: str | None) -> WireTarget:
     """Our own cluster on sockets of 127.0.0.1, in memory; `reference+tcp:sync`, `:async`: killed at work, on a store.
 
     Raises UsageError for any other argument.
     """
-    in_memory = WireRun(
-        target="reference+tcp",
+    in_memory = WireTarget(
+        name="reference+tcp",
         parties=dict.fromkeys(("broker", "client", "producer"), ours()),
         profile="reference",
         config=SHORT_LEASES,
-        lease_known=True,
         rounds=ROUNDS,
-        open_system=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
+        opens=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
+        of_system=ReferenceOnSockets.abilities,
     )
     if argument is None:
         return in_memory
@@ -42,11 +43,12 @@ def target(argument: str | None) -> WireRun:
         )
     return replace(
         in_memory,
-        target=f"reference+tcp:{argument}",
+        name=f"reference+tcp:{argument}",
         config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
-        open_system=lambda config, proxied: ServedReference(
+        opens=lambda config, proxied: ServedReference(
             config, flush, Path(folder) if folder else None
         ),
+        of_system=ServedReference.abilities,
         kills_broker=True,
         remembers=bool(folder),
     )

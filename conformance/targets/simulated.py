@@ -120,15 +120,17 @@ class SimulatedTarget(Target):
             None if self.mutant is None else self.mutant.name,
             asked.seed,
             profile,
-            examples=EXAMPLES if asked.examples is None else asked.examples,
-            floor=FLOOR if asked.floor is None else asked.floor,
+            examples=asked.runs(EXAMPLES),
+            floor=asked.at_stake(FLOOR),
             progress=asked.progress,
             config=self.plan_config,
+            stop=asked.stop,
         )
         result.save(asked.out)
         info = replace(result.verdict.info, replay=again.command("replay", asked.out))
-        events = result.events if not result.found else None
-        return Searched(replace(result.verdict, info=info), events)
+        is_of_all = result.verdict.coverage is not None
+        verdict = replace(result.verdict, info=info)
+        return Searched(verdict, result.events if is_of_all else None, result.reached)
 
 
 def reference(argument: str | None = None) -> SimulatedTarget:

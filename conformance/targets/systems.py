@@ -26,6 +26,7 @@ from reference_impl.protocol.headers import GetRouteHeader
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import BrokerMaker, ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
+from reference_impl.storage import FlushMode, StoreOptions
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -73,20 +74,32 @@ class System(ABC):
 
 
 class ReferenceOnSockets(System):
-    """Our own cluster on sockets of 127.0.0.1. make_broker: its core, where it is not the plain one."""
+    """Our own cluster on sockets of 127.0.0.1, in this process.
+
+    make_broker: its core, where it is not the plain one. flush: how it keeps its messages on a disk, in a folder that
+    is deleted at the end; none keeps them in memory.
+    """
 
     abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
 
     def __init__(
-        self, config: Config, *, proxied: bool = False, make_broker: BrokerMaker = Broker
+        self,
+        config: Config,
+        *,
+        proxied: bool = False,
+        make_broker: BrokerMaker = Broker,
+        flush: str = "",
     ) -> None:
         self._reservation = ports.reserve()
         port = self._reservation.port
+        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-store-") if flush else None
         self._cluster = ThreadedCluster(
             BrokerConfig.from_plan(config),
             broker_port=port,
             advertise=f"{PROXIED_IP}:{port}" if proxied else None,
             make_broker=make_broker,
+            store_dir=Path(self._temporary.name) if self._temporary is not None else None,
+            store_options=StoreOptions(FlushMode(flush)) if flush else None,
         )
 
     def __enter__(self) -> Self:
@@ -105,6 +118,8 @@ class ReferenceOnSockets(System):
             self._cluster.stop()
         finally:
             self._reservation.release()
+            if self._temporary is not None:
+                self._temporary.cleanup()
 
     def crash_broker(self, name: str) -> None:
         self._cluster.crash(name)
@@ -300,6 +315,14 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
     except ProtocolError as error:
         raise UsageError(f"{namesrv} is no RocketMQ name server: {error}") from error
     return {broker.broker: broker.master for broker in info.brokers if broker.master is not None}
+
+
+def has_topic(namesrv: str, topic: str) -> bool:
+    """Does the name server know the topic?"""
+    header = GetRouteHeader(topic, True).to_ext()
+    with SyncClient() as client:
+        answer = client.call(namesrv, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header))
+    return answer.code == ResponseCode.SUCCESS
 
 
 def wait_for_route(namesrv: str, topic: str, broker: str) -> None:

@@ -9,50 +9,114 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from conformance.targets.base import Run
-from conformance.targets.systems import System, wait_for_route
-from conformance.wire.client import WireClient
+from conformance.targets.base import CutShort, Run
+from conformance.targets.systems import System, has_topic, wait_for_route
+from conformance.wire.client import DRAIN_GROUP, WireClient
+from reference_impl.protocol.codes import ResponseCode
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash, disk_full
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
-from specs.vocabulary import Kind, Level, Outcome, Queue, dead_letter_topic
+from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 
 class Brokers:
     """The system of one run while it is open. All methods wait for what they ask; call them in a thread.
 
-    Everything that it asks a broker for is a row of the journal `wire` (level `wire`).
+    Everything that it asks a broker for is a row of the journal `wire` (level `wire`), but for what the store says of a
+    group: that is a witness's word, and the run's to write down.
     """
 
     def __init__(self, run: Run, system: AbstractContextManager[System]) -> None:
-        """Enter the system and make the plan's topics on its first broker. TargetMisbehaved when one is refused."""
+        """Enter the system and make the plan's topics on its first broker, and its groups that nobody joins.
+
+        TargetMisbehaved when a topic is refused, UsageError for a plan of more brokers than there are, and for one
+        whose topics or groups are there already: they may be somebody's.
+        """
         self._run = run
         self._stack = ExitStack()
         self._groups: dict[Queue, str | None] = {}
-        self._drain: WireClient | None = None
+        self._readers: dict[str, WireClient] = {}
+        self._broken: dict[tuple[str, str], None] = {}
         try:
             self.system = self._stack.enter_context(system)
             self.first = min(self.system.brokers)
+            self._names = self._named(run.plan.topology.brokers)
             self._journal = run.journal("wire", level=Level.WIRE)
             setup = self.client("setup")
             try:
-                for topic in run.plan.topology.topics:
-                    make_topic(setup, topic.name, topic.queues, self.system.namesrv)
+                self._make(setup)
             finally:
                 setup.close()
         except BaseException:
             self._stack.close()
             raise
 
+    def _named(self, planned: Sequence[str]) -> dict[str, str]:
+        """The plan's names for brokers, each with the system's: a plan is written before anybody knows these."""
+        there = sorted(self.system.brokers)
+        if len(planned) > len(there):
+            raise UsageError(
+                f"the plan has {len(planned)} brokers, the target has {len(there)}; name fewer in its topology"
+            )
+        others = [name for name in there if name not in planned]
+        return {name: name if name in there else others.pop(0) for name in planned}
+
+    def _make(self, setup: WireClient) -> None:
+        topology = self._run.plan.topology
+        self._refuse_what_is_there(setup)
+        for topic in topology.topics:
+            make_topic(setup, topic.name, topic.queues, self.system.namesrv)
+        answer = setup.pulled(Queue(topology.topics[0].name, self.first, 0))
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            raise UsageError(
+                f"the broker {self.first} knows no group that nobody made, so that ours can't consume: "
+                f"set autoCreateSubscriptionGroup=true there, or make {', '.join((DRAIN_GROUP, *topology.groups))}"
+            )
+        joined = {client.group for client in self._run.plan.clients}
+        for group in topology.groups:
+            if group not in joined:  # a commit needs its group
+                setup.heartbeat(group, topology.topics[0].name)
+
+    def _refuse_what_is_there(self, setup: WireClient) -> None:
+        topology = self._run.plan.topology
+        there = [f"the topic {topic.name}" for topic in topology.topics if self._has(topic.name)]
+        there += [f"the group {group}" for group in topology.groups if setup.living(group)]
+        if there:
+            raise UsageError(
+                f"{there[0]} is on the brokers already, and may be somebody's: nothing was touched; "
+                f"give the plan's topics, groups and clients names of their own (a prefix for all of them)"
+            )
+
+    def _has(self, topic: str) -> bool:
+        return has_topic(self.system.namesrv, topic)
+
     @property
     def abilities(self) -> frozenset[Ability]:
         """What can be done to the brokers."""
-        return self.system.abilities | {Ability.READ}
+        return self.system.abilities | {Ability.READ, Ability.PROGRESS}
 
     def client(self, client_id: str) -> WireClient:
         """A raw client of the first broker."""
         return WireClient(client_id, self.system.brokers[self.first], self.first, self._journal)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """By which brokers are known: the plan's names, and the system's."""
+        return frozenset({*self._names, *self.system.brokers})
+
+    def name(self, planned: str) -> str:
+        """What the system calls a broker of the plan, or of its own. UsageError for an unknown one."""
+        name = self._names.get(planned, planned)
+        if name not in self.system.brokers:
+            raise UsageError(f"{planned} is no broker of the target")
+        return name
+
+    def address(self, planned: str) -> str:
+        """Where it listens."""
+        return self.system.brokers[self.name(planned)]
+
+    # ------------------------------------------------------------ what they hold
 
     def queues(self) -> Sequence[tuple[Queue, str | None]]:
         """What is read at the end of the run, with the group whose dead letters a queue holds.
@@ -60,53 +124,103 @@ class Brokers:
         Dead letters come last: a copy names the broker's id of what it was made from; who made that is known once it
         was read.
         """
-        topology = self._run.plan.topology
-        queues: list[tuple[Queue, str | None]] = [
-            (Queue(topic.name, self.first, number), None)
-            for topic in topology.topics
-            for number in range(topic.queues)
-        ]
+        queues: list[tuple[Queue, str | None]] = [(queue, None) for queue in self._planned()]
         queues += [
-            (Queue(dead_letter_topic(group), self.first, 0), group) for group in topology.groups
+            (Queue(dead_letter_topic(group), self.first, 0), group)
+            for group in self._run.plan.topology.groups
         ]
         self._groups = dict(queues)
         return queues
 
     def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        """All messages of a queue in their order, as columns of READ rows; none of a queue that is not there."""
-        if self._drain is None:
-            self._drain = self.client("drain")
-            self._stack.callback(self._drain.close)
-        end = self._drain.max_offset(queue)
-        return list(self._drain.messages(queue, end or 0, self._groups.get(queue)))
+        """All messages of a queue in their order, as columns of READ rows; none of a queue that is not there.
+
+        CutShort for a queue of which the broker gives less than it says to hold.
+        """
+        reader = self._reader("drain")
+        end = reader.max_offset(queue) or 0
+        found = list(reader.messages(queue, end, self._groups.get(queue)))
+        upto = found[-1]["queue_offset"] + 1 if found else 0
+        if upto < end:
+            raise CutShort(f"{queue} ends at {end}, and can be read up to {upto} only", found)
+        return found
+
+    def progress(self, group: str, queue: Queue) -> int | None:
+        """What the store says that a group has reached in a queue; None where it says nothing."""
+        return self._reader("witness").stored(Lane(group, *queue))
+
+    def _planned(self) -> list[Queue]:
+        return [
+            Queue(topic.name, self.first, number)
+            for topic in self._run.plan.topology.topics
+            for number in range(topic.queues)
+        ]
+
+    def all_is_stored(self) -> bool:
+        """Is every queue of the groups that have members consumed to its end, and stored so?"""
+        asking = self._reader("look")
+        clients = self._run.plan.clients
+        for group in {each.group for each in clients if each.kind == "consumer"}:
+            for queue in self._planned():
+                end = asking.max_offset(queue)
+                if end is None or end > (asking.fetch(Lane(group, *queue))[1] or 0):
+                    return False
+            retry = Queue(retry_topic(group), self.first, 0)
+            end = asking.max_offset(retry) or 0  # there is none where nothing failed
+            if end > (asking.fetch(Lane(group, *retry))[1] or 0):
+                return False
+        return True
+
+    def _reader(self, client_id: str) -> WireClient:
+        if client_id not in self._readers:
+            self._readers[client_id] = self.client(client_id)
+            self._stack.callback(self._readers[client_id].close)
+        return self._readers[client_id]
+
+    # ------------------------------------------------------------ what befalls them
 
     def act(self, action: Action) -> bool:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
         name = action.args.get("broker", "")
         match action.do:
             case broker_crash.VERB:
-                self._check(name)
-                self.system.crash_broker(name)
-                columns = {"broker": name, "detail": "killed by the harness"}
-                with self._run.journal(name) as journal:
-                    journal.note(Kind.CRASH, Outcome.OK, columns)
+                self.crash(name)
             case broker_crash.HEALED_BY:
                 self.start(name)
             case disk_full.VERB | disk_full.HEALED_BY:
-                self._check(name)
-                self.system.fill_disk(name, full=action.do == disk_full.VERB)
+                self.fill(name, full=action.do == disk_full.VERB)
             case _:
                 return False
         return True
 
-    def start(self, name: str) -> None:
-        """Start a broker that was killed. UsageError for an unknown one."""
-        self._check(name)
-        self.system.restart_broker(name)
+    def crash(self, planned: str) -> None:
+        """Kill a broker; its store stays. UsageError for an unknown one."""
+        name = self.name(planned)
+        self._broken[name, broker_crash.HEALED_BY] = None
+        self.system.crash_broker(name)
+        columns = {"broker": name, "detail": "killed by the harness"}
+        with self._run.journal(name) as journal:
+            journal.note(Kind.CRASH, Outcome.OK, columns)
 
-    def _check(self, name: str) -> None:
-        if name not in self.system.brokers:
-            raise UsageError(f"{name} is no broker of the target")
+    def start(self, planned: str) -> None:
+        """Start a broker that was killed. UsageError for an unknown one."""
+        name = self.name(planned)
+        self.system.restart_broker(name)
+        self._broken.pop((name, broker_crash.HEALED_BY), None)
+
+    def fill(self, planned: str, *, full: bool) -> None:
+        """A broker's disk has no more room, or has room again. UsageError for an unknown one."""
+        name = self.name(planned)
+        self.system.fill_disk(name, full=full)
+        if full:
+            self._broken[name, disk_full.HEALED_BY] = None
+        else:
+            self._broken.pop((name, disk_full.HEALED_BY), None)
+
+    def heal(self) -> None:
+        """Who was killed lives again, and whose disk was full has room."""
+        for name, verb in list(self._broken):
+            self.act(Action(0, verb, {"broker": name}))
 
     def close(self) -> None:
         """Leave the system. May be called again."""
@@ -114,8 +228,16 @@ class Brokers:
 
 
 def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
-    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused."""
+    """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused.
+
+    UsageError when it is not ours to do.
+    """
     answer = client.create_topic(topic, queues)
+    if answer.code == ResponseCode.NO_PERMISSION:
+        raise UsageError(
+            f"the broker {client.broker_name} lets us create no topic ({answer.remark}): a run works on topics of its "
+            f"own, so its access rules must allow UPDATE_AND_CREATE_TOPIC"
+        )
     if answer.code != 0:
         raise TargetMisbehaved(
             f"the broker did not create {topic}: code {answer.code} {answer.remark}"

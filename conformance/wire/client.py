@@ -44,12 +44,14 @@ from reference_impl.protocol.message import (
     PROPERTY_UNIQ_KEY,
     StoredMessage,
     decode_all,
+    own_properties,
     pack_properties,
 )
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import UNREACHABLE, RequestFailed
 from specs.errors import TargetMisbehaved
 from specs.history.clock import RecorderClock, host_clock
+from specs.history.hashes import props_hash
 from specs.history.journal import Journal
 from specs.vocabulary import (
     DLQ_PREFIX,
@@ -63,6 +65,8 @@ from specs.vocabulary import (
 )
 
 PRODUCER_GROUP = "inorder-wire"
+DRAIN_GROUP = "inorder-drain"
+"""Who reads queues to their end."""
 TIMEOUT_S = 5.0
 
 
@@ -182,6 +186,7 @@ class WireClient:
                 "key_seq": key_seq,
                 "attempt": 1,
                 "body_hash": zlib.crc32(body),
+                "props_hash": props_hash({}),
             },
         )
         answer = self._send(queue.topic, queue.queue_id, properties, body)
@@ -309,12 +314,10 @@ class WireClient:
         queue: Queue,
         upto: int,
         group: str | None = None,
-        mark: Mapping[str, Any] | None = None,
     ) -> int:
         """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
 
-        Returns how many messages there were. group: whose retry or dead-letter topic it is. mark: what the marker
-        says besides (docs/history.md).
+        Returns how many messages there were. group: whose retry or dead-letter topic it is.
         """
         common = {**queue._asdict(), "group": group}
         marker = self._begin(Kind.READ, common)
@@ -324,7 +327,7 @@ class WireClient:
             offset = fields["queue_offset"] + 1
             seen += 1
         done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
-        self._journal.end(marker, done, {"value": offset, **(mark or {})})
+        self._journal.end(marker, done, {"value": offset})
         return seen
 
     def messages(
@@ -336,15 +339,7 @@ class WireClient:
         """
         offset = 0
         while offset < upto:
-            header = PullHeader(
-                consumer_group=group or "inorder-drain",
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=offset,
-                sys_flag=PULL_SUBSCRIPTION,
-                subscription="*",
-                expression_type="TAG",
-            )
+            header = _reading(queue, offset, group)
             answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
             if answer.code != ResponseCode.SUCCESS:
                 return
@@ -379,6 +374,16 @@ class WireClient:
         self._end(operation, answer, {"value": -1 if missing else value})
         return answer, value
 
+    def stored(self, lane: Lane) -> int | None:
+        """As `fetch`, and no row tells of it: the word of a witness, not an event of the run."""
+        header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
+        answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
+        return (
+            OffsetResponse.from_ext(answer.ext).offset
+            if answer.code == ResponseCode.SUCCESS
+            else None
+        )
+
     def heartbeat(self, group: str, topic: str) -> Answer:
         """Join (or stay in) a group on this connection."""
         subscriptions = (Subscription.of(topic), Subscription.of(retry_topic(group)))
@@ -396,6 +401,16 @@ class WireClient:
         )
         self._end(operation, answer, {"view": ",".join(ids)})
         return answer, ids
+
+    def living(self, group: str) -> list[str]:
+        """As `members`, and no row tells of it."""
+        header = ConsumerGroupHeader(group).to_ext()
+        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        return decode_consumer_ids(answer.body) if answer.code == ResponseCode.SUCCESS else []
+
+    def pulled(self, queue: Queue) -> Answer:
+        """How a pull of nobody's group is answered; no row tells of it."""
+        return self._ask(RequestCode.PULL_MESSAGE, _reading(queue, 0).to_ext())
 
     def ask_unknown(self) -> Answer:
         """A request code that no broker knows."""
@@ -444,6 +459,18 @@ class WireClient:
         )
 
 
+def _reading(queue: Queue, offset: int, group: str | None = None) -> PullHeader:
+    return PullHeader(
+        consumer_group=group or DRAIN_GROUP,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        sys_flag=PULL_SUBSCRIPTION,
+        subscription="*",
+        expression_type="TAG",
+    )
+
+
 def read_fields(message: StoredMessage) -> dict[str, Any]:
     """A stored message as the columns of a READ row; wall_us is when the broker stored it."""
     copy = message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))
@@ -456,6 +483,7 @@ def read_fields(message: StoredMessage) -> dict[str, Any]:
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
+        "props_hash": props_hash(own_properties(message.properties)),
         "tags": message.tags,
         "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,

@@ -1,37 +1,35 @@
-"""Our own clients on sockets, driven by a plan: what a plan says about them, done in real time.
+"""Our own clients on sockets, as a run's plan describes them: started, killed, stopped and asked for sends.
 
-A listener decides by the plan's rules, as the simulated world's does. Every client has a journal of its own in
-the run's folder, so that one that is killed leaves what it began.
+A listener decides by the plan's rules, as the simulated world's does. Each process of a client has a journal of its own
+in the run's folder, so that one that is killed leaves what it began.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from conformance.targets.systems import System
+from conformance.targets.base import Run
 from conformance.waiting import now_s
-from conformance.wire.stalls import Stalls
 from reference_impl.core.consumer.broadcast import OffsetFile
 from reference_impl.core.io import SendMessage, Transaction
+from reference_impl.shell.errors import BodyFailed
 from reference_impl.shell.node import ClientNode
-from reference_impl.shell.planned import client_node, find_client
+from reference_impl.shell.planned import client_node
+from reference_impl.sim.cluster import Cores
 from reference_impl.sim.prober import Ask
 from specs.errors import UsageError
-from specs.faults import perform
 from specs.history.journal import Journal
-from specs.plan.ability import Ability
-from specs.plan.plan import Action, Plan
-from specs.plan.rig import PartialRig
+from specs.plan.messages import PlannedMessage
 from specs.vocabulary import Kind, Outcome, Queue
 
 _SHUTDOWN_S = 30.0
+_SENDS_S = 60.0
 _HELD_LONGER_MS = 8_000
 """Apache's broker looks every 5 s for pulls whose time is up (PullRequestHoldService); the rest is for a busy host."""
-_PROBES = {
+PROBES = {
     "probe_lock": Kind.LOCK,
     "probe_unlock": Kind.UNLOCK,
     "probe_offset": Kind.FETCH_OFFSET,
@@ -39,6 +37,8 @@ _PROBES = {
     "reset": Kind.RESET,
 }
 """What a raw client of the plan is asked to do. It is there from its first question on."""
+SENDS = ("send", "send_half")
+CORRECT = Cores()
 
 
 class OneLife:
@@ -81,197 +81,183 @@ class OneLife:
         return {**columns, "incarnation": self._new + named.removeprefix(self._old)}
 
 
-class PlanRunner:
-    """Does a plan's actions on a system, at their times. prefix: makes message ids unique among runs."""
+class ClientNodes:
+    """The clients of one run. To be used in one event loop, which they live in.
 
-    def __init__(self, plan: Plan, system: System, folder: Path, prefix: str) -> None:
-        self._plan = plan
-        self._system = system
-        self._folder = folder
-        self._prefix = prefix
+    namesrv: where they ask for routes. cores: their classes, where they are not the correct ones.
+    """
+
+    def __init__(self, run: Run, namesrv: str, cores: Cores = CORRECT) -> None:
+        self._run = run
+        self._namesrv = namesrv
+        self._consumer = cores.consumer
+        self._producer = cores.producer
         self._nodes: dict[str, ClientNode] = {}
         self._journals: dict[str, Journal] = {}
         self._lives: dict[str, int] = {}
-        self._sends: list[asyncio.Task[None]] = []
-        self._offset_files: dict[
-            str, OffsetFile
-        ] = {}  # of broadcast consumers; they outlive a process
-        self._messages = 0
-        self._key_seq: dict[str, int] = {}
-        self._began_s = 0.0
+        self._sends: dict[str, set[asyncio.Task[None]]] = {}
+        self._offset_files: dict[str, OffsetFile] = {}
+        """Of broadcast consumers; they outlive a process."""
 
-    async def run(self, at_the_end: Callable[[], object] | None = None) -> None:
-        """Do everything, then stop every client in good order.
+    def __iter__(self) -> Any:
+        """The names of those that are at work."""
+        return iter(tuple(self._nodes))
 
-        at_the_end: is called, in a thread, when all is done and everybody is still at work; then they all vanish
-        without a further word, so that nothing comes after what it found.
-        """
-        self._began_s = now_s()
-        stalls = asyncio.create_task(Stalls(self._folder, lambda: self._nodes).watch())
-        try:
-            for action in self._plan.actions:
-                await self._until(action.at_ms)
-                await self.act(action)
-            await self._until(self._plan.until_ms)
-            await asyncio.gather(*self._sends)
-            if at_the_end is not None:
-                await asyncio.to_thread(at_the_end)
-                await self._vanish()
-        finally:
-            for name in list(self._nodes):
-                await self._stop(name)
-            stalls.cancel()
-            await asyncio.wait([stalls])
-
-    async def _vanish(self) -> None:
-        for name in list(self._nodes):
-            self._journals.pop(name).close()
-            await self._nodes.pop(name).kill()
-
-    async def act(self, action: Action) -> None:
-        """One action. UsageError for a fault that needs an ability which the system doesn't give.
-
-        A fault is done in a thread: it may take a broker's time to start, and our clients go on meanwhile.
-        """
-        args = action.args
-        match action.do:
-            case "start":
-                self._start(args["client"])
-            case "stop":
-                await self._stop(args["client"])
-            case "send" | "send_half":
-                self._sends.append(asyncio.create_task(self._send(args)))
-            case do if do in _PROBES:
-                self._probe(_PROBES[do], args)
-            case do:
-                rig = _Rig(self, asyncio.get_running_loop())
-                if not await asyncio.to_thread(perform, rig, do, args):
-                    raise UsageError(f"the action {do!r} is none that clients on sockets can do")
-
-    async def _until(self, at_ms: int) -> None:
-        await asyncio.sleep(max(0.0, self._began_s + at_ms / 1000 - now_s()))
-
-    def _start(self, name: str) -> None:
+    def start(self, name: str) -> None:
+        """A client of the plan. Nothing for one that is at work; UsageError for an unknown one."""
         if name in self._nodes:
             return
-        journal = self._journals[name] = Journal(self._folder, name)
+        run = self._run
+        run.client(name)
         life = self._lives[name] = self._lives.get(name, 0) + 1
-        recorder = OneLife(journal, name, life)
-        file = self._offset_files.setdefault(name, {})
+        journal = self._journals[name] = run.journal(name)
         node = self._nodes[name] = client_node(
-            self._plan,
+            run.plan,
             name,
-            self._system.namesrv,
-            recorder,
-            self._began_s,
-            file,
+            self._namesrv,
+            OneLife(journal, name, life),
+            now_s() - run.now_ms / 1000,
+            self._offset_files.setdefault(name, {}),
             held_longer_ms=_HELD_LONGER_MS,
+            consumer=self._consumer,
+            producer=self._producer,
         )
         node.start()
 
-    async def _stop(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
-        if node is not None:
-            if find_client(self._plan, name).kind == "prober":  # it knows no good order
-                await node.kill()
-            else:
-                await node.shutdown(_SHUTDOWN_S)
-            self._journals.pop(name).close()
+    async def stop(self, name: str) -> None:
+        """In good order: what it was asked to send is sent before. Raises BodyFailed for one that broke down."""
+        if name not in self._nodes:
+            return
+        if (sending := self._sends.get(name)) is not None and sending:
+            await asyncio.wait(set(sending), timeout=_SENDS_S)
+        node = self._nodes.pop(name)
+        if self._run.client(name).kind == "prober":  # it knows no good order
+            await node.kill()
+        else:
+            await node.shutdown(_SHUTDOWN_S)
+        self._journals.pop(name).close()
 
-    async def _restart(self, name: str) -> None:
-        self._start(name)
-
-    async def _crash(self, name: str) -> None:
+    async def kill(self, name: str) -> None:
+        """It vanishes without a word."""
         node = self._nodes.pop(name, None)
         if node is not None:
             await node.kill()
-            journal = self._journals.pop(name)
-            group = find_client(self._plan, name).group or None
-            journal.note(Kind.CRASH, Outcome.OK, {"client_id": name, "group": group})
-            journal.close()
+            self._journals.pop(name).close()
 
-    def _probe(self, kind: Kind, args: Mapping[str, Any]) -> None:
-        broker = args["broker"]
-        address = self._system.brokers.get(broker)
-        if address is None:
-            raise UsageError(f"there is no broker {broker!r} to be asked")
-        self._start(args["client"])
-        numbers = args.get("queues", [args.get("queue", 0)])
-        queues = tuple(Queue(args["topic"], broker, number) for number in numbers)
-        ask: Any = Ask(kind, args["group"], address, queues, args.get("offset", 0))
-        self._nodes[args["client"]].post(ask)
+    async def vanish(self) -> None:
+        """All of them do, so that nothing comes any more."""
+        for name in self:
+            await self.kill(name)
 
-    async def _send(self, args: Mapping[str, Any]) -> None:
-        node = self._nodes.get(args["client"])
+    def check(self) -> None:
+        """Raise BodyFailed if one that is at work broke down."""
+        for node in self._nodes.values():
+            node.check()
+
+    def send(self, args: Mapping[str, Any]) -> None:
+        """Begin the sends of an action: one after the other, each acknowledged or given up before the next."""
+        name = args["client"]
+        node = self._nodes.get(name)
         if node is None:
             return
-        batch = bool(args.get("batch"))
-        messages = [
-            self._message(args, None if batch else args.get("key")) for _ in range(args["count"])
-        ]
-        if batch:
-            messages = [replace(messages[0], more=tuple(messages[1:]))]
+        made = [_message(each, args) for each in self._run.messages.of(args)]
+        if args.get("batch"):
+            made = [replace(made[0], more=tuple(made[1:]))]
+        task = asyncio.create_task(self._send(name, node, made))
+        mine = self._sends.setdefault(name, set())
+        mine.add(task)
+        task.add_done_callback(mine.discard)
+
+    async def sent(self) -> None:
+        """Wait until everything is sent that was asked for."""
+        await asyncio.gather(*(task for mine in self._sends.values() for task in mine))
+
+    def probe(self, do: str, args: Mapping[str, Any], broker: str, address: str) -> None:
+        """Let a raw client ask a broker, by its name and address in the system."""
+        self.start(args["client"])
+        numbers = args.get("queues", [args.get("queue", 0)])
+        queues = tuple(Queue(args["topic"], broker, number) for number in numbers)
+        ask: Any = Ask(PROBES[do], args["group"], address, queues, args.get("offset", 0))
+        self._nodes[args["client"]].post(ask)
+
+    async def _send(self, name: str, node: ClientNode, messages: Sequence[SendMessage]) -> None:
         for message in messages:
-            await node.send(message)
-
-    def _message(self, args: Mapping[str, Any], key: str | None) -> SendMessage:
-        """The next message of an action."""
-        self._messages += 1
-        seq = None
-        level = args.get("delay_level")
-        transaction = Transaction(args["ends"], args["checked"]) if "ends" in args else None
-        if key is not None and not level and transaction is None:
-            seq = self._key_seq[key] = self._key_seq.get(key, 0) + 1
-        message_id = f"{self._prefix}m{self._messages}"
-        body = message_id.encode()
-        return SendMessage(
-            message_id,
-            args["topic"],
-            body,
-            key,
-            seq,
-            args.get("tags"),
-            message_id,
-            level,
-            transaction=transaction,
-        )
+            try:
+                await node.send(message)
+            except BodyFailed:
+                if self._nodes.get(name) is node:
+                    raise
+                return  # killed meanwhile: how the send ended, nobody knows
 
 
-class _Rig(PartialRig):
-    """What can be done to our own clients, which live in the runner's loop, and to the system's brokers."""
+def _message(planned: PlannedMessage, args: Mapping[str, Any]) -> SendMessage:
+    return SendMessage(
+        planned.message_id,
+        planned.topic,
+        planned.body,
+        planned.sharding_key,
+        planned.key_seq,
+        planned.tags,
+        planned.message_id,
+        planned.delay_level,
+        transaction=Transaction(args["ends"], args["checked"]) if "ends" in args else None,
+        properties=planned.properties,
+    )
 
-    def __init__(self, runner: PlanRunner, loop: asyncio.AbstractEventLoop) -> None:
-        self._runner = runner
-        self._system = runner._system
-        self._loop = loop
-        self.abilities = {Ability.CRASH_CLIENT, *self._system.abilities}
-        self.brokers = self._system.brokers
 
-    def kill(self, node: str, *, silent: bool = False) -> None:
-        if silent:
-            raise UsageError(
-                "a client on sockets can't die without its connections being seen to close"
-            )
-        if node not in self.brokers:
-            self._in_the_loop(self._runner._crash(node))
-            return
-        self._system.crash_broker(node)
-        with Journal(self._runner._folder, node) as journal:
-            journal.note(
-                Kind.CRASH, Outcome.OK, {"broker": node, "detail": "killed by the harness"}
-            )
+class PlanRunner:
+    """Does a plan's actions on a system that is open, and makes neither topics nor a history.
 
-    def revive(self, node: str) -> None:
-        if node in self.brokers:
-            self._system.restart_broker(node)
-        else:
-            self._in_the_loop(self._runner._restart(node))
+    For whoever has not moved to `conformance.run.run` over `conformance.wire.target.WireTarget` yet.
+    """
 
-    def fill_disk(self, broker: str) -> None:
-        self._system.fill_disk(broker, full=True)
+    def __init__(self, plan: Any, system: Any, folder: Any, prefix: str) -> None:
+        self._run = Run(plan, folder, prefix)
+        self._system = system
 
-    def make_room(self, broker: str) -> None:
-        self._system.fill_disk(broker, full=False)
+    async def run(self) -> None:
+        """Do everything, then stop every client in good order."""
+        from conformance.wire.stalls import Stalls
 
-    def _in_the_loop(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        run, nodes = self._run, ClientNodes(self._run, self._system.namesrv)
+        run.began()
+        stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
+        try:
+            for action in run.plan.actions:
+                await asyncio.sleep(max(0.0, (action.at_ms - run.now_ms) / 1000))
+                args = action.args
+                match action.do:
+                    case "start" | "restart":
+                        nodes.start(args["client"])
+                    case "stop":
+                        await nodes.stop(args["client"])
+                    case "crash":
+                        await nodes.kill(args["client"])
+                        group = run.client(args["client"]).group or None
+                        with Journal(run.folder, "harness") as journal:
+                            columns = {"client_id": args["client"], "group": group}
+                            journal.note(Kind.CRASH, Outcome.OK, columns)
+                    case "broker_crash":
+                        await asyncio.to_thread(self._system.crash_broker, args["broker"])
+                        with Journal(run.folder, args["broker"]) as journal:
+                            columns = {"broker": args["broker"], "detail": "killed by the harness"}
+                            journal.note(Kind.CRASH, Outcome.OK, columns)
+                    case "broker_restart":
+                        await asyncio.to_thread(self._system.restart_broker, args["broker"])
+                    case do if do in SENDS:
+                        nodes.send(args)
+                    case do if do in PROBES:
+                        broker = args["broker"]
+                        nodes.probe(do, args, broker, self._system.brokers[broker])
+                    case do:
+                        raise UsageError(
+                            f"the action {do!r} is none that clients on sockets can do"
+                        )
+            await asyncio.sleep(max(0.0, (run.plan.until_ms - run.now_ms) / 1000))
+            await nodes.sent()
+        finally:
+            for name in nodes:
+                await nodes.stop(name)
+            stalls.cancel()
+            await asyncio.wait([stalls])
+            run.close()

@@ -1,34 +1,32 @@
-"""A whole conformance run on a wire target: the machine, then our own orderly clients at work, then the drain.
+"""A search on a wire target: a raw client asks its broker, then our own clients do plans by `conformance.run.run`.
 
-Everything is journalled in the run's folder while it happens; the clauses judge the history at the end, the wire
-rules have judged on the way, and one verdict holds both.
+Each part has a history of its own, which the clauses judge; the wire rules have judged on the way, and one verdict
+holds all of it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from conformance import again
 from conformance.records import OF_OUR_CLIENTS
-from conformance.targets.base import Asked, Searched
+from conformance.run import fresh_names, run
 from conformance.targets.systems import System
 from conformance.wire.brokers import make_topic
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
-from conformance.wire.nodes import PlanRunner
 from conformance.wire.session import Session
+from conformance.wire.target import WireTarget
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import UsageError
 from specs.faults import broker_crash, crash
+from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
@@ -40,7 +38,7 @@ from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import OURS, Verdict, conclude
+from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
@@ -55,6 +53,8 @@ KEYS = 24
 BROKER_KILLS = 2
 BROKER_DEAD_MS = 300
 POISON_EVERY = 12
+PLANNED = "b0"
+"""What plans call the broker of a system, whatever it calls it itself."""
 SAY = Callable[[str], Any]
 
 SHORT_LEASES = Config(
@@ -77,59 +77,6 @@ SHORT_LEASES = Config(
     transaction_check_max=2,
 )
 """Leases and intervals short enough that a run of seconds sees many of each; their ratios are the product's."""
-
-
-@dataclass(frozen=True, slots=True)
-class WireRun:
-    """What a wire target needs to be judged. config: with the lease times that the target's broker really has.
-
-    open_system: takes the configuration and whether the brokers are to be advertised at a proxy's address.
-    kills_broker: the broker is killed while the clients are at work, and started again. remembers: its store may hold
-    earlier runs. rounds: how many are made (`conformance.wire.work`), each on a system of its own.
-    """
-
-    target: str
-    parties: Mapping[str, str]
-    profile: str
-    config: Config
-    lease_known: bool
-    open_system: Callable[[Config, bool], AbstractContextManager[System]]
-    kills_broker: bool = False
-    remembers: bool = False
-    rounds: int = 0
-
-    @property
-    def name(self) -> str:
-        """As the user gave it."""
-        return self.target
-
-    @property
-    def abilities(self) -> frozenset[Ability]:
-        """What can be done to it, or asked of it."""
-        mine = {Ability.WIRE, Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
-        if self.lease_known and not self.kills_broker:
-            mine.add(Ability.BREAK_LINK)
-        if self.kills_broker:
-            mine.add(Ability.CRASH_BROKER)
-        return frozenset(mine)
-
-    def search(self, profile: Profile, asked: Asked) -> Searched:
-        """Ask its broker over the wire, and let our clients work on it."""
-        verdict, _history = conform_wire(
-            self,
-            profile,
-            seed=asked.seed,
-            examples=EXAMPLES if asked.examples is None else asked.examples,
-            out=asked.out,
-            floor=FLOOR if asked.floor is None else asked.floor,
-            say=asked.say,
-        )
-        return Searched(verdict)
-
-    @property
-    def is_ours(self) -> bool:
-        """Is the broker our own code, so that it answers in the dialect that we ask for?"""
-        return self.parties["broker"].startswith(OURS)
 
 
 def ours() -> str:
@@ -213,15 +160,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A run that was made, before any profile says what counts.
+    """What a search found, before any profile says what counts.
 
-    parts: what the raw clients asked while our orderly clients worked, then each round.
+    asked: what the raw clients asked, whose answers the session has judged. rounds: what our clients did, plan by plan.
     """
 
-    run: WireRun
+    target: WireTarget
     way: Way
     session: Session
-    parts: tuple[Part, ...]
+    asked: Part
+    rounds: tuple[Part, ...]
 
     def verdict(self, profile: Profile, floor: int) -> Verdict:
         """What it comes to under a profile; one of the same way, for others were other clients at work."""
@@ -230,7 +178,7 @@ class Worked:
                 f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}"
             )
         total = Examination()
-        for part in self.parts:
+        for part in (self.asked, *self.rounds):
             total.merge(part.examination)
         return conclude(
             total,
@@ -238,24 +186,24 @@ class Worked:
             profile,
             floor=floor,
             out_of_reach=out_of_reach(
-                [Plan.from_json(part.history.info.plan) for part in self.parts],
+                [Plan.from_json(part.history.info.plan) for part in self.rounds],
                 floor=floor,
                 beside=ASKED_BESIDE,
             ),
-            extra=self.session.under(profile).judged(self.run.parties["broker"], floor),
+            extra=self.session.under(profile).judged(self.target.parties["broker"], floor),
             tool={"engine": "python", "inorder": version("inorder")},
         )
 
     def shown(self, profile: Profile) -> Part:
-        """The first part that refutes a claimed clause, else the first of all."""
-        for part in self.parts:
+        """The first part that refutes a claimed clause, else the first in which our clients were at work."""
+        for part in (self.asked, *self.rounds):
             if any(profile.claim(name).status == "claimed" for name in part.examination.refuted()):
                 return part
-        return self.parts[0]
+        return self.rounds[0] if self.rounds else self.asked
 
 
 def conform_wire(
-    run: WireRun,
+    target: WireTarget,
     profile: Profile,
     *,
     seed: int,
@@ -269,10 +217,11 @@ def conform_wire(
     """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each.
 
     rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
-    first part that refutes a claimed clause, else that of the raw clients' part; every round's own is in `rounds/`.
+    first part that refutes a claimed clause, else of the first plan; what was asked is in `asked/`, every plan's own
+    run in `rounds/`.
     """
     worked = work(
-        run,
+        target,
         profile,
         seed=seed,
         examples=examples,
@@ -282,15 +231,16 @@ def conform_wire(
         say=say,
     )
     shown = worked.shown(profile)
-    if shown is not worked.parts[0]:
-        write_history(
-            out, shown.history.info, list(shown.history.rows()), why_cut=shown.history.why_cut
-        )
-    return worked.verdict(profile, floor), shown.history
+    info = shown.history.info
+    if info.plan is not None:
+        info = replace(info, replay=again.command("replay", out))
+    history = write_history(out, info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    verdict = worked.verdict(profile, floor)
+    return replace(verdict, info=replace(verdict.info, replay=info.replay)), history
 
 
 def work(
-    run: WireRun,
+    target: WireTarget,
     profile: Profile,
     *,
     seed: int,
@@ -300,118 +250,123 @@ def work(
     rounds: int | None = None,
     say: SAY = lambda _: None,
 ) -> Worked:
-    """Make the run, in the profile's way; see `conform_wire`."""
+    """Ask, and let our clients work, in the profile's way; see `conform_wire`.
+
+    The raw clients and the first plan share a system; each further plan has one of its own.
+    """
     replace_run_folder(out)
-    config = configured(run.config, profile, our_broker=run.is_ours)
+    config = replace(
+        configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
+    )
+    more = target.rounds if rounds is None else rounds
+    say(f"starting {target.name}")
+    with target.open_system(config, False) as system:
+        say(f"asking the broker over the wire ({examples} examples)")
+        session, asked = ask(
+            target, system, config, profile, seed=seed, examples=examples, out=out, say=say
+        )
+        if target.sought in {*asked.examination.refuted(), *session.broken()}:
+            return Worked(target, way_of(profile), session, asked, ())
+        say(f"our {way_of(profile)} consumers at work")
+        prefix = fresh_names(seed, 0)
+        first = orderly_plan(
+            config,
+            prefix,
+            seed,
+            messages
+            * (2 if target.kills_broker else 1),  # so that enough happens between two kills
+            broker=PLANNED if target.kills_broker else None,
+        )
+        done = [_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say)]
+    for number in range(1, more + 1):
+        if target.sought in done[-1].examination.refuted():
+            break
+        say(f"round {number} of {more}")
+        prefix = fresh_names(seed, number)
+        fills = Ability.FILL_DISK in target.abilities
+        plan = round_plan(
+            round_config(config, number),
+            prefix,
+            seed,
+            number,
+            PLANNED,
+            kills=target.kills_broker or (fills and not number % 2),
+            fills=fills,
+        )
+        done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
+    return Worked(target, way_of(profile), session, asked, tuple(done))
+
+
+def ask(
+    target: WireTarget,
+    system: System,
+    config: Config,
+    profile: Profile,
+    *,
+    seed: int,
+    examples: int,
+    out: Path,
+    say: SAY = lambda _: None,
+) -> tuple[Session, Part]:
+    """Let raw clients ask the target's first broker. The session has judged the answers, the part has the history."""
+    folder = out / "asked"
+    words = ("--target", target.name, "--profile", profile.name, "--seed", seed)
     info = RunInfo(
-        run=f"{run.target.replace(':', '-').replace('/', '-')}-{seed}",
+        run=f"{_word(target.name)}-{seed}-asked",
         seed=seed,
-        target=run.target,
-        parties=run.parties,
+        target=target.name,
+        parties=target.parties,
         profile=profile.name,
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
-        closed_world=True,
         records=OF_OUR_CLIENTS,
         config=config,
-        replay=again.command(
-            *(
-                "conform",
-                "--target",
-                run.target,
-                "--profile",
-                profile.name,
-                "--seed",
-                seed,
-                "--examples",
-                examples,
-            )
-        ),
+        replay=again.command("conform", *words, "--examples", examples),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
-    say(f"starting {run.target}")
-    with run.open_system(config, False) as system:
-        name, address = next(iter(sorted(system.brokers.items())))
-        # A remote broker may remember earlier runs: their names must not meet ours.
-        may_meet_others = run.remembers or not run.lease_known
-        prefix = f"r{seed}x{run_nonce(system)}-" if may_meet_others else f"r{seed}-"
-        if run.kills_broker:
-            messages *= 2  # so that enough happens between two kills
-        plan = orderly_plan(
-            config, prefix, seed, messages, broker=name if run.kills_broker else None
+    for each in (out, folder):
+        write_runinfo(each, info)
+    name = min(system.brokers)
+    with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
+        session = Session(
+            system.brokers[name],
+            name,
+            journal,
+            config,
+            profile.wire,
+            fresh_names(seed, 0),
+            target.lease_known,
+            excused=profile.rules,
         )
-        info = replace(info, plan=plan.to_json())
-        write_runinfo(out, info)
-        with Journal(out, "wire", common={"level": Level.WIRE}) as journal:
-            session = Session(
-                address,
-                name,
-                journal,
-                config,
-                profile.wire,
-                prefix,
-                run.lease_known,
-                excused=profile.rules,
-            )
-            say(f"asking the broker over the wire ({examples} examples)")
-            run_machine(
-                session,
-                seed,
-                examples,
-                progress=lambda number: say(f"example {number} of {examples}"),
-            )
-            if run.kills_broker:  # offsets are promised to be dense in one of its lives
-                session.drain()
-            say(f"our {way_of(profile)} consumers at work")
-            make_topics(session, plan, system.namesrv)
-            asyncio.run(PlanRunner(plan, system, out, prefix).run())
-            note_queues(session, plan)
-            say("reading everything back")
-            session.drain_when_settled()
-    history = compact_journal(out)
-    if not list((out / "history").glob("*.parquet")):
-        raise TargetMisbehaved(f"the run in {out} left no history")
-    parts = [Part(history, examine(history.rows(), history.info, why_cut=history.why_cut))]
-    rounds = run.rounds if rounds is None else rounds
-    for number in range(1, rounds + 1):
-        say(f"round {number} of {rounds}")
-        parts.append(work_round(run, info, seed, number, out / "rounds" / f"{number}"))
-    return Worked(run, way_of(profile), session, tuple(parts))
+        run_machine(
+            session,
+            seed,
+            examples,
+            progress=lambda number: say(f"example {number} of {examples}"),
+        )
+        session.drain_when_settled()
+    return session, _part(compact_journal(folder))
 
 
-def work_round(run: WireRun, info: RunInfo, seed: int, number: int, folder: Path) -> Part:
-    """Our clients at work by the plan of a round, on a system of its own; the drain is made while they still are."""
+def _done(
+    target: WireTarget, profile: Profile, plan: Plan, prefix: str, folder: Path, say: SAY
+) -> Part:
     folder.mkdir(parents=True)
-    config = round_config(info.config, number)
-    with run.open_system(config, False) as system:
-        name, address = next(iter(sorted(system.brokers.items())))
-        prefix = f"r{seed}n{number}x{run_nonce(system)}-"
-        fills = Ability.FILL_DISK in system.abilities
-        kills = run.kills_broker or (fills and not number % 2)
-        plan = round_plan(config, prefix, seed, number, name, kills=kills, fills=fills)
-        info = replace(
-            info, run=f"{info.run}-{number}", config=plan.config, plan=plan.to_json(), settles=True
-        )
-        write_runinfo(folder, info)
-        with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-            session = Session(address, name, journal, plan.config, {}, prefix)
-            make_topics(session, plan, system.namesrv)
-            make_groups(session, plan)
-            note_queues(session, plan)
-            runner = PlanRunner(plan, system, folder, prefix)
-            asyncio.run(runner.run(at_the_end=partial(session.drain_at_rest, plan)))
-    history = compact_journal(folder)
+    info = {
+        "profile": profile.name,
+        "run": f"{_word(target.name)}-{plan.seed}-{folder.name}",
+        "replay": again.command("replay", folder),
+    }
+    return _part(run(plan, target, folder, info=info, prefix=prefix, say=say))
+
+
+def _part(history: History) -> Part:
     return Part(history, examine(history.rows(), history.info, why_cut=history.why_cut))
 
 
-def make_groups(session: Session, plan: Plan) -> None:
-    """The groups of the plan that nobody joins: a commit needs its group."""
-    client = session.client("setup")
-    try:
-        for group in set(plan.topology.groups) - {each.group for each in plan.clients}:
-            client.heartbeat(group, plan.topology.topics[0].name)
-    finally:
-        client.close()
+def _word(name: str) -> str:
+    """A target's name as a word of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "+.-" else "-" for letter in name)
 
 
 def replace_run_folder(out: Path) -> None:
@@ -425,8 +380,6 @@ def replace_run_folder(out: Path) -> None:
 
 def run_nonce(system: System) -> str:
     """A word that no earlier run on this cluster used: the clock of the broker's host moves on."""
-    from specs.history.clock import host_clock
-
     return format(host_clock().wall_us() // 1000, "x")
 
 

@@ -14,6 +14,7 @@ from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import Answer, WireClient
 from reference_impl.protocol.codes import ResponseCode
 from reference_impl.sim.cluster import RETRIES_MS
+from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.model.lock_table import LockTable
 from specs.model.membership import Membership
@@ -21,7 +22,6 @@ from specs.model.offset_table import NOTHING, OffsetTable
 from specs.model.queue_log import QueueLog
 from specs.model.rules import RULES
 from specs.plan.config import Config
-from specs.plan.plan import Plan
 from specs.profiles import Claim, Profile
 from specs.verdicts.verdict import ClauseVerdict, Judged
 from specs.vocabulary import Lane, Outcome, Queue, dead_letter_topic, retry_topic
@@ -30,9 +30,6 @@ QUEUES = 4
 CLIENTS = ("alice", "bob", "carol")
 NOTICE_DEADLINE_S = 2.0
 INDEX_DEADLINE_S = 2.0
-
-
-SETTLED = {"detail": "settled"}
 
 
 def patience_ms(config: Config) -> int:
@@ -95,6 +92,10 @@ class Session:
             self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items()
         )
 
+    def broken(self) -> tuple[str, ...]:
+        """The ids of the wire rules that were broken."""
+        return tuple(rule for rule, tally in self.tallies.items() if tally.violations)
+
     def under(self, profile: Profile) -> Session:
         """The same session under another profile of the same dialect; it may leave answers open."""
         wire = {name: profile.wire[name] for name in profile.wire if name in self.wire}
@@ -137,42 +138,8 @@ class Session:
         pass_time(self.config.dead_letter_bound_ms * 2 / 1000)
         return self.drain()
 
-    def drain_at_rest(self, plan: Plan) -> int:
-        """Drain when nothing is left to happen to the plan's messages; the plan's clients are still at work.
-
-        At rest is who has consumed everything and said so, and who should have long since: after the time that a
-        healthy system may take for everything, one after the other (docs/history.md).
-        """
-        config = plan.config
-        if config.message_model == "clustering" and not any(rule.manual for rule in plan.listener):
-            wait_until(lambda: self._all_is_stored(plan), patience_ms(config) / 1000, poll_s=0.25)
-            mark = SETTLED
-        else:  # nobody says when all is done, and nothing is concluded from it
-            pass_time(config.suspend_ms * config.batch / 1000)
-            mark = {}
-        pass_time(config.dead_letter_bound_ms * 2 / 1000)
-        return self.drain(mark)
-
-    def _all_is_stored(self, plan: Plan) -> bool:
-        """Is every queue of the groups that have members consumed to its end, and stored so?"""
-        asking = self.client("look")
-        try:
-            for group in {each.group for each in plan.clients if each.kind == "consumer"}:
-                queues = [
-                    Queue(topic.name, self.broker_name, number)
-                    for topic in plan.topology.topics
-                    for number in range(topic.queues)
-                ]
-                for queue in (*queues, Queue(retry_topic(group), self.broker_name, 0)):
-                    lane = Lane(group, *queue)
-                    if (asking.max_offset(queue) or 0) > (asking.fetch(lane)[1] or 0):
-                        return False
-            return True
-        finally:
-            asking.close()
-
-    def drain(self, mark: Mapping[str, Any] | None = None) -> int:
-        """Read every queue that was written to, to its end; returns the number of messages. mark: see `read`."""
+    def drain(self) -> int:
+        """Read every queue that was written to, to its end; returns the number of messages."""
         seen = 0
         with_client = self.client("drain")
         try:
@@ -180,7 +147,7 @@ class Session:
             for queue, group in sorted(self.to_drain, key=lambda item: item[1] is not None):
                 end = with_client.max_offset(queue)
                 if end is not None:
-                    seen += with_client.read(queue, end, group, mark)
+                    seen += with_client.read(queue, end, group)
         finally:
             with_client.close()
         return seen
@@ -206,10 +173,11 @@ class World:
         self.topic = f"{name}-orders"
         self.groups = (f"{name}-billing", f"{name}-audit")
         self.clients: dict[str, WireClient] = {}
-        self.locks = LockTable(session.config.broker_lease_ms * 1000)
+        self.locks = LockTable(session.config.broker_lease_ms * 1000, known=session.lease_known)
         self.offsets = OffsetTable()
         self.logs = {queue_id: QueueLog() for queue_id in range(QUEUES)}
         self.members = Membership()
+        self._beats_us: dict[tuple[str, str], int] = {}  # by client and group
         self.last_answer_us = 0
         self._messages = 0
         self._drained: set[str] = set()
@@ -495,6 +463,7 @@ class World:
 
     def join(self, who: str, group: str) -> None:
         """A heartbeat; when it makes a new member, every member is to hear of it."""
+        self._disconnect_the_silent()
         client = self.client(who)
         everybody = [
             self.client(name)
@@ -504,6 +473,7 @@ class World:
         for member in [client, *everybody]:
             member.pushes(0.0, 1)  # what is left of earlier notices
         answer = client.heartbeat(group, self.topic)
+        self._beats_us[who, group] = answer.begun_us
         new = self.members.heartbeat(group, client.client_id, client.client_id)
         if answer.code != 0 or not new:
             return
@@ -520,11 +490,23 @@ class World:
             self.members.gone(client.client_id)
             client.close()
 
+    def _disconnect_the_silent(self) -> None:
+        """Who has sent no heartbeat for so long that the broker may soon forget it goes by itself.
+
+        On a host that is busy an example takes longer than a broker waits for a member.
+        """
+        long_ago_us = host_clock().monotonic_us() - self.session.config.channel_expiry_ms * 500
+        silent = {who for (who, _), beat_us in self._beats_us.items() if beat_us < long_ago_us}
+        self._beats_us = {key: us for key, us in self._beats_us.items() if key[0] not in silent}
+        for who in sorted(silent):
+            self.disconnect(who)
+
     def list_members(self, who: str, group: str) -> None:
         """Ask for the member list until it is as the model says, or the deadline is over.
 
         A broker learns of a closed connection a moment later.
         """
+        self._disconnect_the_silent()
         client = self.client(who)
         seen: list[Any] = [None, []]
 

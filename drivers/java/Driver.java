@@ -2,7 +2,7 @@
  * The driver protocol, version 1, over Apache RocketMQ's Java client: one process is one client of a plan.
  *
  * JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v1.json). The harness asks: hello, start,
- * send, select, stop. What happens is told as events: delivered and finished (begin and end of a listener call), sent. Every
+ * send, select, stop, and the verbs that hello names. What happens is told as events: delivered and finished (begin and end of a listener call), sent. Every
  * event carries the host's monotonic clock in microseconds, taken in the order in which the lines are written.
  *
  * Rules:
@@ -137,12 +137,14 @@ public final class Driver {
                     told.addAll(List.of("added", "dropped"));
                 }
                 hello.put("events", told);
+                hello.put("verbs", List.of("send_batch", "send_delayed", "read", "query", "select"));
                 emit(hello);
                 return false;
             case "start":
                 start(id, asked);
                 return false;
             case "send":
+            case "send_delayed":
                 send(id, asked);
                 return false;
             case "select":
@@ -276,6 +278,9 @@ public final class Driver {
         }
         if (asked.get("key_seq") != null) {
             MessageAccessor.putProperty(message, KEY_SEQ, asked.get("key_seq").toString());
+        }
+        if (asked.get("delay_level") != null) {
+            message.setDelayTimeLevel((int) number(asked, "delay_level", 0));
         }
         sends.execute(() -> sendNow(id, message, key));
     }

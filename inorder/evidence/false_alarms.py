@@ -18,15 +18,13 @@ from typing import Any
 import click
 from rich.table import Table
 
-from conformance.cli.options import folder_name
 from conformance.cli.people import console
 from conformance.machines.cluster import Collector, Run
 from conformance.runner import run_machine
 from inorder.evidence import grid, tables
-from inorder.evidence.options import grid_options, in_a_sentence
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
 
 SHARE = 100
 """Plans of one task: a seed of its own, so that the result does not depend on the number of workers."""
@@ -172,19 +170,9 @@ def table(heard: Silence) -> Table:
 
 @click.command()
 @click.option("--plans", type=click.IntRange(1), default=10_000, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where finished shares are kept (default: runs/false-alarms-SEED).",
-)
-@grid_options
+@grid_options(out="Where finished shares are kept: runs/false-alarms-SEED if not given.", workers=2)
 @in_a_sentence
-def main(
-    plans: int, seed: int, workers: int, out: Path | None, budget: float | None, fresh: bool
-) -> None:
+def main(plans: int, how: GridOptions) -> None:
     """Drive the correct reference with many plans.
 
     Exit code: 0 when nothing is said against it, 1 when something is, 2 when --budget left some plans.
@@ -192,25 +180,19 @@ def main(
     people = console()
     cells: list[grid.Done] = []
     heard = listen_long(
-        seed,
+        how.seed,
         plans,
-        workers,
-        lambda so_far: people.print(f"{so_far.plans:,} plans"),
-        store=folder_name("false-alarms", seed) if out is None else out,
-        budget_s=budget,
-        fresh=fresh,
+        told=lambda so_far: people.print(f"{so_far.plans:,} plans"),
+        store=how.folder("false-alarms"),
         made=cells.append,
+        **how.asked,
     )
     people.print(table(heard))
     people.print(f"{heard.plans:,} plans, {heard.events:,} events; against: {len(heard.broken)}")
     for reason in heard.broken[:10]:
         people.print(reason)
-    total = len(shares(seed, plans))
-    left = grid.told_of_left(total - len(cells), total)
-    for sentence in (grid.told_of_kept(cells), left):
-        if sentence:
-            people.print(sentence)
-    raise SystemExit(EXIT_REFUTED if heard.broken else EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    total = len(shares(how.seed, plans))
+    raise SystemExit(close(cells, total, wrong=bool(heard.broken), say=people.print))
 
 
 if __name__ == "__main__":

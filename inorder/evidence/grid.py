@@ -15,7 +15,6 @@ Rules:
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import json
@@ -34,7 +33,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from conformance.parts.leash import PR_SET_PDEATHSIG
+from conformance.parts.leash import die_with
 from specs.errors import InorderError, UsageError
 from specs.history.clock import host_clock
 
@@ -201,10 +200,7 @@ def age(passed_us: int) -> str:
 def begin_work(parent: int) -> None:
     """In a worker, first of all: it ends when we say so, and with us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+    die_with(parent)
 
 
 # ------------------------------------------------------------------------------------------------- making

@@ -34,8 +34,7 @@ from typing import Any
 import click
 
 from inorder.evidence import grid
-from inorder.evidence.options import grid_options, in_a_sentence
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 
 MODULES = (
     "reference_impl.core.broker.lock_table",
@@ -657,55 +656,34 @@ def unexplained(fates: Sequence[Fate]) -> list[Change]:
 
 @click.command()
 @click.option("--sample", "count", type=click.IntRange(1), help="Only so many, at random places.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--examples", type=click.IntRange(1), default=EXAMPLES, show_default=True)
-@click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where finished changes are kept (default: runs/planted-SEED).",
-)
-@grid_options
+@grid_options(out="Where finished changes are kept: runs/planted-SEED if not given.", workers=2)
 @in_a_sentence
 def main(
     count: int | None,
-    seed: int,
     examples: int,
-    workers: int,
-    out: Path | None,
-    budget: float | None,
-    fresh: bool,
+    how: GridOptions,
 ) -> None:
     """Plant bugs, run the suite on each.
 
     Exit code: 1 when one survives that nobody has explained, 2 when --budget left some, else 0.
     """
-    from conformance.cli.options import folder_name
     from conformance.cli.people import console
 
     people = console()
-    changes = all_changes() if count is None else sample(count, seed)
+    changes = all_changes() if count is None else sample(count, how.seed)
     cells: list[grid.Done] = []
     fates = judge_all(
         changes,
-        seed,
+        how.seed,
         examples,
-        workers,
-        lambda fate: people.print(f"{fate.by or 'survives'}: {fate.change}"),
-        store=folder_name("planted", seed) if out is None else out,
-        budget_s=budget,
-        fresh=fresh,
+        told=lambda fate: people.print(f"{fate.by or 'survives'}: {fate.change}"),
+        store=how.folder("planted"),
         made=cells.append,
+        **how.asked,
     )
     people.print(report(fates), markup=False)
-    left = grid.told_of_left(len(changes) - len(cells), len(changes))
-    for sentence in (grid.told_of_kept(cells), left):
-        if sentence:
-            people.print(sentence)
-    if unexplained(fates):
-        raise SystemExit(EXIT_REFUTED)
-    raise SystemExit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    raise SystemExit(close(cells, len(changes), wrong=bool(unexplained(fates)), say=people.print))
 
 
 if __name__ == "__main__":

@@ -77,11 +77,13 @@ from reference_impl.protocol.message import (
     StoredMessage,
     decode_all,
     encode_batch,
+    own_properties,
     pack_properties,
     parse_offset_message_id,
     unpack_properties,
 )
 from specs.errors import UsageError
+from specs.history.hashes import props_hash
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome, Queue
 
@@ -189,6 +191,7 @@ class Sending:
     message_id: str
     properties: str
     body_hash: int
+    props_hash: int
     more: tuple[Sending, ...] = ()
     attempt: int = 0
     last_broker: str | None = None
@@ -468,7 +471,8 @@ class Producer:
             message_id = f"{self.config.client_id}-{self._born_ms}-{self._ids}"
         properties = self._properties(message, message_id)
         more = tuple(self._sending(other) for other in message.more)
-        sending = Sending(message, message_id, properties, zlib.crc32(message.body), more)
+        hashes = (zlib.crc32(message.body), props_hash(own_properties(message.properties)))
+        sending = Sending(message, message_id, properties, *hashes, more)
         over = self.config.compress_over_bytes
         if over is not None and len(message.body) >= over and not more:
             sending.packed = zlib.compress(message.body, self.config.compress_level)
@@ -583,6 +587,7 @@ class Producer:
             "key_seq": message.key_seq,
             "attempt": attempt,
             "body_hash": sending.body_hash,
+            "props_hash": sending.props_hash,
             "tags": message.tags,
             "view": self.views[message.topic] if by_key else None,
             "delay_level": message.delay_level,

@@ -156,6 +156,18 @@ class StoredMessage:
 # ---------------------------------------------------------------- properties
 
 
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those that the sender's application set. The protocol's names, old and new, are in capitals or begin with `_`.
+
+    An application's own in capitals are not told apart from them, and left out.
+    """
+    return {
+        name: value
+        for name, value in properties.items()
+        if not name.isupper() and not name.startswith("_")
+    }
+
+
 def pack_properties(properties: Mapping[str, str]) -> str:
     """Write properties as the protocol's one string, in the mapping's order.
 

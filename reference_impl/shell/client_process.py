@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import pkgutil
 import signal
 import sys
 from pathlib import Path
@@ -21,14 +22,15 @@ from specs.history.journal import Journal
 from specs.plan.plan import Plan, read_plan
 
 
-async def work(plan: Plan, client: str, namesrv: str, out: Path, began_s: float) -> None:
-    """Run one client until it is told to stop."""
+async def work(plan: Plan, client: str, options: argparse.Namespace, began_s: float) -> None:
+    """Run one client until it is told to stop. options: as `main` reads them."""
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_stop.set)
-    with Journal(out, client) as journal:
-        node = client_node(plan, client, namesrv, journal, began_s)
+    made = None if options.consumer is None else pkgutil.resolve_name(options.consumer)
+    with Journal(options.out, client) as journal:
+        node = client_node(plan, client, options.namesrv, journal, began_s, consumer=made)
         node.start()
         print("ready", flush=True)  # noqa: T201 (the parent waits for this line)
         await told_to_stop.wait()
@@ -45,12 +47,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--began-s", type=float, default=None, help="when the run began, on the monotonic clock"
     )
+    parser.add_argument(
+        "--consumer", metavar="MODULE:CLASS", help="a consumer's core that is not the correct one"
+    )
     options = parser.parse_args(words)
     began_s = monotonic_s() if options.began_s is None else options.began_s
     try:
-        asyncio.run(
-            work(read_plan(options.plan), options.client, options.namesrv, options.out, began_s)
-        )
+        asyncio.run(work(read_plan(options.plan), options.client, options, began_s))
     except InorderError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
 from reference_impl.core.consumer.broadcast import OffsetFile
@@ -56,12 +57,15 @@ def client_node(
     file: OffsetFile | None = None,
     *,
     held_longer_ms: int = 0,
+    consumer: type[Any] | None = None,
+    producer: type[Any] | None = None,
 ) -> ClientNode:
     """A client of the plan, ready to start. Raises UsageError for a name that the plan does not know.
 
     file: a broadcast consumer's own offsets, as an earlier process of it left them; it writes there.
     held_longer_ms: how much longer than it was asked to the broker may keep a pull that finds nothing. A consumer that
-    gives up before never hears the answer, and with it a reset that the answer brings: that is told once.
+    gives up before never hears the answer, and with it a reset that the answer brings: that is told once. consumer,
+    producer: the cores' classes, where they are not the correct ones (a mutant's, say).
     """
     client = find_client(plan, client_id)
     if client.kind == "prober":
@@ -77,17 +81,17 @@ def client_node(
         patience_ms = max(config.pull_timeout_ms, plan.config.long_poll_ms + held_longer_ms)
         config = replace(config, pull_timeout_ms=patience_ms)
         listener = PlannedListener(plan, client.id, began_s)
-        made = consumer_class(config)
+        made = consumer or consumer_class(config)
         core = made(config, file) if issubclass(made, BroadcastConsumer) else made(config)
         return ClientNode(core, listener, threads=plan.config.threads, recorder=recorder)
-    producer = ProducerConfig.from_plan(
+    sending = ProducerConfig.from_plan(
         plan.config,
         client_id=client.id,
         group=client.group or PRODUCER_GROUP,
         topics=tuple(topic.name for topic in plan.topology.topics),
         name_servers=(namesrv,),
     )
-    return ClientNode(Producer(producer), recorder=recorder)
+    return ClientNode((producer or Producer)(sending), recorder=recorder)
 
 
 def find_client(plan: Plan, client_id: str) -> ClientPlan:

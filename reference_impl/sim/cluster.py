@@ -579,6 +579,7 @@ class Cluster:
                     message_id=message_id,
                     delay_level=delay_level,
                     transaction=transaction,
+                    properties={"number": str(number)},
                 )
             )
         if batch and len(messages) > 1:

@@ -18,7 +18,13 @@ from reference_impl.core.io import Closed, Effect, Opened, Received, Send
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import DEFAULT_TOPIC, PERM_READ, PULL_SUBSCRIPTION, PullHeader
-from reference_impl.protocol.message import PROPERTY_RETRY_TOPIC, StoredMessage, decode_all
+from reference_impl.protocol.message import (
+    PROPERTY_RETRY_TOPIC,
+    StoredMessage,
+    decode_all,
+    own_properties,
+)
+from specs.history.hashes import props_hash
 from specs.history.journal import MemoryRecorder
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, dead_letter_topic, group_of
 
@@ -120,6 +126,7 @@ def _found(message: StoredMessage, broker: Broker) -> dict[str, Any]:
         "sharding_key": message.sharding_key,
         "reconsume_times": message.reconsume_times,
         "body_hash": zlib.crc32(message.body),
+        "props_hash": props_hash(own_properties(message.properties)),
         "tags": message.tags,
         "delay_level": message.delay_level,
         "wall_us": message.store_ms * 1000,

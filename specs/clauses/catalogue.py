@@ -55,6 +55,7 @@ def _promise(module: ModuleType) -> Promise:
             resources.files(module.__package__ or "") / f"{module.__name__.rpartition('.')[2]}.txt"
         ),
         needs=frozenset(module.NEEDS),
+        settings=frozenset(getattr(module, "SETTINGS", ())),
         named_by=frozenset(getattr(module, "NAMED_BY", ())),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),

@@ -80,7 +80,8 @@ class Clause(Promise):
     """A clause that a history decides, read from its module.
 
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
-    all of them. needs: the kinds without which nothing about it can be seen. absence: it concludes from what nobody
+    all of them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it
+    rests on, besides its premises. absence: it concludes from what nobody
     else did. excused_by: kinds of rows that excuse and that only the context knows. named_by: kinds that only say which
     of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what
     it finds.
@@ -93,6 +94,7 @@ class Clause(Promise):
     explain: Callable[[Any], str] = field(repr=False)
     examples: tuple[Example, ...] = field(repr=False)
     needs: frozenset[Kind]
+    settings: frozenset[str]
     excused_by: frozenset[Kind]
     named_by: frozenset[Kind]
     absence: bool
@@ -108,6 +110,15 @@ class Clause(Promise):
         """The kinds of rows that could excuse what looks like a violation."""
         told = (premise.told_by for premise in self.premise)
         return self.kinds.difference(self.needs, self.named_by).union(self.excused_by, *told)
+
+    def unmet(self, info: RunInfo) -> Premise | None:
+        """As any promise's; and nothing of what it rests on is guessed that another system was not seen to be told."""
+        asked = self.settings.union(*(premise.settings for premise in self.premise))
+        untold = sorted(asked & info.config.untold)
+        if untold:
+            known = f"{info.config.system}'s {', '.join(untold)} told"
+            return Premise(known, "what the system was told is known (run.json, config)")
+        return Promise.unmet(self, info)
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""

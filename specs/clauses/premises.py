@@ -16,13 +16,14 @@ class Premise:
 
     holds: for a condition that a run meets or not from its begin to its end. Where it does not hold the clause is
     not judged, and not claimed. None: the judge, or the context, watches for it event by event. told_by: the kinds of
-    rows that tell that it failed.
+    rows that tell that it failed. settings: what of the configuration it looks at.
     """
 
     name: str
     text: str
     holds: Callable[[RunInfo], bool] | None = field(default=None, repr=False, compare=False)
     told_by: frozenset[Kind] = field(default=frozenset(), repr=False, compare=False)
+    settings: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 NO_WALL_CLOCK_STEP = Premise(
@@ -39,6 +40,7 @@ BATCH_OF_ONE = Premise(
     "batch of one",
     "the consumer takes one message per listener call (configuration)",
     lambda info: info.config.batch == 1,
+    settings=frozenset({"batch"}),
 )
 BROKER_LIVES = Premise(
     "the broker lives",
@@ -63,16 +65,19 @@ ORDERLY = Premise(
     "orderly",
     "the group consumes in orderly mode and clustering; other modes take no lease (configuration)",
     lambda info: info.config.mode == "orderly" and info.config.message_model == "clustering",
+    settings=frozenset({"mode", "message_model"}),
 )
 CONCURRENT = Premise(
     "concurrent",
     "the group consumes in concurrent mode and clustering (configuration)",
     lambda info: info.config.mode == "concurrent" and info.config.message_model == "clustering",
+    settings=frozenset({"mode", "message_model"}),
 )
 KEY_ORDERED = Premise(
     "key-ordered",
     "the group consumes concurrently, one worker per sharding key, in clustering (configuration)",
     lambda info: info.config.mode == "key_ordered" and info.config.message_model == "clustering",
+    settings=frozenset({"mode", "message_model"}),
 )
 OUT_OF_ORDER = Premise(
     "concurrent or key-ordered",
@@ -81,6 +86,7 @@ OUT_OF_ORDER = Premise(
         info.config.mode in ("concurrent", "key_ordered")
         and info.config.message_model == "clustering"
     ),
+    settings=frozenset({"mode", "message_model"}),
 )
 IN_PLACE = Premise(
     "orderly or key-ordered",
@@ -88,27 +94,32 @@ IN_PLACE = Premise(
     lambda info: (
         info.config.mode in ("orderly", "key_ordered") and info.config.message_model == "clustering"
     ),
+    settings=frozenset({"mode", "message_model"}),
 )
 BROADCASTING = Premise(
     "broadcasting",
     "every member of the group consumes every queue (configuration)",
     lambda info: info.config.message_model == "broadcasting",
+    settings=frozenset({"message_model"}),
 )
 CLUSTERING = Premise(
     "clustering",
     "the members of a group share its queues (configuration)",
     lambda info: info.config.message_model == "clustering",
+    settings=frozenset({"message_model"}),
 )
 DEALT = Premise(
     "dealt",
     "the members share by a strategy that deals the queues out, not by a fixed list (configuration)",
     lambda info: info.config.strategy != "CONFIG",
+    settings=frozenset({"strategy"}),
 )
 DEALT_TO_THE_LAST = Premise(
     "dealt to the last",
     "the members share by a strategy that deals all queues out: neither a fixed list nor that of listed machine rooms "
     "(configuration)",
     lambda info: info.config.strategy not in ("CONFIG", "MACHINE_ROOM"),
+    settings=frozenset({"strategy"}),
 )
 NOT_PAUSED = Premise(
     "not paused",
@@ -124,11 +135,13 @@ NO_FILTER = Premise(
     "no filter",
     "the group subscribes to every message of the topic: `*` (configuration)",
     lambda info: info.config.subscription == "*",
+    settings=frozenset({"subscription"}),
 )
 FILTERED = Premise(
     "filtered",
     "the group subscribes to some tags only (configuration)",
     lambda info: info.config.subscription != "*",
+    settings=frozenset({"subscription"}),
 )
 AUTO_MODE = Premise(
     "auto mode", "the listener left the commit to the client: a manual ROLLBACK replays"

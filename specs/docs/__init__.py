@@ -12,7 +12,8 @@ from typing import Any
 
 from specs.docs.faults import faults_page
 from specs.docs.pages import clauses_page, history_page
-from specs.docs.schemas import history_row_schema, run_schema
+from specs.docs.schemas import history_row_schema
+from specs.history.runinfo import run_schema
 from specs.plan.schema import plan_schema
 from specs.verdicts.schema import verdict_schema
 
@@ -26,9 +27,9 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/clauses.md": clauses_page,
     "docs/faults.md": faults_page,
     "docs/history.md": history_page,
-    "specs/schemas/history-row.v1.json": lambda: schema_text(history_row_schema()),
+    "specs/schemas/history-row.v2.json": lambda: schema_text(history_row_schema()),
     "specs/schemas/plan.v1.json": lambda: schema_text(plan_schema()),
-    "specs/schemas/run.v1.json": lambda: schema_text(run_schema()),
+    "specs/schemas/run.v2.json": lambda: schema_text(run_schema()),
     "specs/schemas/verdict.v1.json": lambda: schema_text(verdict_schema()),
 }
 """What is generated, by its path in the repository."""

@@ -26,6 +26,9 @@ CONVENTIONS: Mapping[Kind, str] = {
     "with a `code` other than 0 is an error answer and says nothing about the lane.",
     Kind.UNLOCK: "One row for each lane; one way (`sent`) or answered (`ok`); `refused` when it could not be sent "
     "at all.",
+    Kind.RENEW: "The holder of a lease asks that it last longer: of a lane, or, with `queue_offset` or `message_id`, "
+    "of a message. `lease_id` or `generation` name the grant, `lease_until_us` is until when it then lasts; `refused`: "
+    "the lease is over. A lock that is asked for again is a LOCK.",
     Kind.PULL: "`queue_offset` is the offset that was asked for, `value` the next one that the broker named.",
     Kind.DELIVER: "A listener call: one row for each message, in ascending offsets, all with one `op_id`. Begins "
     "before the listener, ends with its result; `commit_mode` and (where the batch comes again) `suspend_ms` are set "
@@ -36,6 +39,10 @@ CONVENTIONS: Mapping[Kind, str] = {
     "other end is an error. Made before the ADD it has no `incarnation`; made after it, it sets the start anew.",
     Kind.PERSIST: "A broker wrote its offsets to disk; level `store`. At level `client`, an instant: a broadcast "
     "client wrote the offset `value` of a lane into its own file.",
+    Kind.PROGRESS: "What the store says that a group has reached in a lane, read by somebody who is not the client "
+    "under test (`process` says who); level `store`. `value` is the offset of the next message that it would hand out "
+    "after all that is finished; `refused` with -1 means that nothing is stored. It lasts from the question to the "
+    "answer.",
     Kind.TRIM: "A broker removed the oldest messages of a queue, on purpose; level `store`. `value` is the offset of "
     "the first one that it keeps. It begins before anybody can see that they are gone: at the removal, and at a "
     "broker's start for every queue that does not begin at 0. Of a retry or dead-letter topic it names the `group`.",

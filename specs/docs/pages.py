@@ -186,11 +186,16 @@ def history_page() -> str:
             GENERATED,
             f"# History v{HISTORY_VERSION}",
             "",
-            "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v1.json`), `journal/` (what "
+            "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v2.json`), `journal/` (what "
             "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`.",
-            "`inorder check` also takes one file, or stdin: the text notation, JSON lines, or one Parquet table; a "
-            "`run.json` in the file's own folder is read, and without one JSON lines and Parquet are an open world.",
-            "A row without a required column is refused, in either format; the text notation has defaults.",
+            "`inorder check` also takes one file, or stdin: the text notation, JSON lines, or one Parquet table; or a "
+            "folder with the rows themselves, as Spark leaves them (`part-*.parquet`, `*.json`, `*.jsonl`). A "
+            "`run.json` in the folder is read; without one JSON lines and Parquet are an open world with the usual "
+            "configuration, and the command says so.",
+            "Parquet needs no mark of ours: columns in any order, those that nobody has anything for left out, other "
+            "widths of whole numbers (pandas' numbers with a point too), `large_string`, dictionaries. A column that "
+            "the table below does not have is refused, and so is a row without a required one; the text notation has "
+            "defaults.",
             "One row is one operation, or one message of an operation that has several. Its begin and its end have "
             "places in one total order; an operation that never ended has no end and the outcome `unknown`.",
             "A call ends in three ways: it happened, it did not, or nobody can say.",

@@ -1,1 +1,1 @@
-"""History v1: what happened, one row per operation, and how it is recorded, stored and written by hand."""
+"""History v2: what happened, one row per operation, and how it is recorded, stored and written by hand."""

@@ -1,4 +1,6 @@
-"""The columns of history v1: the one definition from which Arrow schema, JSON schema and docs are made.
+"""The columns of history v2: the one definition from which Arrow schema, JSON schema and docs are made.
+
+Version 1 had all but the last three, which may be empty: what it wrote is read as it is.
 
 Times are µs as integers: `started_us` and `ended_us` on the monotonic clock that `clock` names, `wall_us` on the
 wall clock of the party that acted, at the operation's begin. `seq_begin` and `seq_end` give one total order of
@@ -10,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-HISTORY_VERSION = 1
+HISTORY_VERSION = 2
 
 ColumnType = Literal["string", "int64"]
 
@@ -88,6 +90,20 @@ COLUMNS: tuple[Column, ...] = (
         dictionary=False,
     ),
     _text("detail", "Anything else, for people.", dictionary=False),
+    _whole(
+        "props_hash",
+        "CRC-32 of the properties that the sender's application gave the message, by name: of each its name, 0x01, its "
+        "value, 0x02; those of the protocol are left out. Null: nobody looked.",
+    ),
+    _whole(
+        "generation",
+        "The epoch of its group, or of its lease, under which the party acted: what a newer one fences off.",
+    ),
+    _text(
+        "lease_id",
+        "The grant under which it acted, where a system names each: a receipt, an acquisition, a lease's number.",
+        dictionary=False,
+    ),
 )
 
 NAMES: tuple[str, ...] = tuple(column.name for column in COLUMNS)

@@ -42,14 +42,16 @@ def _is_number(word: str) -> bool:
     return word.lstrip("-").isdecimal()
 
 
+def is_named(known: str, name: str) -> bool:
+    """Is that client id one of the party of that name? It is the name, or begins with it: `alice.2`, `alice@4`."""
+    return known == name or (known.startswith(name) and known[len(name)] in ".@#")
+
+
 def is_of(row: Row, name: str) -> bool:
-    """Is the row about the party of that name? A client's id is the name, or begins with it: `alice.2`, `alice@4`."""
-    for known in (row.client_id, row.process):
-        if known is not None and (
-            known == name or (known.startswith(name) and known[len(name)] in ".@#")
-        ):
-            return True
-    return False
+    """Is the row about the party of that name?"""
+    return any(
+        known is not None and is_named(known, name) for known in (row.client_id, row.process)
+    )
 
 
 def during(row: Row, fault: Row) -> bool:

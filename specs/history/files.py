@@ -2,7 +2,8 @@
 
 Such a history has no description of its own beside its rows. Text says it in its `config` lines. For JSON lines and
 Parquet a `run.json` in the same folder is used; without one, nobody knows who else was at work and what the clients
-were told: the world is open (what is not in the rows may have happened) and the configuration the default.
+were told: the world is open (what is not in the rows may have happened) and the configuration the default. The history
+then has a note that says so.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from specs.errors import HistoryError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, read_runinfo
-from specs.history.store import History, check_parquet, open_history, rows_of_lines
+from specs.history.store import (
+    History,
+    check_parquet,
+    first_run,
+    open_history,
+    rows_of_lines,
+    undescribed,
+)
 from specs.history.text import parse_history
 
 STDIN = "-"
@@ -54,9 +59,11 @@ def _from_file(path: Path) -> History:
         return _from_bytes(path.read_bytes(), str(path), path.parent)
     if not check_parquet(path):
         raise HistoryError(f"{path} holds no events: there is nothing to judge")
-    return History(
-        path.parent, _beside(path.parent) or _open_world(_first_run(path)), parquet=(path,)
-    )
+    notes: tuple[str, ...] = ()
+    info = _beside(path.parent)
+    if info is None:
+        info, notes = undescribed(first_run((path,)), str(path))
+    return History(path.parent, info, parquet=(path,), notes=notes)
 
 
 def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
@@ -82,21 +89,11 @@ def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
             raise HistoryError(f"{name}, {error}") from error
     if not rows:
         raise HistoryError(f"{name} holds no events: there is nothing to judge")
-    return History(folder or Path(), info or _open_world(rows[0].run), loaded=tuple(rows))
+    notes: tuple[str, ...] = ()
+    if info is None:
+        info, notes = undescribed(rows[0].run, name)
+    return History(folder or Path(), info, loaded=tuple(rows), notes=notes)
 
 
 def _beside(folder: Path) -> RunInfo | None:
     return read_runinfo(folder) if (folder / "run.json").is_file() else None
-
-
-def _open_world(run: str) -> RunInfo:
-    return RunInfo(run=run, closed_world=False)
-
-
-def _first_run(path: Path) -> str:
-    try:
-        return str(pq.ParquetFile(path).read_row_group(0, columns=["run"]).column(0)[0].as_py())
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryError(
-            f"{path} can't be read as Parquet: {str(error).splitlines()[0]}"
-        ) from error

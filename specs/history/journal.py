@@ -22,7 +22,8 @@ from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
 from specs.vocabulary import Kind, Level, Outcome
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
+"""Version 1 had fewer columns, and is read as it is."""
 _COLUMNS = frozenset(NAMES)
 
 
@@ -335,9 +336,10 @@ def read_journal(path: Path) -> JournalEvents:
     if not events:
         return JournalEvents(path, "unknown", [], True)
     head = events.pop(0)
-    if head.get("e") != "open" or head.get("version") != JOURNAL_VERSION:
+    if head.get("e") != "open" or head.get("version") not in range(1, JOURNAL_VERSION + 1):
         raise HistoryError(
-            f"{path} is journal version {head.get('version')!r}; this version reads {JOURNAL_VERSION}"
+            f"{path} is journal version {head.get('version')!r}; "
+            f"this version reads 1 to {JOURNAL_VERSION}"
         )
     closed = bool(events) and events[-1]["e"] == "close"
     if closed:

@@ -47,6 +47,9 @@ class Row(NamedTuple):
     value: int | None
     view: str | None
     detail: str | None
+    props_hash: int | None = None
+    generation: int | None = None
+    lease_id: str | None = None
 
     @property
     def lane(self) -> Lane:
@@ -73,7 +76,7 @@ class Row(NamedTuple):
         return self.wall_us + self.ended_us - self.started_us
 
 
-assert Row._fields == columns.NAMES, "a row has the columns of history v1, in their order"
+assert Row._fields == columns.NAMES, "a row has the columns of a history, in their order"
 
 _DEFAULTS: dict[str, Any] = dict.fromkeys(columns.NAMES)
 

@@ -1,4 +1,7 @@
-"""`run.json`: what a judge must know about a run besides its rows."""
+"""`run.json`: what a judge must know about a run besides its rows.
+
+Version 2 says in `config` which system the numbers are of; version 1 knew RocketMQ's alone and is read as that.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from specs.errors import HistoryError
-from specs.plan.config import Config
+from specs.plan.config import Config, config_of, config_schema
+from specs.reading import an_object, document_schema, read, told, version_of
 from specs.vocabulary import Kind, Level
 
-RUN_SCHEMA = "inorder/run/v1"
+RUN_SCHEMA = "inorder/run/v2"
+_LEVELS = tuple(level.value for level in Level)
+_KINDS = tuple(kind.value for kind in Kind)
+
+
+def _config(data: Any, where: str) -> Config:
+    return config_of(an_object(data, where), where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +36,52 @@ class RunInfo:
     where it does not say (see `specs.clauses.certainty`). parties: who
     implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
     harness heals every fault, starts again what died, and waits until nothing happens any more.
+    plan: what was to be done; queues and brokers that came later need not stand in its topology.
     """
 
-    run: str
+    run: str = field(metadata=told("The run's name, as in the column `run`."))
     seed: int = 0
-    target: str = "offline"
-    parties: Mapping[str, str] = field(default_factory=dict)
+    target: str = field(default="offline", metadata=told("What was tested."))
+    parties: Mapping[str, str] = field(
+        default_factory=dict, metadata=told("Who implements broker, client and producer.")
+    )
     profile: str | None = None
-    levels: tuple[str, ...] = ("client",)
-    clock_bounds_us: Mapping[str, int] = field(default_factory=dict)
-    closed_world: bool = True
-    begins_late: bool = False
-    records: Mapping[str, tuple[str, ...]] | None = None
-    config: Config = field(default_factory=Config)
+    levels: tuple[str, ...] = field(
+        default=("client",), metadata=told("At which levels it was recorded.", choices=_LEVELS)
+    )
+    clock_bounds_us: Mapping[str, int] = field(
+        default_factory=dict,
+        metadata=told("For each clock domain, how far it may be from the others.", least=0),
+    )
+    closed_world: bool = field(
+        default=True,
+        metadata=told(
+            "Does the history hold every producer and consumer, from first to last?", absent=False
+        ),
+    )
+    begins_late: bool = field(
+        default=False, metadata=told("Are rows before the first one missing: a rotated log?")
+    )
+    records: Mapping[str, tuple[str, ...]] | None = field(
+        default=None,
+        metadata=told(
+            "By level, the kinds of rows that the recorder writes whenever they happen.",
+            keys=_LEVELS,
+            choices=_KINDS,
+        ),
+    )
+    config: Config = field(
+        default_factory=Config,
+        metadata=told(
+            "What the system was told, under its own names, and what a judge has to know of it.",
+            reads=_config,
+            schema=config_schema,
+        ),
+    )
     plan: Mapping[str, Any] | None = None
-    replay: str | None = None
-    workload_floor: int = 0
-    settles: bool = False
+    replay: str | None = field(default=None, metadata=told("The command that repeats the run."))
+    workload_floor: int = field(default=0, metadata=told(least=0))
+    settles: bool = field(default=False, metadata=told("Is all healed and quiet before the drain?"))
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -65,7 +104,7 @@ class RunInfo:
             "records": None
             if self.records is None
             else {k: sorted(v) for k, v in sorted(self.records.items())},
-            "config": self.config.to_json(),
+            "config": {"system": self.config.system, **self.config.to_json()},
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,
             "workload_floor": self.workload_floor,
@@ -75,48 +114,15 @@ class RunInfo:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], where: str = "run.json") -> RunInfo:
-        """Raises HistoryError for an unknown version or a field of the wrong shape."""
-        schema = data.get("schema")
-        if schema != RUN_SCHEMA:
-            raise HistoryError(f"{where} has schema {schema!r}; this version reads {RUN_SCHEMA}")
-        try:
-            return cls(
-                run=str(data["run"]),
-                seed=int(data.get("seed", 0)),
-                target=str(data.get("target", "offline")),
-                parties=dict(data.get("parties", {})),
-                profile=data.get("profile"),
-                levels=tuple(data.get("levels", ("client",))),
-                clock_bounds_us={
-                    str(k): int(v) for k, v in data.get("clock_bounds_us", {}).items()
-                },
-                closed_world=bool(data.get("closed_world", False)),
-                begins_late=bool(data.get("begins_late", False)),
-                records=_records(data.get("records"), where),
-                config=Config.from_json(data.get("config", {})),
-                plan=data.get("plan"),
-                replay=data.get("replay"),
-                workload_floor=int(data.get("workload_floor", 0)),
-                settles=bool(data.get("settles", False)),
-                environment=dict(data.get("environment", {})),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise HistoryError(f"{where} can't be read: {error}") from error
+        """Raises HistoryError for a newer version, an unknown field, or one of the wrong shape."""
+        version_of(data, RUN_SCHEMA, where, HistoryError)  # version 1 lacked the system: RocketMQ's
+        return read(cls, data, where, error=HistoryError, besides=["schema"])
 
 
-def _records(data: Any, where: str) -> Mapping[str, tuple[str, ...]] | None:
-    if data is None:
-        return None
-    records = {str(level): tuple(str(kind) for kind in kinds) for level, kinds in data.items()}
-    for level, kinds in records.items():
-        unknown = [
-            word
-            for word in (level, *kinds)
-            if word not in (set(Level) if word == level else set(Kind))
-        ]
-        if unknown:
-            raise HistoryError(f"{where}: records names the unknown word {unknown[0]!r}")
-    return records
+def run_schema() -> dict[str, Any]:
+    """The JSON schema of `run.json`."""
+    title = "What a judge must know about a run besides its rows"
+    return document_schema(RunInfo, RUN_SCHEMA, title)
 
 
 def declared(**levels: Iterable[Kind]) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,8 @@
 """A history as a folder: `run.json`, `journal/`, `history/*.parquet` or `*.jsonl`, `verdict.json`.
 
-`open_history` reads whatever is there: the compacted files, or else the journal. A folder that is no history, a
-torn file or an unknown version is one clear `HistoryError`.
+`open_history` reads whatever is there: the compacted files, or else the journal, or else rows that lie in the folder
+itself, as Spark leaves them (`part-*.parquet`, `part-*.json`). A folder that is no history, a torn file or an unknown
+version is one clear `HistoryError`.
 """
 
 from __future__ import annotations
@@ -17,33 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specs.errors import HistoryError
-from specs.history.columns import COLUMNS, HISTORY_VERSION, LARGEST, NAMES, SMALLEST
+from specs.history.arrow import BATCH_ROWS, ORDER_KEY, arrow_schema, check_schema, tables
+from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.journal import assemble, read_journal
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo, read_runinfo, write_runinfo
 from specs.vocabulary import Kind, Level, Outcome
 
-VERSION_KEY = b"inorder.history"
-BATCH_ROWS = 1 << 16
-
-
-def arrow_schema() -> pa.Schema:
-    """The Arrow schema of history v1, made from the columns; its metadata carries the version."""
-    types = {"string": pa.string(), "int64": pa.int64()}
-    fields = [
-        pa.field(
-            column.name,
-            pa.dictionary(pa.int32(), pa.string()) if column.dictionary else types[column.type],
-            nullable=not column.required,
-        )
-        for column in COLUMNS
-    ]
-    return pa.schema(fields, metadata={VERSION_KEY: str(HISTORY_VERSION).encode()})
-
 
 @dataclass(frozen=True)
 class History:
-    """An opened history. cut: a recorder died before it closed its journal; `why_cut` names the journals."""
+    """An opened history. cut: a recorder died before it closed its journal; `why_cut` names the journals.
+
+    notes: what was assumed about it because nothing says so, a sentence each, for whoever asked.
+    """
 
     folder: Path
     info: RunInfo
@@ -51,6 +39,7 @@ class History:
     loaded: tuple[Row, ...] = ()
     why_cut: tuple[str, ...] = ()
     verdict: dict[str, Any] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def cut(self) -> bool:
@@ -75,18 +64,17 @@ def _merge(paths: Sequence[Path]) -> Iterator[Row]:
 
 def _ordered_or_sorted(path: Path) -> bool:
     metadata = pq.read_schema(path).metadata or {}
-    return bool(metadata.get(b"inorder.order") == b"seq")
+    return bool(metadata.get(ORDER_KEY) == b"seq")
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
     """Rows of one file by (run, seq_begin); a file in another layout is sorted in memory first."""
     try:
         if _ordered_or_sorted(path):
-            reader = pq.ParquetFile(path)
-            for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=list(NAMES)):
-                yield from rows_of_table(pa.Table.from_batches([batch]))
+            for table in tables(path):
+                yield from rows_of_table(table)
         else:
-            table = pq.read_table(path, columns=list(NAMES))
+            table = pa.concat_tables([arrow_schema().empty_table(), *tables(path)])
             order = _by_seq(table)
             for start in range(0, table.num_rows, BATCH_ROWS):
                 yield from rows_of_table(table.take(order.slice(start, BATCH_ROWS)))
@@ -108,11 +96,11 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 def rows_of_table(table: pa.Table) -> Iterator[Row]:
-    """The rows of an Arrow table of history v1, in its order. Raises HistoryError for an unknown word."""
+    """The rows of an Arrow table of a history, in its order. Raises HistoryError for an unknown word."""
     for column in COLUMNS:
         if column.required and table.column(column.name).null_count:
             raise HistoryError(f"a history holds a row without {column.name}")
-    lists = [table.column(name).to_pylist() for name in NAMES]
+    lists = [_values(table.column(name)) for name in NAMES]
     kind, level, outcome = NAMES.index("kind"), NAMES.index("level"), NAMES.index("outcome")
     try:
         lists[kind] = [_KINDS[word] for word in lists[kind]]
@@ -123,35 +111,25 @@ def rows_of_table(table: pa.Table) -> Iterator[Row]:
     yield from map(Row._make, zip(*lists, strict=True))
 
 
+def _values(column: Any) -> Any:
+    """A column's values; many a column holds none in a whole history."""
+    empty = column.null_count == len(column)
+    return [None] * len(column) if empty else column.to_pylist()
+
+
 def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def check_parquet(path: Path) -> int:
-    """The file's rows, read from its footer. Raises HistoryError for a torn file or another schema."""
+    """The file's rows, read from its footer. Raises HistoryError for a torn file or one that is no history's."""
     try:
         reader = pq.ParquetFile(path)
     except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
         raise HistoryError(
             f"{path} is torn or no Parquet file ({_first_line(error)}); remove it or record the run again"
         ) from error
-    schema = reader.schema_arrow
-    version = (schema.metadata or {}).get(VERSION_KEY)
-    if version != str(HISTORY_VERSION).encode():
-        raise HistoryError(
-            f"{path} is history version {version.decode() if version else 'none'}; this version reads {HISTORY_VERSION}"
-        )
-    missing = [name for name in NAMES if name not in schema.names]
-    if missing:
-        raise HistoryError(f"{path} lacks the columns {', '.join(missing)}")
-    unknown = [name for name in schema.names if name not in NAMES]
-    if unknown:
-        raise HistoryError(f"{path} has the unknown columns {', '.join(unknown)}")
-    for column in COLUMNS:
-        found = schema.field(column.name).type
-        value = found.value_type if pa.types.is_dictionary(found) else found
-        if value not in _ARROW_TYPES[column.type]:
-            raise HistoryError(f"{path} has {column.name} as {found}; it must be {column.type}")
+    check_schema(reader.schema_arrow, path)
     for column in COLUMNS:
         if column.required and (count := _nulls(path, reader, column.name)):
             raise HistoryError(
@@ -178,7 +156,6 @@ def _nulls(path: Path, reader: pq.ParquetFile, name: str) -> int:
     return count
 
 
-_ARROW_TYPES = {"string": (pa.string(), pa.large_string()), "int64": (pa.int64(),)}
 _PYTHON_TYPES = {"string": str, "int64": int}
 
 
@@ -191,7 +168,7 @@ def _checked(data: Any) -> Row:
     ]
     if lacking:  # before make_row, which has defaults for histories that are written by hand
         raise ValueError(f"it lacks {', '.join(lacking)}")
-    row = make_row(**data)
+    row = make_row(**{name: _whole(name, value) for name, value in data.items()})
     for column, value in zip(COLUMNS, row, strict=True):
         if value is None:
             continue
@@ -200,6 +177,14 @@ def _checked(data: Any) -> Row:
         if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
             raise ValueError(f"{column.name} must be {column.type}, {value} is too large")
     return row
+
+
+def _whole(name: str, value: Any) -> Any:
+    """Where a column of numbers has gaps, pandas writes 17 as 17.0."""
+    return int(value) if name in _WHOLE and type(value) is float and value.is_integer() else value
+
+
+_WHOLE = frozenset(column.name for column in COLUMNS if column.type == "int64")
 
 
 def rows_of_lines(data: bytes, where: str) -> list[Row]:
@@ -222,30 +207,77 @@ def open_history(folder: Path | str) -> History:
     folder = Path(folder)
     if not folder.is_dir():
         raise HistoryError(f"{folder} is no history: there is no such folder")
-    info = read_runinfo(folder)
+    if folder.name == "history" and (folder.parent / "run.json").is_file():
+        raise HistoryError(f"{folder} is a part of the history {folder.parent}; give that folder")
+    info = read_runinfo(folder) if (folder / "run.json").is_file() else None
     journals = sorted((folder / "journal").glob("*.jsonl"))
-    files = sorted((folder / "history").glob("*.parquet"))
-    text = sorted((folder / "history").glob("*.jsonl"))
+    parts = _parts(folder / "history") or (None if journals else _parts(folder))
+    if parts is None and info is None:
+        raise HistoryError(f"{folder} is no history: it has no run.json")
     verdict = _read_verdict(folder / "verdict.json")
-    if files:
-        for path in files:
-            check_parquet(path)
-        return History(
-            folder, info, parquet=tuple(files), why_cut=_cut_marks(folder), verdict=verdict
-        )
-    if text:
-        found = [row for path in text for row in rows_of_lines(path.read_bytes(), str(path))]
-        rows = sorted(found, key=lambda row: (row.run, row.seq_begin))
-        return History(
-            folder, info, loaded=tuple(rows), why_cut=_cut_marks(folder), verdict=verdict
-        )
-    if journals:
+    why_cut = _cut_marks(folder)
+    if parts is not None and parts[0].suffix == ".parquet":
+        rows = sum([check_parquet(path) for path in parts])
+        notes: tuple[str, ...] = ()
+        if info is None:
+            info, notes = undescribed(first_run(parts) if rows else "", str(folder))
+        return History(folder, info, tuple(parts), (), why_cut, verdict, notes)
+    if parts is not None:
+        found = [row for path in parts for row in rows_of_lines(path.read_bytes(), str(path))]
+        found.sort(key=lambda row: (row.run, row.seq_begin))
+        notes = ()
+        if info is None:
+            info, notes = undescribed(found[0].run if found else "", str(folder))
+        return History(folder, info, (), tuple(found), why_cut, verdict, notes)
+    if journals and info is not None:
         read = [read_journal(path) for path in journals]
         why = tuple(f"{journal.path.name} has no end" for journal in read if journal.cut)
-        return History(
-            folder, info, loaded=tuple(assemble(info.run, read)), why_cut=why, verdict=verdict
-        )
+        loaded = tuple(assemble(info.run, read))
+        return History(folder, info, loaded=loaded, why_cut=why, verdict=verdict)
     raise HistoryError(f"{folder} is no history: it has neither history/ files nor a journal/")
+
+
+def _parts(folder: Path) -> list[Path] | None:
+    """The files with a history's rows: Parquet, or else JSON lines. What Spark hides (`_SUCCESS`, `.crc`) is none."""
+    if not folder.is_dir():
+        return None
+    seen = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
+    parquet = [path for path in seen if path.suffix == ".parquet"]
+    return parquet or [path for path in seen if path.suffix == ".jsonl" or _has_rows(path)] or None
+
+
+def _has_rows(path: Path) -> bool:
+    """Is it JSON that begins with a row? `run.json`, a plan or a verdict may lie beside."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"seq_begin"' in file.readline(1 << 16)
+
+
+def undescribed(run: str, name: str) -> tuple[RunInfo, tuple[str, ...]]:
+    """What is assumed of rows that no run.json describes, and the sentence that says so.
+
+    Raises HistoryError where there are none: then nothing at all is known.
+    """
+    if not run:
+        raise HistoryError(f"{name} holds no events: there is nothing to judge")
+    note = (
+        f"no run.json describes {name}: others may have been at work besides (an open world), and the configuration "
+        f"is taken to be the usual one"
+    )
+    return RunInfo(run=run, closed_world=False), (note,)
+
+
+def first_run(paths: Sequence[Path]) -> str:
+    """The name of the run in the first row of Parquet files; empty where there is no row."""
+    for path in paths:
+        try:
+            batch = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["run"]), None)
+        except (pa.ArrowException, OSError) as error:
+            raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
+        if batch is not None and batch.num_rows:
+            return str(batch.column(0)[0].as_py())
+    return ""
 
 
 def _read_verdict(path: Path) -> dict[str, Any] | None:
@@ -268,7 +300,7 @@ def _cut_marks(folder: Path) -> tuple[str, ...]:
 
 
 def rows_to_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as an Arrow table in the schema of history v1."""
+    """Rows as an Arrow table in the schema of a history."""
     schema = arrow_schema()
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in NAMES]
     arrays = [
@@ -276,7 +308,7 @@ def rows_to_table(rows: Iterable[Row]) -> pa.Table:
         for values, field in zip(columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(
-        arrays, schema=schema.with_metadata({**schema.metadata, b"inorder.order": b"seq"})
+        arrays, schema=schema.with_metadata({**schema.metadata, ORDER_KEY: b"seq"})
     )
 
 

@@ -9,10 +9,11 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number, `-` for none), mode, suspend, wall (ms). A `config` line has words of a plan's configuration, and some of the
-run's: `closed_world=no`, `begins_late=yes`, `profile=NAME`, `records=` with kinds apart by commas, and
-`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment.
-The order of lines breaks ties of time.
+number, `-` for none), mode, suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
+`config` line has words of a plan's configuration, and some of the run's: `closed_world=no`, `begins_late=yes`,
+`profile=NAME`, `system=NAME` (the words are then what that system was told), `records=` with kinds apart by commas, and
+`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment. The order of
+lines breaks ties of time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from specs.errors import HistoryError, UsageError
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
-from specs.plan.config import Config
+from specs.plan.config import config_of
 from specs.vocabulary import Kind, Level, Outcome
 
 VERBS: dict[str, Kind] = {
@@ -34,11 +35,13 @@ VERBS: dict[str, Kind] = {
     "sends": Kind.SEND,
     "locks": Kind.LOCK,
     "unlocks": Kind.UNLOCK,
+    "renews": Kind.RENEW,
     "pulls": Kind.PULL,
     "delivers": Kind.DELIVER,
     "commits": Kind.COMMIT,
     "fetches": Kind.FETCH_OFFSET,
     "persists": Kind.PERSIST,
+    "witnesses": Kind.PROGRESS,
     "trims": Kind.TRIM,
     "resets": Kind.RESET,
     "dead-letters": Kind.DEAD_LETTER,
@@ -69,6 +72,9 @@ _SHORT = {
     "suspend": "suspend_ms",
     "delay": "delay_level",
     "body": "body_hash",
+    "props": "props_hash",
+    "gen": "generation",
+    "lease": "lease_id",
     "epoch": "broker_epoch",
 }
 _LONG = {column: short for short, column in _SHORT.items()}
@@ -89,7 +95,7 @@ NAMES_NONE = "-"
 _LEVELS = {level.value for level in Level}
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _GROUP_ONLY = {Kind.JOIN, Kind.LEAVE, Kind.MEMBER, Kind.ASSIGN}
-_ALWAYS_STORE = {Kind.APPEND, Kind.TRIM}
+_ALWAYS_STORE = {Kind.APPEND, Kind.TRIM, Kind.PROGRESS}
 _STORE_KINDS = _ALWAYS_STORE | {Kind.PERSIST}
 _LANE_LENGTH, _QUEUE_LENGTH = 4, 3
 _COUNTED = {
@@ -278,7 +284,10 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
         else:
             values[name] = int(value) if value.lstrip("-").isdecimal() else value
     try:
-        return replace(info, config=Config.from_json({**info.config.to_json(), **values}))
+        known = {"system": info.config.system, **info.config.to_json()}
+        if values.get("system", info.config.system) != info.config.system:
+            known = {}  # another system: nothing of the last one's numbers is true of it
+        return replace(info, config=config_of({**known, **values}))
     except (UsageError, ValueError) as error:
         raise HistoryError(f"line {number}: {error}") from error
 
@@ -337,6 +346,8 @@ _SHOWN = (
     "commit_mode",
     "suspend_ms",
     "delay_level",
+    "generation",
+    "lease_id",
     "tags",
     "code",
     "view",

@@ -37,9 +37,13 @@ class LockFault(StrEnum):
 
 @dataclass(slots=True)
 class LockTable:
-    """All lanes of one broker epoch. limit_us: the broker's lease time."""
+    """All lanes of one broker epoch. limit_us: the broker's lease time.
+
+    known: it is not a guess; else no lease certainly lives, and none has certainly run out.
+    """
 
     limit_us: int
+    known: bool = True
     lanes: dict[Lane, frozenset[LaneState]] = field(default_factory=dict)
 
     def states(self, lane: Lane) -> frozenset[LaneState]:
@@ -48,18 +52,24 @@ class LockTable:
     def must_grant(self, lane: Lane, client: str, begun_us: int) -> bool:
         """Is the lane certainly free, own or expired for the whole request?"""
         return all(
-            state is None or state.client == client or begun_us - state.to_us > self.limit_us
+            state is None or state.client == client or self._is_over(state, begun_us)
             for state in self.states(lane)
         )
 
     def must_refuse(self, lane: Lane, client: str, ended_us: int) -> bool:
         """Does another's lease certainly live for the whole request?"""
         return all(
-            state is not None
-            and state.client != client
-            and ended_us - state.from_us <= self.limit_us
+            state is not None and state.client != client and self._lives(state, ended_us)
             for state in self.states(lane)
         )
+
+    def _lives(self, state: Held, until_us: int) -> bool:
+        """Certainly, up to that time."""
+        return self.known and until_us - state.from_us <= self.limit_us
+
+    def _is_over(self, state: Held, at_us: int) -> bool:
+        """Certainly, at that time."""
+        return self.known and at_us - state.to_us > self.limit_us
 
     def lock(
         self, lane: Lane, client: str, begun_us: int, ended_us: int, granted: bool | None
@@ -86,11 +96,7 @@ class LockTable:
     def _refusing(self, lane: Lane, client: str, begun_us: int) -> Iterator[LaneState]:
         """The states in which a refusal was possible."""
         for state in self.states(lane):
-            if (
-                state is not None
-                and state.client != client
-                and begun_us - state.to_us <= self.limit_us
-            ):
+            if state is not None and state.client != client and not self._is_over(state, begun_us):
                 yield state
 
     def unlock(self, lane: Lane, client: str, answered: bool) -> None:
@@ -103,7 +109,7 @@ class LockTable:
     def certainly_locked(self, group: str, until_us: int) -> bool:
         """Does any lane of the group certainly hold a living lease up to `until_us`?"""
         return any(
-            all(state is not None and until_us - state.from_us <= self.limit_us for state in states)
+            all(state is not None and self._lives(state, until_us) for state in states)
             for lane, states in self.lanes.items()
             if lane.group == group
         )
@@ -111,7 +117,7 @@ class LockTable:
     def certainly_unlocked(self, group: str, begun_us: int) -> bool:
         """Is every lane of the group certainly free or expired from `begun_us` on?"""
         return all(
-            state is None or begun_us - state.to_us > self.limit_us
+            state is None or self._is_over(state, begun_us)
             for lane, states in self.lanes.items()
             if lane.group == group
             for state in states

@@ -27,3 +27,4 @@ class Ability(StrEnum):
     DROP_REQUEST = "lose one request or its answer"
     REFUSE_REQUEST = "answer one request with an error in its broker's place"
     STEP_CLOCK = "step a party's wall clock"
+    OWN_SYSTEM = "start a system of its own for each search"

@@ -1,17 +1,19 @@
 """The numbers a run is made with, which clauses need in order to judge it.
 
 Defaults are those of Apache RocketMQ (docs/sources.md). A history's `run.json` carries them, so that a judge
-never guesses a lease time.
+never guesses a lease time. Of another system it carries what that one was told, under its own names: no default of
+RocketMQ's stands for what is not told, and a clause that would need it is not judged (`Config.untold`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from specs.errors import UsageError
 
+ROCKETMQ = "rocketmq"
 MODES = ("orderly", "concurrent", "key_ordered")
 """orderly: one call per lane at a time, under a lease. concurrent: calls side by side, in no order. key_ordered:
 calls side by side, one per sharding key at a time."""
@@ -78,6 +80,16 @@ class Config:
     delay_bound_ms: int = 3_000  # a one-way request is applied within this time, or never
     schedule_slack_ms: int = 1_000  # how late a timer of a healthy process may be
 
+    @property
+    def system(self) -> str:
+        """Whose numbers these are."""
+        return ROCKETMQ
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """The numbers that nobody knows: what stands here for them is not to be relied on."""
+        return frozenset()
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -101,3 +113,80 @@ class Config:
                     f"configuration {name} must be one of {', '.join(CHOICES[name])}, not {value}"
                 )
         return cls(**data)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """What `from_json` takes."""
+        kinds = {"int": {"type": "integer"}, "str": {"type": "string"}}
+        known = {each.name: _choice(each.name) or kinds[str(each.type)] for each in fields(Config)}
+        return {"type": "object", "additionalProperties": False, "properties": known}
+
+
+ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
+"""Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
+NOTHING_IS_LOST = frozenset({"flush", "flush_ms", "keep_ms"})
+"""What says nothing by its default: no message is lost in a crash or removed, unless the system says that it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherConfig(Config):
+    """Of another system: what it was told, as it stands there. Names that RocketMQ's have too mean the same here."""
+
+    name: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def system(self) -> str:
+        return self.name
+
+    @property
+    def untold(self) -> frozenset[str]:
+        known = {each.name for each in fields(Config)}
+        return frozenset(
+            known - ALLOWED_BY_JUDGES - NOTHING_IS_LOST - _shared(self.settings).keys()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(self.settings)
+
+
+def _shared(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What of another system's settings says something that RocketMQ's configuration says too."""
+    found = {}
+    for each in fields(Config):
+        value = settings.get(each.name)
+        wanted = str if each.type == "str" else int
+        fits = isinstance(value, wanted) and not isinstance(value, bool)
+        if fits and value in CHOICES.get(each.name, (value,)):
+            found[each.name] = value
+    return found
+
+
+def config_of(data: Mapping[str, Any], where: str = "") -> Config:
+    """The configuration that names its `system` (RocketMQ where it names none) and holds what that one was told.
+
+    Raises UsageError for a name that RocketMQ's lacks; of another system's nothing is refused.
+    """
+    told = dict(data)
+    system = told.pop("system", ROCKETMQ)
+    if not isinstance(system, str) or not system:
+        raise UsageError(f"{where}: 'system' must be text".removeprefix(": "))
+    if system != ROCKETMQ:
+        return OtherConfig(**_shared(told), name=system, settings=told)
+    try:
+        return Config.from_json(told)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}".removeprefix(": ")) from error
+
+
+def config_schema() -> dict[str, Any]:
+    """The JSON schema of `config_of`'s argument."""
+    ours = Config.json_schema()
+    ours["properties"] = {"system": {"const": ROCKETMQ}, **ours["properties"]}
+    other = {"type": "string", "minLength": 1, "not": {"const": ROCKETMQ}}
+    others = {"type": "object", "required": ["system"], "properties": {"system": other}}
+    return {"anyOf": [ours, others]}
+
+
+def _choice(name: str) -> dict[str, Any] | None:
+    return {"enum": list(CHOICES[name])} if name in CHOICES else None

@@ -30,12 +30,17 @@ class PlannedMessage:
         return self.message_id.encode()
 
     @property
+    def properties(self) -> dict[str, str]:
+        """What the application says of it besides, so that a property that was lost is seen."""
+        return {"number": str(self.number)}
+
+    @property
     def body_hash(self) -> int:
         """The CRC-32 that a history holds."""
         return zlib.crc32(self.body)
 
     def columns(self) -> dict[str, Any]:
-        """What a SEND row says of it."""
+        """What a SEND row says of it, whoever sends it; with `props_hash` besides if its properties are sent."""
         return {
             "topic": self.topic,
             "message_id": self.message_id,

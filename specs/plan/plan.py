@@ -17,18 +17,30 @@ decides.
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from specs import faults
 from specs.errors import UsageError
 from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
 from specs.plan.fault import Subject
+from specs.plan.step import MOVES, Step
+from specs.reading import (
+    Told,
+    an_object,
+    field_schema,
+    near,
+    only,
+    read,
+    schema_of,
+    told,
+    value_of,
+    version_of,
+)
 from specs.vocabulary import Outcome
 
 PLAN_SCHEMA = "inorder/plan/v1"
@@ -115,22 +127,20 @@ VERBS: Mapping[str, Arguments] = {
 }
 """Every action and its arguments; the one list from which the schema is made. Faults have theirs in their files."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
     """A topic with that many queues on each broker."""
 
     name: str
-    queues: int
+    queues: int = field(metadata=told(least=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """groups: those of the run. One that no client of the plan belongs to is made when its brokers start."""
 
-    brokers: tuple[str, ...] = ("b0",)
+    brokers: tuple[str, ...] = field(default=("b0",), metadata=told(fewest=1))
     topics: tuple[TopicPlan, ...] = (TopicPlan("orders", 4),)
     groups: tuple[str, ...] = ("billing",)
 
@@ -140,9 +150,17 @@ class ClientPlan:
     """kind: consumer, producer, or prober (speaks the raw protocol). topics: of a consumer's subscription."""
 
     id: str
-    kind: str
+    kind: str = field(metadata=told(choices=CLIENT_KINDS))
     group: str = ""
     topics: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> ClientPlan:
+        """Raises UsageError, naming the place."""
+        client = read(cls, data, where)
+        if client.kind == "consumer" and not (client.group and client.topics):
+            raise UsageError(f"{where}: a consumer needs a group and topics")
+        return client
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,101 @@ class Action:
     at_ms: int
     do: str
     args: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> Action:
+        """What the verb takes is read by VERBS. Raises UsageError, naming the place."""
+        source = an_object(data, where)
+        only(source, ("at_ms", "do", "args"), where)
+        verb, args = _verb(source, where)
+        return cls(value_of(source, "at_ms", int, where, Told(least=0)), verb, args)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        return {"oneOf": [_action_schema(verb) for verb in VERBS]}
+
+
+def _verb(source: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+    """What is done, and its arguments."""
+    verb = value_of(source, "do", str, where)
+    if verb not in VERBS:
+        raise UsageError(f"{where}: unknown action {verb!r}{near(verb, VERBS)}")
+    args = dict(an_object(source.get("args", {}), f"{where}, args"))
+    place = f"{where}, args of {verb}"
+    only(args, VERBS[verb], place)
+    for name, (kind, required) in VERBS[verb].items():
+        if name in args or required:
+            hint, said = _argument(name, kind)
+            value_of(args, name, hint, place, said)
+    return verb, args
+
+
+def _steps(data: Any, where: str) -> tuple[Step, ...]:
+    if not isinstance(data, list | tuple):
+        raise UsageError(f"{where} must be a list")
+    return tuple(_step(item, f"{where}[{number}]") for number, item in enumerate(data))
+
+
+def _step(data: Any, where: str) -> Step:
+    verb, args = _verb(an_object(data, where), where)
+    if verb not in faults.FAULTS and verb not in MOVES:
+        raise UsageError(f"{where}: a step is a fault, or {' or '.join(MOVES)}, not {verb!r}")
+    return replace(read(Step, data, where), args=args)
+
+
+_HINTS: Mapping[str, Any] = {
+    NODE: str,
+    STATE: str,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "integers": tuple[int, ...],
+}
+_MAY_BE_NEGATIVE = frozenset({"ms", "delay_level"})
+
+
+def _argument(name: str, kind: str) -> tuple[Any, Told]:
+    """What an action's argument may be."""
+    if kind == STATE:
+        return str, Told(choices=STATES)
+    least = 0 if kind in ("integer", "integers") and name not in _MAY_BE_NEGATIVE else None
+    return _HINTS[kind], Told(least=least)
+
+
+def _args_schema(verb: str) -> dict[str, Any]:
+    properties = {
+        name: field_schema(*_argument(name, kind)) for name, (kind, _) in VERBS[verb].items()
+    }
+    args = {"type": "object", "additionalProperties": False, "properties": properties}
+    if required := [name for name, (_, needed) in VERBS[verb].items() if needed]:
+        args["required"] = required
+    return args
+
+
+def _steps_schema() -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"oneOf": [_step_schema(verb) for verb in (*faults.FAULTS, *MOVES)]},
+    }
+
+
+def _step_schema(verb: str) -> dict[str, Any]:
+    found = schema_of(Step)
+    said = {"do": {"const": verb}, "args": _args_schema(verb)}
+    return found | {"properties": found["properties"] | said, "required": ["do", "args"]}
+
+
+def _action_schema(verb: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "at_ms": field_schema(int, Told(least=0)),
+            "do": {"const": verb},
+            "args": _args_schema(verb),
+        },
+        "required": ["at_ms", "do", "args"],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,37 +278,50 @@ class ListenerRule:
     choice.
     """
 
-    outcome: Outcome = Outcome.SUCCESS
+    outcome: Outcome = field(
+        default=Outcome.SUCCESS,
+        metadata=told(choices=tuple(outcome.value for outcome in LISTENER_OUTCOMES)),
+    )
     suspend_ms: int = CONSUMER_DEFAULT
-    duration_ms: int = DEFAULT_DURATION_MS
+    duration_ms: int = field(default=DEFAULT_DURATION_MS, metadata=told(least=0))
     manual: bool = False
-    from_ms: int = 0
+    from_ms: int = field(default=0, metadata=told(least=0))
     group: str | None = None
     client: str | None = None
     topic: str | None = None
     key: str | None = None
     number: int | None = None
-    delivery_min: int = 1
+    delivery_min: int = field(default=1, metadata=told(least=0))
     delivery_max: int | None = None
     delay_level: int = 0
 
 
+def _config(data: Any, where: str) -> Config:
+    try:
+        return Config.from_json(an_object(data, where))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}".replace(f"{where}: {where}", where)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run. Times in ms of the run's clock."""
+    """A run. Times in ms of the run's clock. steps: what comes beside the actions, when its moment has come."""
 
-    seed: int = 0
+    seed: int = field(default=0, metadata=told(least=0))
     topology: Topology = field(default_factory=Topology)
-    config: Config = field(default_factory=Config)
+    config: Config = field(
+        default_factory=Config, metadata=told(reads=_config, schema=Config.json_schema)
+    )
     clients: tuple[ClientPlan, ...] = ()
     actions: tuple[Action, ...] = ()
     listener: tuple[ListenerRule, ...] = ()
-    until_ms: int = 0
-    settle_ms: int = 120_000
+    until_ms: int = field(default=0, metadata=told(least=0))
+    settle_ms: int = field(default=120_000, metadata=told(least=0))
     drain: bool = True
+    steps: tuple[Step, ...] = field(default=(), metadata=told(reads=_steps, schema=_steps_schema))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of version 1. Absent and default fields of rules and clients are left out."""
+        """JSON of version 1. Absent and default fields of rules, clients and steps are left out."""
         return {
             "schema": PLAN_SCHEMA,
             "seed": self.seed,
@@ -215,28 +341,15 @@ class Plan:
             "until_ms": self.until_ms,
             "settle_ms": self.settle_ms,
             "drain": self.drain,
+            **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
         }
 
     @classmethod
     def from_json(cls, data: Any, where: str = "the plan") -> Plan:
         """Raises UsageError, naming the place, for another version, an unknown field or a wrong type."""
-        source = _object(data, where)
-        if source.get("schema") != PLAN_SCHEMA:
-            raise UsageError(
-                f"{where} has schema {source.get('schema')!r}; this version reads {PLAN_SCHEMA!r}"
-            )
-        _known(source, {"schema", *(f.name for f in fields(cls))}, where)
-        plan = cls(
-            seed=_member(source, "seed", int, 0, where),
-            topology=_topology(source.get("topology", {}), f"{where}, topology"),
-            config=_config(source.get("config", {}), f"{where}, config"),
-            clients=tuple(_client(item, place) for item, place in _items(source, "clients", where)),
-            actions=tuple(_action(item, place) for item, place in _items(source, "actions", where)),
-            listener=tuple(_rule(item, place) for item, place in _items(source, "listener", where)),
-            until_ms=_member(source, "until_ms", int, 0, where),
-            settle_ms=_member(source, "settle_ms", int, 120_000, where),
-            drain=_member(source, "drain", bool, True, where),
-        )
+        source = an_object(data, where)
+        version_of(source, PLAN_SCHEMA, where)
+        plan = read(cls, source, where, besides=["schema"])
         plan.check(where)
         return plan
 
@@ -267,8 +380,12 @@ class Plan:
             for name, (kind, _) in VERBS[action.do].items():
                 if kind == NODE and action.args.get(name, NAME_SERVER) not in taken:
                     unknown = action.args[name]
+                    raise UsageError(f"{place}: there is no node {unknown!r}{near(unknown, taken)}")
+        for number, step in enumerate(self.steps):
+            for name in step.nodes():
+                if name not in taken:
                     raise UsageError(
-                        f"{place}: there is no node {unknown!r}{_near(unknown, taken)}"
+                        f"{where}, step {number} ({step.do}): there is no node {name!r}{near(name, taken)}"
                     )
         if self.until_ms < last_ms:
             raise UsageError(
@@ -315,158 +432,3 @@ def _client_json(client: ClientPlan) -> dict[str, Any]:
     if client.topics:
         found["topics"] = list(client.topics)
     return found
-
-
-def _object(data: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise UsageError(f"{where} must be a JSON object")
-    return data
-
-
-def _near(name: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _known(source: Mapping[str, Any], known: set[str], where: str) -> None:
-    for name in source:
-        if name not in known:
-            raise UsageError(f"{where}: unknown field {name!r}{_near(name, known)}")
-
-
-def _is(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _member(
-    source: Mapping[str, Any], name: str, kind: type[T], default: T | None, where: str
-) -> T:
-    """A field of the type; without a default it has to be there."""
-    if name not in source:
-        if default is None:
-            raise UsageError(f"{where}: the field {name!r} is missing")
-        return default
-    value = source[name]
-    if not _is(value, kind):
-        words = {int: "a whole number", str: "text", bool: "true or false", list: "a list"}
-        raise UsageError(f"{where}: {name!r} must be {words.get(kind, kind.__name__)}")
-    if kind is int and value < 0 and name not in _MAY_BE_NEGATIVE:
-        raise UsageError(f"{where}: {name!r} must not be negative")
-    return value  # type: ignore[no-any-return]
-
-
-_MAY_BE_NEGATIVE = frozenset({"suspend_ms", "ms", "delay_level"})
-
-
-def _items(source: Mapping[str, Any], name: str, where: str) -> list[tuple[Any, str]]:
-    found: Sequence[Any] = _member(source, name, list, [], where)
-    return [(item, f"{where}, {name}[{number}]") for number, item in enumerate(found)]
-
-
-def _texts(
-    source: Mapping[str, Any], name: str, default: Sequence[str], where: str
-) -> tuple[str, ...]:
-    found = _member(source, name, list, list(default), where)
-    if not all(isinstance(item, str) for item in found):
-        raise UsageError(f"{where}: {name!r} must be a list of text")
-    return tuple(found)
-
-
-def _topology(data: Any, where: str) -> Topology:
-    source = _object(data, where)
-    _known(source, {f.name for f in fields(Topology)}, where)
-    usual = Topology()
-    topics = usual.topics
-    if "topics" in source:
-        topics = tuple(_topic(item, place) for item, place in _items(source, "topics", where))
-    return Topology(
-        _texts(source, "brokers", usual.brokers, where),
-        topics,
-        _texts(source, "groups", usual.groups, where),
-    )
-
-
-def _topic(data: Any, where: str) -> TopicPlan:
-    source = _object(data, where)
-    _known(source, {"name", "queues"}, where)
-    return TopicPlan(
-        _member(source, "name", str, None, where), _member(source, "queues", int, None, where)
-    )
-
-
-def _config(data: Any, where: str) -> Config:
-    try:
-        return Config.from_json(_object(data, where))
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error
-
-
-def _client(data: Any, where: str) -> ClientPlan:
-    source = _object(data, where)
-    _known(source, {f.name for f in fields(ClientPlan)}, where)
-    kind = _member(source, "kind", str, None, where)
-    if kind not in CLIENT_KINDS:
-        raise UsageError(f"{where}: kind must be one of {', '.join(CLIENT_KINDS)}, not {kind!r}")
-    client = ClientPlan(
-        _member(source, "id", str, None, where),
-        kind,
-        _member(source, "group", str, "", where),
-        _texts(source, "topics", (), where),
-    )
-    if kind == "consumer" and not (client.group and client.topics):
-        raise UsageError(f"{where}: a consumer needs a group and topics")
-    return client
-
-
-_ARG_TYPES: Mapping[str, type] = {
-    NODE: str,
-    STATE: str,
-    "string": str,
-    "integer": int,
-    "boolean": bool,
-    "integers": list,
-}
-
-
-def _action(data: Any, where: str) -> Action:
-    source = _object(data, where)
-    _known(source, {"at_ms", "do", "args"}, where)
-    verb = _member(source, "do", str, None, where)
-    known = VERBS.get(verb)
-    if known is None:
-        raise UsageError(f"{where}: unknown action {verb!r}{_near(verb, VERBS)}")
-    args = dict(_object(source.get("args", {}), f"{where}, args"))
-    _known(args, set(known), f"{where}, args of {verb}")
-    for name, (kind, required) in known.items():
-        if name not in args and not required:
-            continue
-        value: Any = _member(args, name, _ARG_TYPES[kind], None, f"{where}, args of {verb}")
-        if kind == "integers" and not all(_is(item, int) for item in value):
-            raise UsageError(f"{where}, args of {verb}: {name!r} must be a list of whole numbers")
-        if kind == STATE and value not in STATES:
-            raise UsageError(
-                f"{where}, args of {verb}: {name!r} must be one of {', '.join(STATES)}, not {value!r}"
-            )
-    return Action(_member(source, "at_ms", int, None, where), verb, args)
-
-
-def _rule(data: Any, where: str) -> ListenerRule:
-    source = dict(_object(data, where))
-    usual = ListenerRule()
-    _known(source, {f.name for f in fields(ListenerRule)}, where)
-    word = _member(source, "outcome", str, usual.outcome.value, where)
-    if word not in LISTENER_OUTCOMES:
-        raise UsageError(
-            f"{where}: outcome must be one of {', '.join(LISTENER_OUTCOMES)}, not {word!r}"
-        )
-    for name in ("suspend_ms", "delay_level", "duration_ms", "from_ms", "delivery_min"):
-        _member(source, name, int, 0, where)
-    for name in ("number", "delivery_max"):
-        if source.get(name) is not None:
-            _member(source, name, int, None, where)
-    for name in ("group", "client", "topic", "key"):
-        if source.get(name) is not None:
-            _member(source, name, str, None, where)
-    _member(source, "manual", bool, False, where)
-    source["outcome"] = Outcome(word)
-    return ListenerRule(**source)

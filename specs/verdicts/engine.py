@@ -1,15 +1,20 @@
-"""The engine `python`: `judge(history, profile, options) -> Verdict`."""
+"""The engine `python`: `judge(history, profile, options) -> Verdict`, and its two halves.
+
+A search makes many histories and one verdict: it examines each as it is made, and concludes once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specs.clauses.catalogue import select
+from specs.clauses.clause import Clause
 from specs.history.store import History
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import Verdict, by_python, conclude
 
 
 def judge(history: History, profile: Profile, options: Mapping[str, Any] | None = None) -> Verdict:
@@ -21,14 +26,18 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     """
     options = options or {}
     chosen = select(options["clauses"]) if options.get("clauses") else None
-    examination = examine(history.rows(), history.info, chosen, why_cut=history.why_cut)
     return conclude(
-        examination,
+        examined(history, chosen),
         history.info,
         profile,
         floor=int(options.get("floor", 1)),
         require_exercised=bool(options.get("require_exercised", False)),
         clauses=chosen,
         ours_too=chosen is not None,
-        tool={"engine": "python"},
+        tool=by_python(),
     )
+
+
+def examined(history: History, clauses: Sequence[Clause] | None = None) -> Examination:
+    """What the judges find in a stored history, before any profile says what counts."""
+    return examine(history.rows(), history.info, clauses, why_cut=history.why_cut)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specs.history.columns import COLUMNS
-from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, RunVerdict
+from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, Ended, RunVerdict
 from specs.vocabulary import Kind, Level, Outcome, Party
 
 _TEXT = {"type": "string"}
@@ -61,6 +61,16 @@ def verdict_schema() -> dict[str, Any]:
         {"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT, "further": further},
         ("further",),
     )
+    search = _object(
+        {
+            "runs": _COUNT,
+            "most": {**_COUNT, "type": ["integer", "null"]},
+            "ended": {"enum": [word.value for word in Ended]},
+            "budget_s": {"type": ["number", "null"]},
+            "workers": _COUNT,
+            "kept": {"type": "object", "additionalProperties": _TEXT},
+        }
+    )
     check = _object(
         {"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT}
     )
@@ -89,7 +99,8 @@ def verdict_schema() -> dict[str, Any]:
                 "clauses": {"type": "array", "items": clause},
                 "tool": {"type": "object", "additionalProperties": _TEXT},
                 "coverage": coverage,
+                "search": search,
             },
-            ("coverage",),
+            ("coverage", "search"),
         ),
     }

@@ -5,9 +5,10 @@ Per run: inadmissible (the history can't be trusted) > refuted > inconclusive > 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.metadata import version
 from typing import Any
 
 from specs.clauses.catalogue import all_clauses
@@ -128,9 +129,56 @@ class Coverage:
         return {**counts, **({} if self.further is None else {"further": self.further.to_json()})}
 
 
+def coverage_of(reached: Sequence[Collection[Any]]) -> Coverage:
+    """Of runs one after the other. reached: for each the abstract states that are new in it, in its search."""
+    known: set[Any] = set()
+    growth: list[int] = []
+    for states in reached:
+        known.update(states)
+        growth.append(len(known))
+    before = growth[-1 - max(1, len(growth) // 10)] if len(growth) > 1 else 0
+    return Coverage(len(known), len(growth), len(known) - before)
+
+
+class Ended(StrEnum):
+    """Why a search made no further run."""
+
+    FINISHED = "finished"
+    REFUTED = "refuted"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search did that was told more than how many runs to make, or that was cut short.
+
+    runs: those that were judged. most: so many it was to make; None for as many as the budget allows. workers: into how
+    many searches, each with a seed of its own, it was split. kept: for clauses that are refuted, by id, the folder of a
+    run that breaks them, as seen from the run's own.
+    """
+
+    runs: int
+    most: int | None = None
+    ended: Ended = Ended.FINISHED
+    budget_s: float | None = None
+    workers: int = 1
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "most": self.most,
+            "ended": self.ended.value,
+            "budget_s": self.budget_s,
+            "workers": self.workers,
+            "kept": dict(self.kept),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """coverage: of a search by a machine; None for any other run."""
+    """coverage: of a search by a machine; None for any other run. search: what a search says of itself, if anything."""
 
     verdict: RunVerdict
     info: RunInfo
@@ -141,6 +189,7 @@ class Verdict:
     cut: tuple[str, ...] = ()
     tool: Mapping[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
+    search: Search | None = None
 
     @property
     def exit_code(self) -> int:
@@ -168,6 +217,7 @@ class Verdict:
             "clauses": [judged.to_json() for judged in self.clauses],
             "tool": dict(self.tool),
             **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
+            **({"search": self.search.to_json()} if self.search is not None else {}),
         }
 
 
@@ -282,7 +332,6 @@ def checks(
 ) -> tuple[Check, ...]:
     """The MET checks of a run."""
     facts = examination.facts
-    idle = [judged.id for judged in clauses if judged.verdict is ClauseVerdict.NOT_EXERCISED]
     dead = [name for name, effective in facts.faults if not effective]
     return (
         Check("MET-1", "the history can be trusted", not facts.broken, "; ".join(facts.broken)),
@@ -302,13 +351,15 @@ def checks(
             not facts.subscriptions_differ,
             ", ".join(sorted(set(facts.subscriptions_differ))),
         ),
-        Check(
-            "MET-6",
-            "claimed clauses exercised",
-            not idle if require_exercised else None,
-            ", ".join(idle),
-        ),
+        exercised_check(clauses, asked=require_exercised),
     )
+
+
+def exercised_check(clauses: Sequence[Judged], *, asked: bool = True) -> Check:
+    """Whether each claimed clause was at stake often enough. asked: whether that is held against the run."""
+    idle = [judged.id for judged in clauses if judged.verdict is ClauseVerdict.NOT_EXERCISED]
+    ok = not idle if asked else None
+    return Check("MET-6", "claimed clauses exercised", ok, ", ".join(idle))
 
 
 def conclude(
@@ -331,6 +382,7 @@ def conclude(
     require_exercised: whether a claimed clause below its floor makes the run inconclusive. out_of_reach: for clauses
     that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were. ours_too:
     clauses whose parties are all our own code are judged on a foreign target too: our clients on somebody's broker.
+    tool: what judged, as `by_python` says it.
     """
     chosen = all_clauses() if clauses is None else clauses
     judged = [
@@ -347,16 +399,7 @@ def conclude(
     ]
     judged = [*_specific_first(judged, chosen), *extra]
     met = (*checks(examination, info, judged, require_exercised=require_exercised), *more)
-    failed = {check.id for check in met if check.ok is False}
-    verdicts = {each.verdict for each in judged}
-    if "MET-1" in failed:
-        verdict = RunVerdict.INADMISSIBLE
-    elif ClauseVerdict.REFUTED in verdicts:
-        verdict = RunVerdict.REFUTED
-    elif failed or ClauseVerdict.POSSIBLE in verdicts or ClauseVerdict.UPHELD not in verdicts:
-        verdict = RunVerdict.INCONCLUSIVE
-    else:
-        verdict = RunVerdict.UPHELD
+    verdict = run_verdict(judged, met)
     return Verdict(
         verdict=verdict,
         info=info,
@@ -367,6 +410,24 @@ def conclude(
         cut=tuple(examination.cut),
         tool=tool or {},
     )
+
+
+def by_python(**more: str) -> dict[str, str]:
+    """What a verdict says of the tool: the Python judges of this version. more: what else it is to say."""
+    return {"engine": "python", "inorder": version("inorder"), **more}
+
+
+def run_verdict(judged: Sequence[Judged], met: Sequence[Check]) -> RunVerdict:
+    """What clauses and checks of a run come to; see the module."""
+    failed = {check.id for check in met if check.ok is False}
+    verdicts = {each.verdict for each in judged}
+    if "MET-1" in failed:
+        return RunVerdict.INADMISSIBLE
+    if ClauseVerdict.REFUTED in verdicts:
+        return RunVerdict.REFUTED
+    if failed or ClauseVerdict.POSSIBLE in verdicts or ClauseVerdict.UPHELD not in verdicts:
+        return RunVerdict.INCONCLUSIVE
+    return RunVerdict.UPHELD
 
 
 def _specific_first(judged: Sequence[Judged], clauses: Sequence[Clause]) -> list[Judged]:

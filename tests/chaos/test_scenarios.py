@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from random import Random
 
 import pytest
 
-from chaos.rig import Rig
+from chaos.cli import find_target
+from chaos.hosted import hosted
 from chaos.runner import run_scenario
 from chaos.scenario import load, names
 from conformance.parts import docker_engine, toxiproxy_binary
 from conformance.parts.processes import living
-from conformance.targets.base import find
-from conformance.targets.systems import System
-from conformance.wire.runner import WireRun
+from conformance.targets.mutant_tcp import mutant
 from specs import profiles
 from specs.errors import InorderError, UsageError
-from specs.history.journal import MemoryRecorder
 from specs.plan.ability import Ability
-from specs.verdicts.verdict import RunVerdict
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind, Outcome
 from tests.conformance.test_records import undeclared
 
@@ -32,10 +29,9 @@ needs_docker = pytest.mark.skipif(NO_ENGINE is not None, reason=str(NO_ENGINE))
 
 
 def run(name: str, backend: str, out: Path) -> None:
-    target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    target = find_target("reference+tcp", backend)
     profile = profiles.load(target.profile)
-    verdict, history = run_scenario(load(name), target, profile, backend=backend, seed=1, out=out)
+    verdict, history = run_scenario(load(name), target, profile, seed=1, out=out)
     story = [(check.id, check.detail) for check in verdict.met if check.ok is False]
     assert (verdict.verdict, story) == (RunVerdict.UPHELD, [])
     assert all(effective for _fault, effective in verdict.faults)
@@ -44,6 +40,7 @@ def run(name: str, backend: str, out: Path) -> None:
     assert living() == []
 
 
+@pytest.mark.long
 def test_a_killed_consumer_is_succeeded(tmp_path: Path) -> None:
     run("consumer-killed", "process", tmp_path / "run")
 
@@ -85,6 +82,12 @@ def test_every_scenario_says_why_and_what_it_must_reach() -> None:
         ('why = "x"', r"needs a \[\[fault\]\]"),
         ('why = "x"\n[[fault]]\ndo = "earthquake"', "no fault 'earthquake'"),
         ('why = "x"\n[[fault]]\ndo = "kill_consumer"\nclient = "c1"\nwho = 2', "kill_consumer"),
+        ('why = "x"\n[[fault]]\ndo = "crash"\nclient = "c9"', "no consumer 'c9'"),
+        ('why = "x"\n[[fault]]\ndo = "crash"\nclient = "c1"\nfor_ms = "3"', "whole number"),
+        ('why = "x"\n[[fault]]\ndo = "crash"\nclient = "c1"\nfor_ms = [3, 1]', "ends before"),
+        ('why = "x"\n[workload]\nmessages = "many"', "messages is a whole number"),
+        ("why = 3", "says why"),
+        ('why = "x"\nfault = 3', "table of its own"),
         ('why = "x"\nmust_reach = ["the moon"]', "must_reach knows"),
         ('why = "x"\nclauses = ["ORD-99"]', "no clause ORD-99"),
         ("why = ", "no TOML"),
@@ -101,18 +104,6 @@ def test_a_wrong_scenario_is_told_in_a_sentence(tmp_path: Path, text: str, sente
 def test_an_unknown_scenario_is_told_with_those_that_are_known() -> None:
     with pytest.raises(UsageError, match="consumer-killed"):
         load("consumer-kiled")
-
-
-class Nowhere(System):
-    """A system that is never entered."""
-
-    brokers: Mapping[str, str] = {"b0": "127.0.0.1:1"}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -132,37 +123,48 @@ def test_a_scenarios_fault_is_a_verb_by_whichever_name(
 ) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(f'why = "x"\n[[fault]]\n{table}')
-    (step,) = load(str(path)).faults
-    journal: Any = MemoryRecorder("r", lambda: 0)
-    rig = Rig(Nowhere(), tmp_path, journal, proxied=False)
-    assert (step.told(rig)["detail"], step.need) == (told, need)
+    (template,) = load(str(path)).faults
+    (step,) = template.steps(Random(0), ("b0",))
+    assert (step.detail, step.need) == (told, need)
 
 
 def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('why = "x"\n[[fault]]\ndo = "clock_step"\nclient = "c1"')
-    target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    target = find_target("reference+tcp", "process")
     profile = profiles.load(target.profile)
     with pytest.raises(UsageError, match="step a party's wall clock"):
-        run_scenario(
-            load(str(path)), target, profile, backend="process", seed=1, out=tmp_path / "run"
-        )
+        run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_brokers_disk_is_full_while_its_consumers_work(tmp_path: Path) -> None:
     """A verb of the registry that had no chaos fault before works in a scenario, and shows in the history."""
     path = tmp_path / "disk.toml"
     path.write_text(
         'why = "x"\n[workload]\nmessages = 120\n[[fault]]\ndo = "disk_full"\nclient = "c1"\nfor_ms = 600'
     )
-    target = find("reference+tcp")
-    assert isinstance(target, WireRun)
+    target = find_target("reference+tcp", "process")
     profile = profiles.load(target.profile)
-    verdict, history = run_scenario(
-        load(str(path)), target, profile, backend="process", seed=1, out=tmp_path / "run"
-    )
+    out = tmp_path / "run"
+    verdict, history = run_scenario(load(str(path)), target, profile, seed=1, out=out)
     assert verdict.verdict is not RunVerdict.REFUTED
     (fault,) = (row for row in history.rows() if row.kind is Kind.FAULT)
     assert (fault.detail, fault.outcome) == ("disk_full b0", Outcome.OK)
+
+
+@pytest.mark.long
+def test_a_lane_that_nobody_takes_over_is_refuted_and_no_failure_of_the_suite(
+    tmp_path: Path,
+) -> None:
+    """What the run waits for never comes, and the history says why."""
+    path = tmp_path / "killed.toml"
+    path.write_text(
+        'why = "x"\nmust_reach = ["takeover"]\n[[fault]]\ndo = "crash"\nclient = "c1"\ndeadline_s = 8'
+    )
+    target = hosted(mutant("expired-not-freed"), in_containers=False)
+    profile = profiles.load(target.profile)
+    verdict, _history = run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
+    assert verdict.verdict is RunVerdict.REFUTED
+    assert "LSE-4" in {clause.id for clause in verdict.of(ClauseVerdict.REFUTED)}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from chaos.runner import RECORDED as OF_CHAOS
+from chaos.hosted import HostedClients
 from conformance.drivers.plans import drawn_plan
 from conformance.drivers.protocol import OPTIONAL_EVENTS, REQUIRED_EVENTS
 from conformance.drivers.recording import told_by
-from conformance.drivers.runner import records_of
 from conformance.drivers.watching import WATCHED
 from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS, OF_RAW_CLIENTS
-from conformance.targets.driven import pair
+from conformance.run import records_of
+from conformance.targets.base import find
+from conformance.targets.driven import JavaTarget, pair
+from conformance.targets.executed import ExecutedTarget
 from conformance.wire.runner import SHORT_LEASES
 from inorder.evidence.track_record.entries import ENTRIES
 from inorder.evidence.track_record.tapped import Played
@@ -28,6 +30,7 @@ from specs.history.runinfo import read_runinfo
 from specs.vocabulary import Kind, Level
 
 Records = Mapping[str, Sequence[str]]
+OF_CHAOS = records_of(HostedClients(find("reference+tcp")))
 ASKED_FOR = {kind for clause in all_clauses() for kind in clause.needs | clause.excuses}
 """What the clauses listen to."""
 
@@ -66,21 +69,37 @@ def test_a_driver_is_taken_at_its_word() -> None:
         Kind.DROP,
         Kind.COMMIT,
         Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
     }
 
 
+@pytest.mark.parametrize("told", [(), ("gave_up",)])
+def test_that_nothing_was_given_up_is_known_of_drivers_that_tell_it(told: Sequence[str]) -> None:
+    """Otherwise what looks overtaken may have been put away: that is possible, and not refuted."""
+    target = ExecutedTarget("driver", ["driver"], {})
+    target.announced((*REQUIRED_EVENTS, *told))
+    assert (Kind.DEAD_LETTER in kinds(records_of(target))) == bool(told)
+    assert kinds(records_of(target)) >= {Kind.DELIVER, Kind.SEND, Kind.CHECK, Kind.SEND_BACK}
+
+
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
-    optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up"}  # the Java client tells neither
+    # The Java client tells none of these.
+    optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up", "gave_up"}
     every = (*REQUIRED_EVENTS, *optional)
-    watched, unwatched = (
-        kinds(records_of(pair(broker, "5.4.0"), every)) for broker in (None, "5.4.0")
-    )
+    watched, unwatched = (kinds(records_of(_with(broker, every))) for broker in (None, "5.4.0"))
     assert watched - unwatched == WATCHED
     assert not unwatched & {Kind.LOCK, Kind.COMMIT, Kind.PULL, Kind.DEAD_LETTER, Kind.SEND_BACK}
     assert unwatched >= {Kind.ADD, Kind.DROP, Kind.CRASH, Kind.READ, Kind.RESET}
-    assert Kind.ADD not in kinds(records_of(pair("5.4.0", "5.4.0"), REQUIRED_EVENTS))
-    ours = records_of(pair("5.4.0", None), ())
-    assert ours == OF_OUR_CLIENTS
+    assert Kind.ADD not in kinds(records_of(_with("5.4.0", REQUIRED_EVENTS)))
+    assert records_of(pair("5.4.0", None)) == OF_OUR_CLIENTS
+
+
+def _with(broker: str | None, events: Iterable[str]) -> JavaTarget:
+    """A Java client whose drivers tell these events."""
+    target = pair(broker, "5.4.0")
+    assert isinstance(target, JavaTarget)
+    target.announced(events)
+    return target
 
 
 def test_the_trials_of_the_track_record_declare_enough_for_their_clauses() -> None:

@@ -514,6 +514,7 @@ class _History:
     def _content(self) -> dict[str, Any]:
         return {
             "body_hash": self._pick((None, 1, 1, 1, 1, 2)),
+            "props_hash": self._pick((None, 1, 1, 1, 1, 2)),
             "tags": self._pick((None, None, None, "red", "red")),
         }
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
@@ -18,9 +20,10 @@ from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import get
 from specs.errors import HistoryError, SpecError
+from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
-from specs.history.runinfo import RunInfo
-from specs.history.store import History, write_history
+from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.store import History, open_history, rows_to_table, write_history
 from specs.history.text import parse_history, render_rows
 from specs.verdicts.engine import judge as judge_in_python
 from specs.verdicts.examine import examine
@@ -206,6 +209,33 @@ def test_an_unknown_word_is_an_error(tmp_path: Path, here: Any) -> None:
     history = write_history(tmp_path / "seq", info, strange)
     with pytest.raises(HistoryError, match="unknown word 'teleport'"):
         engine.examine(history, here)
+
+
+def test_files_of_others_are_judged_as_ours(
+    tmp_path: Path, here: Any, stored: Callable[..., History]
+) -> None:
+    """Several parts with the columns that there is something for, no footer of ours, and smaller numbers."""
+    info, rows = recorded()
+    table = rows_to_table(rows)
+    used = [name for name in NAMES if table.column(name).null_count < table.num_rows]
+    plain = pa.table(
+        {
+            name: table.column(name).cast(pa.string())
+            if pa.types.is_dictionary(table.column(name).type)
+            else table.column(name)
+            for name in reversed(used)
+        }
+    )
+    queue_id = plain.column("queue_id").cast(pa.int16())
+    plain = plain.set_column(plain.column_names.index("queue_id"), "queue_id", queue_id)
+    for number, start in enumerate(range(0, plain.num_rows, 1500)):
+        pq.write_table(plain.slice(start, 1500), tmp_path / f"part-{number:05d}.parquet")
+    write_runinfo(tmp_path, info)
+    theirs = open_history(tmp_path)
+    assert len(theirs.parquet) > 1
+    expected = engine.examine(stored(info, rows), here)
+    assert engine.examine(theirs, here) == expected
+    assert engine.examine(compact(theirs, tmp_path / "by-queue"), here) == expected
 
 
 def test_a_torn_file_is_an_error_before_spark_starts(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from conftest import SPARK
 from drawn import histories
@@ -27,8 +28,9 @@ from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.errors import HistoryError, TargetMisbehaved, UsageError
+from specs.history.columns import COLUMNS
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo
+from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import open_history, rows_to_table, write_history
 from specs.history.text import parse_history
 from specs.verdicts import engine as python_engine
@@ -163,6 +165,25 @@ def test_a_generated_history_and_its_defect(session: Any, tmp_path: Path) -> Non
     )
     assert bad.exit_code == 1
     assert [judged.id for judged in bad.clauses if judged.verdict == "refuted"] == ["CMT-5"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_what_spark_writes_is_a_history(session: Any, tmp_path: Path, form: str) -> None:
+    """`df.write.parquet(DIR)` or `.json(DIR)`, and DIR is given to `inorder check`; a run.json in it is used."""
+    info, rows = recorded()
+    table = rows_to_table(rows)
+    used = [name for name in table.column_names if table.column(name).null_count < len(rows)]
+    texts = {column.name for column in COLUMNS if column.type == "string"}
+    plain = {
+        name: table.column(name).cast(pa.string()) if name in texts else table.column(name)
+        for name in used
+    }
+    frame = session.createDataFrame(pa.table(plain)).repartition(3)
+    getattr(frame.write, form)(str(tmp_path / "theirs"))
+    write_runinfo(tmp_path / "theirs", info)
+    theirs = open_history(tmp_path / "theirs")
+    assert list(theirs.rows()) == list(rows)
+    assert engine.examine(theirs, session) == examine(rows, info)
 
 
 def test_an_error_in_a_task_comes_back_as_one_sentence(session: Any, tmp_path: Path) -> None:

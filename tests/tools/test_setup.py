@@ -89,6 +89,7 @@ def test_the_state_of_every_part_is_recorded(
         "java": "missing",
         "rocketmq-4.9.7": "missing",
         "rocketmq-5.4.0": "missing",
+        "kafka": "missing",
         "toxiproxy": "ok",
     }
     assert "setup: missing: java." in capsys.readouterr().err

@@ -24,11 +24,12 @@ from pathlib import Path
 
 import click
 
-from conformance.drivers.runner import ROUNDS, DrivenRun
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
+from conformance.rounds import ROUNDS
+from conformance.targets.driven import Paired
 from inorder.evidence import grid
 from inorder.evidence.interop.cells import Cell, all_runs, chosen_runs, run_cell
 from inorder.evidence.interop.features import (
@@ -47,12 +48,9 @@ from inorder.evidence.interop.page import (
     feature_row,
     refresh,
 )
-from inorder.evidence.options import grid_options, in_a_sentence
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from specs.errors import (
-    EXIT_INCONCLUSIVE,
-    EXIT_REFUTED,
     EXIT_SUITE,
-    EXIT_UPHELD,
     EXIT_USAGE,
     InorderError,
     TargetMisbehaved,
@@ -73,7 +71,7 @@ def today() -> str:
 
 def written(page: str, cell: Cell) -> str:
     """The page with the rows of one cell written anew."""
-    order = [f"`{run.target}`" for run in all_runs()]
+    order = [f"`{run.name}`" for run in all_runs()]
     name = f"`{cell.target}`"
     page = refresh(page, CELLS, order, [name], [cell_row(cell)])
     return refresh(page, DEVIATIONS, order, [name], deviation_rows(cell))
@@ -92,20 +90,20 @@ def with_feature(page: str, checked: Checked) -> str:
     )
 
 
-def cell_for(run: DrivenRun, seed: int, rounds: int) -> grid.Cell:
+def cell_for(run: Paired, seed: int, rounds: int) -> grid.Cell:
     """A broker with a client, and all that its verdict depends on."""
-    key = {"target": run.target, "seed": seed, "rounds": rounds, **grid.code_key(*CODE)}
-    return grid.Cell("interop", run.target, key)
+    key = {"target": run.name, "seed": seed, "rounds": rounds, **grid.code_key(*CODE)}
+    return grid.Cell("interop", run.name, key)
 
 
-def features_for(run: DrivenRun, names: Sequence[str]) -> grid.Cell:
+def features_for(run: Paired, names: Sequence[str]) -> grid.Cell:
     """What else a client and a broker do together, in one direction."""
-    key = {"target": run.target, "features": sorted(names), **grid.code_key(*CODE)}
-    return grid.Cell("interop", f"features of {run.target}", key)
+    key = {"target": run.name, "features": sorted(names), **grid.code_key(*CODE)}
+    return grid.Cell("interop", f"features of {run.name}", key)
 
 
-def folder_of(run: DrivenRun) -> str:
-    return run.target.replace(":", "-").replace("/", "-")
+def folder_of(run: Paired) -> str:
+    return run.name.replace(":", "-").replace("/", "-")
 
 
 @click.command(help=__doc__)
@@ -118,7 +116,6 @@ def folder_of(run: DrivenRun) -> str:
     multiple=True,
     help="Only this one; may be repeated.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option(
     "--rounds",
     type=click.IntRange(1),
@@ -127,27 +124,23 @@ def folder_of(run: DrivenRun) -> str:
     help="Plans for each cell.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given."
-)
-@click.option(
     "--page",
     type=click.Path(path_type=Path),
     default=PAGE,
     help="The page whose tables are refreshed.",
 )
-@grid_options
+@grid_options(out="Where to keep the runs; nowhere if not given.")
 @in_a_sentence
 def main(
     names: tuple[str, ...],
     only: str | None,
     wanted: tuple[str, ...],
-    seed: int,
     rounds: int,
-    out: Path | None,
     page: Path,
-    budget: float | None,
-    fresh: bool,
+    how: GridOptions,
 ) -> None:
+    seed, out = how.seed, how.out
+
     def say(line: str) -> None:
         click.echo(line, err=True)
 
@@ -202,17 +195,15 @@ def main(
                 found.append(checked.to_json())
             return found
 
-        for done in grid.run(
+        for done in how.make(
             [*runs, *tried],
             make,
             None if out is None else out / CELL_FILES,
-            budget_s=budget,
-            fresh=fresh,
             stands=lambda cell, value: folder_for(cell).is_dir(),
         ):
             made.append(done)
             run = runs.get(done.cell) or tried[done.cell]
-            name = run.target if done.cell in runs else direction_of(run)
+            name = run.name if done.cell in runs else direction_of(run)
             if isinstance(done.error, UsageError):  # a part that this machine lacks
                 say(f"{name} is skipped: {done.error}")
             elif isinstance(done.error, TargetMisbehaved):  # it must not cost the others
@@ -246,15 +237,10 @@ def main(
             check(data, CROSSING_SCHEMA)
             out.mkdir(parents=True, exist_ok=True)
             (out / "crossing.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    left = grid.told_of_left(len(runs) + len(tried) - len(made), len(runs) + len(tried))
-    for sentence in (grid.told_of_kept(made), left):
-        if sentence:
-            say(sentence)
+    code = close(made, len(runs) + len(tried), wrong=any(cell.news for cell in cells))
     if failed:
         sys.exit(EXIT_SUITE)
-    if any(cell.news for cell in cells):
-        sys.exit(EXIT_REFUTED)
-    sys.exit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

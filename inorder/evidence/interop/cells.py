@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.drivers.runner import FLOOR, ROUNDS, DrivenRun, conform_driven
-from conformance.targets.driven import pair
+from conformance.drivers.plans import CHANGES
+from conformance.rounds import FLOOR, ROUNDS, conform_rounds
+from conformance.targets.driven import Paired, pair
 from specs import profiles
 from specs.errors import UsageError
 from specs.profiles import Profile
@@ -93,14 +94,14 @@ class Cell:
         return cls(**{**data, **told})
 
 
-def all_runs() -> tuple[DrivenRun, ...]:
+def all_runs() -> tuple[Paired, ...]:
     """Every cell, by broker and then by client."""
     return tuple(pair(broker, client) for broker in BROKERS for client in CLIENTS)
 
 
-def chosen_runs(names: tuple[str, ...]) -> tuple[DrivenRun, ...]:
+def chosen_runs(names: tuple[str, ...]) -> tuple[Paired, ...]:
     """The cells of these names, all where none is given. UsageError for a name that is none."""
-    known = {run.target: run for run in all_runs()}
+    known = {run.name: run for run in all_runs()}
     for name in names:
         if name not in known:
             raise UsageError(f"there is no cell {name!r}; known are {', '.join(known)}")
@@ -108,7 +109,7 @@ def chosen_runs(names: tuple[str, ...]) -> tuple[DrivenRun, ...]:
 
 
 def run_cell(
-    run: DrivenRun,
+    run: Paired,
     *,
     seed: int,
     folder: Path,
@@ -119,8 +120,7 @@ def run_cell(
 ) -> Cell:
     """Put one cell to work and judge it. Raises UsageError where a part is missing."""
     profile = profiles.load(run.profile)
-    more = {} if changes is None else {"changes": changes}
-    verdict, done = conform_driven(
+    verdict, done = conform_rounds(
         run,
         profile,
         seed=seed,
@@ -128,14 +128,14 @@ def run_cell(
         out=folder,
         floor=FLOOR,
         ours_too=True,
+        changes=CHANGES if changes is None else changes,
         say=say,
-        **more,
     )
     return summed_up(run, profile, verdict, rounds=len(done), seed=seed, date=date)
 
 
 def summed_up(
-    run: DrivenRun, profile: Profile, verdict: Verdict, *, rounds: int, seed: int, date: str
+    run: Paired, profile: Profile, verdict: Verdict, *, rounds: int, seed: int, date: str
 ) -> Cell:
     """What a cell's verdict comes to."""
     broken = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE, ClauseVerdict.ALLOWED)
@@ -156,7 +156,7 @@ def summed_up(
                 )
             )
     return Cell(
-        target=run.target,
+        target=run.name,
         broker=_short(run.parties["broker"]),
         client=_short(run.parties["client"]),
         profile=profile.name,

@@ -10,32 +10,28 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from conformance.drivers.java import start_java
-from conformance.drivers.planned import DrivenPlan
 from conformance.drivers.plans import DRIVEN
-from conformance.drivers.runner import DrivenRun
-from conformance.targets.driven import pair
-from conformance.targets.systems import System
+from conformance.drivers.process import DriverProcess
+from conformance.run import fresh_names, run
+from conformance.targets.base import Run
+from conformance.targets.driven import JavaTarget, Paired, pair
 from conformance.waiting import wait_until
-from conformance.wire.brokers import make_topic
+from conformance.wire.brokers import Brokers
 from conformance.wire.client import WireClient
-from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import run_nonce
+from conformance.wire.target import WireTarget
 from inorder.evidence.interop.cells import BROKERS, CLIENTS
 from reference_impl.client import Admin
-from specs.errors import InorderError, TargetMisbehaved
+from specs.errors import InorderError, TargetMisbehaved, UsageError
 from specs.faults import crash
 from specs.history.journal import Journal
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import compact_journal
-from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import RETRY_PREFIX, Kind, Lane, Level, Outcome, Queue
 
@@ -304,40 +300,49 @@ PULL, QUERY, RESET = "pull", "query by key", "reset"
 NAMES = (*(feature.name for feature in PLANNED), PULL, QUERY, RESET)
 
 
-def directions() -> tuple[DrivenRun, ...]:
+def directions() -> tuple[Paired, ...]:
     """Apache's clients on our broker, and our client on Apache's brokers."""
     theirs = tuple(pair(None, client) for client in CLIENTS if client is not None)
     return (*theirs, *(pair(broker, None) for broker in BROKERS if broker is not None))
 
 
-def direction_of(run: DrivenRun) -> str:
+def direction_of(target: Paired) -> str:
     """For people: whose client, whose broker."""
-    if run.version is not None:
-        return f"Java client {run.version} → our broker"
-    return f"our client → {run.parties['broker']}"
+    if isinstance(target, JavaTarget):
+        return f"Java client {target.version} → our broker"
+    return f"our client → {target.parties['broker']}"
 
 
 def check_direction(
-    run: DrivenRun,
+    target: Paired,
     folder: Path,
     date: str,
     say: Callable[[str], Any] = lambda _: None,
     names: Sequence[str] = NAMES,
 ) -> Iterator[Checked]:
-    """Every feature of a direction, on one broker. Raises UsageError where a part is missing."""
-    config = replace(DRIVEN, dialect=run.config.dialect, delay_levels=" ".join(["1s"] * 18))
-    direction = direction_of(run)
-    with run.open_system(config, None) as system:
-        nonce = run_nonce(system)
-        stage = Stage(run, system, config, folder, f"f{nonce}")
-        for feature in PLANNED:
-            if feature.name in names:
-                say(f"{direction}: {feature.name}")
-                yield _checked(feature.name, direction, date, partial(stage.plan, feature))
-        for name, check in ((PULL, stage.pull), (QUERY, stage.query), (RESET, stage.reset)):
-            if name in names:
-                say(f"{direction}: {name}")
-                yield _checked(name, direction, date, check)
+    """Every feature of a direction. Raises UsageError where a part is missing."""
+    direction = direction_of(target)
+    with ExitStack() as stack:
+        stack.callback(target.release)
+        if isinstance(target, WireTarget):  # on one system for all of them
+            config = _plan("", (), dialect=target.config.dialect).config
+            target = target.on(stack.enter_context(target.open_system(config, False)))
+        yield from _on(Stage(target, folder, fresh_names(0, 0)), direction, date, say, names)
+
+
+def _on(
+    stage: Stage, direction: str, date: str, say: Callable[[str], Any], names: Sequence[str]
+) -> Iterator[Checked]:
+    checks: dict[str, Callable[[], str]] = {
+        **{feature.name: partial(stage.plan, feature) for feature in PLANNED},
+        PULL: stage.pull,
+        QUERY: stage.query,
+        RESET: stage.reset,
+    }
+    for name, check in checks.items():
+        if name in names:
+            say(f"{direction}: {name}")
+            yield _checked(name, direction, date, check)
 
 
 def _checked(name: str, direction: str, date: str, check: Callable[[], str]) -> Checked:
@@ -351,11 +356,9 @@ def _checked(name: str, direction: str, date: str, check: Callable[[], str]) -> 
 
 @dataclass(slots=True)
 class Stage:
-    """One broker on which the features of a direction are tried."""
+    """What the features of a direction are tried on. prefix: what no earlier try named anything by."""
 
-    run: DrivenRun
-    system: System
-    config: Config
+    target: Paired
     folder: Path
     prefix: str
     tried: int = field(default=0)
@@ -365,97 +368,92 @@ class Stage:
         self.tried += 1
         prefix = f"{self.prefix}n{self.tried}-"
         folder = self.folder / prefix
-        write_runinfo(folder, RunInfo(run=prefix, target=self.run.target))
+        folder.mkdir(parents=True)
         return prefix, folder
 
-    @property
-    def broker(self) -> tuple[str, str]:
-        return next(iter(sorted(self.system.brokers.items())))
+    def _suited(self, plan: Plan) -> Plan:
+        return replace(plan, config=replace(plan.config, dialect=self.target.config.dialect))
 
     def plan(self, feature: Feature) -> str:
         prefix, folder = self._fresh()
-        plan = feature.plan(prefix)
-        plan = replace(plan, config=replace(plan.config, dialect=self.config.dialect))
-        self._make_topics(plan, folder)
-        self._run(plan, folder, prefix)
-        return feature.check(Seen(plan, list(compact_journal(folder).rows())))
+        plan = self._suited(feature.plan(prefix))
+        return feature.check(Seen(plan, list(run(plan, self.target, folder, prefix=prefix).rows())))
 
     # ------------------------------------------------------------ what no plan says
 
     @contextmanager
-    def _filled(self, count: int) -> Iterator[tuple[str, str, WireClient, Path]]:
+    def _filled(self, count: int) -> Iterator[tuple[str, str, Brokers, Path]]:
         """A topic of 4 queues with messages m1, m2 and so on, sent by a raw client."""
         prefix, folder = self._fresh()
-        name, address = self.broker
-        with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-            client = WireClient(f"{prefix}raw", address, name, journal)
-            topic = f"{prefix}orders"
-            make_topic(client, topic, 4, self.system.namesrv)
+        this = Run(self._suited(_plan(prefix, ())), folder, prefix)
+        brokers = Brokers(this, self.target.open_system(this.plan.config, False))
+        topic = this.plan.topology.topics[0].name
+        try:
+            client = brokers.client(f"{prefix}raw")
+            ends = [Queue(topic, brokers.first, each) for each in range(4)]
             for number in range(count):
-                queue = Queue(topic, name, number % 4)
-                sent = client.send(
-                    queue, f"{prefix}m{number}", f"k{number % 3}", keys=f"{prefix}key{number}"
-                )
+                name, key = f"{prefix}m{number}", f"k{number % 3}"
+                sent = client.send(ends[number % 4], name, key, keys=f"{prefix}key{number}")
                 need(sent.outcome is Outcome.OK, "a send failed")
-            ends = [Queue(topic, name, each) for each in range(4)]
             wait_until(lambda: sum(client.max_offset(queue) or 0 for queue in ends) == count)
-            try:
-                yield prefix, topic, client, folder
-            finally:
-                client.close()
+            client.close()
+            yield prefix, topic, brokers, folder
+        finally:
+            brokers.close()
+            this.close()
 
     @contextmanager
-    def _driver(self, prefix: str, folder: Path) -> Iterator[Any]:
-        assert self.run.version is not None
-        with start_java(self.run.version, "tool", self.config, folder, lambda _: None) as driver:
+    def _driver(
+        self, target: JavaTarget, brokers: Brokers, prefix: str, folder: Path
+    ) -> Iterator[DriverProcess]:
+        start = start_java(target.version, "tool", target.config, folder, lambda _: None)
+        with start as driver:
             driver.hello()
             driver.ask(
                 "start",
                 role="producer",
                 client=f"{prefix}tool",
                 group=f"{prefix}tools",
-                namesrv=self.system.namesrv,
+                namesrv=brokers.system.namesrv,
             )
             yield driver
             driver.stop()
 
     def pull(self) -> str:
         """All messages of a topic, by a client that only pulls."""
-        with self._filled(12) as (prefix, topic, client, folder):
-            if self.run.version is None:
-                queues = [Queue(topic, self.broker[0], number) for number in range(4)]
-                found = sum(client.read(queue, client.max_offset(queue) or 0) for queue in queues)
-            else:
-                with self._driver(prefix, folder) as driver:
+        with self._filled(12) as (prefix, topic, brokers, folder):
+            if isinstance(self.target, JavaTarget):
+                with self._driver(self.target, brokers, prefix, folder) as driver:
                     more = {
                         "client": f"{prefix}reader",
                         "group": f"{prefix}readers",
-                        "namesrv": self.system.namesrv,
+                        "namesrv": brokers.system.namesrv,
                     }
                     found = len(driver.ask("read", topic=topic, **more)["messages"])
+            else:
+                queues = [Queue(topic, brokers.first, number) for number in range(4)]
+                found = sum(len(brokers.read(queue)) for queue in queues)
             need(found == 12, f"{found} of 12 messages were read")
             return "12 of 12 messages, queue by queue"
 
     def query(self) -> str:
         """The messages of a key."""
-        if self.run.version is None:
-            with self._filled(12) as (prefix, topic, _client, _folder):
-                return asyncio.run(self._look_up(topic, f"{prefix}key3", f"{prefix}m3"))
-        with (
-            self._filled(12) as (prefix, topic, _client, folder),
-            self._driver(prefix, folder) as driver,
-        ):
-            answer = driver.ask_anything(
-                {"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"}
-            )
-            need(answer["ok"], "the broker does not answer the look-up by key")
-            ids = [message["message_id"] for message in answer["messages"]]
-            need(ids == [f"{prefix}m3"], f"the look-up found {ids}")
-            return "found by its key"
+        with self._filled(12) as (prefix, topic, brokers, folder):
+            if not isinstance(self.target, JavaTarget):
+                look = self._look_up(brokers, topic, f"{prefix}key3", f"{prefix}m3")
+                return asyncio.run(look)
+            with self._driver(self.target, brokers, prefix, folder) as driver:
+                answer = driver.ask_anything(
+                    {"verb": "query", "id": 900, "topic": topic, "key": f"{prefix}key3"}
+                )
+                need(answer["ok"], "the broker does not answer the look-up by key")
+                ids = [message["message_id"] for message in answer["messages"]]
+                need(ids == [f"{prefix}m3"], f"the look-up found {ids}")
+                return "found by its key"
 
-    async def _look_up(self, topic: str, key: str, message_id: str) -> str:
+    async def _look_up(self, brokers: Brokers, topic: str, key: str, message_id: str) -> str:
         """By our own client, and by both ids as well. A broker files messages a moment after it has stored them."""
-        async with Admin(self.system.namesrv) as admin:
+        async with Admin(brokers.system.namesrv) as admin:
             async with asyncio.timeout(_FILED_S):
                 while not (found := await admin.by_key(topic, key)):
                     await asyncio.sleep(0.1)
@@ -472,30 +470,32 @@ class Stage:
     def reset(self) -> str:
         """A group's offsets are set back to the start while its consumer is at work."""
         prefix, folder = self._fresh()
-        plan = _plan(prefix, [(FIRST_MS, {"count": 8})], until_ms=CONSUMED_MS + RESET_MS)
-        plan = replace(plan, config=replace(plan.config, dialect=self.config.dialect))
-        self._make_topics(plan, folder)
+        plan = self._suited(
+            _plan(prefix, [(FIRST_MS, {"count": 8})], until_ms=CONSUMED_MS + RESET_MS)
+        )
         failures: list[InorderError] = []
 
-        async def operate() -> None:
+        async def operate(namesrv: str) -> None:
             topic, group = plan.topology.topics[0].name, plan.topology.groups[0]
             with Journal(folder, "operator") as journal:
-                async with Admin(self.system.namesrv, recorder=journal) as admin:
+                async with Admin(namesrv, recorder=journal) as admin:
                     await admin.reset(group, topic, to="first")
 
         def operator() -> None:
             try:
-                self._wait_for_commits(plan, folder, 8)
-                asyncio.run(operate())
+                wait_until(self._is_prepared, CONSUMED_MS / 1000)
+                brokers = self.target.brokers
+                self._wait_for_commits(brokers, plan, folder, 8)
+                asyncio.run(operate(brokers.system.namesrv))
             except InorderError as error:
                 failures.append(error)
 
         at_work = threading.Thread(target=operator, name="operator", daemon=True)
         at_work.start()
-        self._run(plan, folder, prefix)
+        history = run(plan, self.target, folder, prefix=prefix)
         at_work.join()
         need(not failures, "; ".join(map(str, failures)))
-        seen = Seen(plan, list(compact_journal(folder).rows()))
+        seen = Seen(plan, list(history.rows()))
         seen.all_consumed()
         count = len(
             seen.ids(seen.calls())
@@ -506,14 +506,20 @@ class Stage:
         )
         return f"all {count} messages came again"
 
-    def _wait_for_commits(self, plan: Plan, folder: Path, count: int) -> None:
+    def _is_prepared(self) -> bool:
+        try:
+            return bool(self.target.brokers)
+        except UsageError:
+            return False
+
+    def _wait_for_commits(self, brokers: Brokers, plan: Plan, folder: Path, count: int) -> None:
         """So many messages of the first topic are committed by the first group."""
-        (name, address), topic = self.broker, plan.topology.topics[0]
+        name, topic = brokers.first, plan.topology.topics[0]
         lanes = [
             Lane(plan.topology.groups[0], topic.name, name, each) for each in range(topic.queues)
         ]
         with Journal(folder, "watch", common={"level": Level.WIRE}) as journal:
-            client = WireClient("watch", address, name, journal)
+            client = WireClient("watch", brokers.system.brokers[name], name, journal)
             try:
                 if not wait_until(
                     lambda: sum(client.fetch(lane)[1] or 0 for lane in lanes) == count,
@@ -525,17 +531,3 @@ class Stage:
                     )
             finally:
                 client.close()
-
-    def _make_topics(self, plan: Plan, folder: Path) -> None:
-        name, address = self.broker
-        with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-            setup = WireClient("setup", address, name, journal)
-            for topic in plan.topology.topics:
-                make_topic(setup, topic.name, topic.queues, self.system.namesrv)
-            setup.close()
-
-    def _run(self, plan: Plan, folder: Path, prefix: str) -> None:
-        if self.run.version is None:
-            asyncio.run(PlanRunner(plan, self.system, folder, prefix).run())
-        else:
-            DrivenPlan(plan, self.system, self.run.version, folder, prefix).run()

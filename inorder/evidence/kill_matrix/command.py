@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from conformance.cli import seam
-from conformance.cli.options import JSON, folder_name, format_option, print_human, print_json
+from conformance.cli.options import JSON, print_human, print_json
 from conformance.cli.people import Watching, tell, watching
 from conformance.reports.allure import FOLDER as ALLURE_RESULTS
 from conformance.reports.saving import check
@@ -18,8 +18,7 @@ from inorder.evidence import grid
 from inorder.evidence.kill_matrix import report
 from inorder.evidence.kill_matrix.kill import EXAMPLES, Kill
 from inorder.evidence.kill_matrix.matrix import WORKERS, chosen, run_matrix
-from inorder.evidence.options import grid_options
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_UPHELD
+from inorder.evidence.options import GridOptions, close, grid_options
 
 MARKDOWN = "markdown"
 RUNS = "runs"
@@ -30,14 +29,6 @@ SEED = 1
 @click.command(name="mutants")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=SEED,
-    show_default=True,
-    metavar="N",
-    help="An integer.",
-)
-@click.option(
     "--examples",
     type=click.IntRange(1),
     default=EXAMPLES,
@@ -45,30 +36,16 @@ SEED = 1
     metavar="N",
     help="Generated runs for each mutant, at most.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=WORKERS,
-    show_default=True,
-    help="Processes to search in.",
+@grid_options(
+    out="Where to keep it: runs/mutants-SEED if not given.",
+    seed=SEED,
+    workers=WORKERS,
+    formats=(MARKDOWN,),
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where to keep it: runs/mutants-SEED if not given.",
-)
-@grid_options
-@format_option(MARKDOWN)
 def command(
     names: tuple[str, ...],
-    seed: int,
     examples: int,
-    workers: int,
-    out: Path | None,
-    budget: float | None,
-    fresh: bool,
-    form: str,
+    how: GridOptions,
 ) -> int:
     """Search for every known bug, and draw the kill matrix.
 
@@ -82,7 +59,7 @@ def command(
     usage; 70 the suite itself failed.
     """
     wanted = chosen(names)
-    out = folder_name("mutants", seed) if out is None else out
+    out, seed = how.folder("mutants"), how.seed
     make_room(out)
     tell(f"searching for {len(wanted)} mutants, seed {seed}, at most {examples} examples each")
     kept: list[grid.Done] = []
@@ -95,32 +72,27 @@ def command(
             wanted,
             seed,
             examples=examples,
-            workers=workers,
             keep=out / RUNS,
             store=out / CELLS,
-            budget_s=budget,
-            fresh=fresh,
             told=told_of,
             done=lambda kill, done, total: _tell(watch, kill, done, total),
+            **how.asked,
         )
     report.save(matrix, out)
-    if form == JSON:
+    if how.form == JSON:
         data = matrix.to_json()
         check(data, MATRIX_SCHEMA)
         print_json(data)
-    elif form == MARKDOWN:
+    elif how.form == MARKDOWN:
         click.echo(report.markdown(matrix), nl=False)
     else:
         print_human(report.table(matrix.kills))
         print_human(report.closing(matrix))
-    left = grid.told_of_left(len(wanted) - len(matrix.kills), len(wanted))
-    for sentence in (grid.told_of_kept(kept), left):
-        if sentence:
-            tell(sentence)
+    code = close(kept, len(wanted))
     tell(f"kept in {out} ({report.JSON_FILE}, {report.MARKDOWN_FILE}, allure-results/, {RUNS}/)")
     only = f" {' '.join(names)}" if names else ""
     tell(f"again: inorder mutants{only} --seed {seed} --examples {examples}")
-    return matrix.exit_code or (EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    return matrix.exit_code or code
 
 
 def make_room(out: Path) -> None:

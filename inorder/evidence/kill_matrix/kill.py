@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from specs.history.row import Row
 from specs.history.store import rows_of_lines, write_history
 from specs.plan.plan import Plan
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import conclude, row_to_json
+from specs.verdicts.verdict import by_python, conclude, row_to_json
 
 EXAMPLES = 300
 """The budget: generated runs for one mutant."""
@@ -230,9 +229,10 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
     )
     if keep is not None:
         info = replace(info, seed=seed, profile=PROFILE, replay=again.command("replay", keep))
-        tool = {"inorder": version("inorder"), "engine": "python"}
         profile = profiles.load(PROFILE)
-        verdict = conclude(examination, info, profile, floor=1, require_exercised=False, tool=tool)
+        verdict = conclude(
+            examination, info, profile, floor=1, require_exercised=False, tool=by_python()
+        )
         write_history(keep, info, rows)
         save(verdict, keep)
     return done

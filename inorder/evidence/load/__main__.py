@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import click
-from rich import box
 from rich.table import Table
 
-from conformance.cli.people import console
+from conformance.cli.people import console, tell
 from conformance.parts import jars
 from conformance.parts.java import find_java
+from inorder.evidence import grid
 from inorder.evidence.load.measure import (
     Amount,
     Cell,
@@ -28,8 +32,18 @@ from inorder.evidence.load.measure import (
     soak,
 )
 from inorder.evidence.load.systems import Apaches, Loaded, Ours
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
+from inorder.evidence.tables import terminal
 
 VERSION = "5.4.0"
+CODE = (
+    "specs",
+    "reference_impl",
+    "conformance/parts",
+    "conformance/targets",
+    "inorder/evidence/load",
+)
+"""What a measurement depends on, beside the machine."""
 AIM = 0.5
 QUEUES = (1, 4, 64)
 CLIENTS = (1, 50)
@@ -77,6 +91,8 @@ WARM = Amount(send_s=12.0, backlog=5_000, singles=100)
     help="Each cell so many times.",
 )
 @click.option("--alone", is_flag=True, help="Our broker only, and no ratios.")
+@grid_options(out="Where finished measurements are kept; nowhere if not given.", seed=None)
+@in_a_sentence
 def main(
     soak_s: float | None,
     send_s: float,
@@ -85,6 +101,7 @@ def main(
     client_counts: tuple[int, ...],
     rounds: int,
     alone: bool,
+    how: GridOptions,
 ) -> None:
     """Sends and ordered deliveries per second, our broker beside Apache's under the same client.
 
@@ -92,76 +109,154 @@ def main(
     """
     beside = not alone and jars.present(VERSION) and find_java() is not None
     if not beside and not alone:
-        click.echo(
-            f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with",
-            err=True,
+        tell(f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with")
+    if soak_s is not None:
+        with (
+            tempfile.TemporaryDirectory(prefix="inorder-load-") as folder,
+            Ours(Path(folder)) as ours,
+        ):
+            asyncio.run(_soak(ours, soak_s))
+        return
+    brokers = (Ours.name, VERSION) if beside else (Ours.name,)
+    turns = [
+        turn_of(
+            queues, clients, Amount(send_s, max(backlog, QUEUE_BACKLOG * queues)), turn, brokers
         )
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-load-")))
-        if soak_s is not None:
-            asyncio.run(_soak(stack.enter_context(Ours(folder / "ours")), soak_s))
-            return
-        systems: list[Loaded] = [stack.enter_context(Ours(folder / "ours"))]
-        if beside:
-            systems.append(stack.enter_context(Apaches(VERSION, folder / "apache")))
-        for system in systems:
+        for queues in queue_counts or QUEUES
+        for clients in client_counts or CLIENTS
+        for turn in range(rounds)
+    ]
+    made: list[grid.Done] = []
+    with Warm(brokers) as warm:
+        for done in how.make(turns, warm.measure, how.out):
+            if done.error is not None:
+                raise done.error
+            made.append(done)
+            if not done.resumed:
+                tell(f"{done.cell.name} measured")
+    if made:
+        show([from_json(each) for done in made for each in done.value])
+    raise SystemExit(close(made, len(turns)))
+
+
+class Warm(AbstractContextManager["Warm"]):
+    """The brokers, started and warmed by the first cell that is to be measured, and up until all are."""
+
+    def __init__(self, brokers: Sequence[str]) -> None:
+        self._brokers = brokers
+        self._systems: list[Loaded] = []
+        self._stack = ExitStack()
+
+    def __exit__(self, *how: object) -> None:
+        self._stack.close()
+
+    def measure(self, turn: grid.Cell) -> list[dict[str, Any]]:
+        """Make a cell: each broker once, in another order every other time."""
+        if not self._systems:
+            self._begin()
+        amount = Amount(**turn.key["amount"])
+        numbers = (turn.key["queues"], turn.key["clients"])
+        systems = self._systems if turn.key["turn"] % 2 == 0 else self._systems[::-1]
+        return [
+            asdict(asyncio.run(measure(system, *numbers, amount, turn.key["turn"])))
+            for system in systems
+        ]
+
+    def _begin(self) -> None:
+        folder = Path(
+            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-load-"))
+        )
+        for name in self._brokers:
+            made: Loaded = (
+                Ours(folder / name) if name == Ours.name else Apaches(name, folder / name)
+            )
+            self._systems.append(self._stack.enter_context(made))
+        for system in self._systems:
             asyncio.run(measure(system, 2, 2, WARM))
-        cells = []
-        for queues in queue_counts or QUEUES:
-            for clients in client_counts or CLIENTS:
-                amount = Amount(send_s, max(backlog, QUEUE_BACKLOG * queues))
-                for turn in range(rounds):
-                    each = systems if turn % 2 == 0 else systems[::-1]
-                    cells += [
-                        asyncio.run(measure(system, queues, clients, amount, turn))
-                        for system in each
-                    ]
-                click.echo(f"{queues} queues, {clients} clients measured", err=True)
-        console().print(*tables(cells), sep="\n")
-        for line in ratios(cells):
-            click.echo(line)
-        others = sorted(
-            100 * cost.others for cell in cells for cost in (cell.send_cost, cell.delivery_cost)
-        )
-        click.echo(
-            f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})"
-        )
+
+
+def turn_of(
+    queues: int, clients: int, amount: Amount, turn: int, brokers: Sequence[str]
+) -> grid.Cell:
+    """One turn of a cell of the table, on all brokers, and all that its figures depend on."""
+    key = {
+        "queues": queues,
+        "clients": clients,
+        "amount": asdict(amount),
+        "turn": turn,
+        "brokers": list(brokers),
+        "machine": f"{platform.node()}, {os.cpu_count()} cores",
+        **grid.code_key(*CODE),
+    }
+    return grid.Cell("load", f"{queues} queues, {clients} clients, round {turn + 1}", key)
+
+
+def from_json(data: Mapping[str, Any]) -> Cell:
+    """One measurement, as a cell keeps it."""
+    latencies = {name: Latency(**data[name]) for name in ("send", "delivery")}
+    costs = {name: Cost(**data[name]) for name in ("send_cost", "delivery_cost")}
+    return Cell(**{**data, **latencies, **costs})
+
+
+def show(cells: Sequence[Cell]) -> None:
+    """The tables on stdout, what is ours by theirs, and what else the machine did meanwhile."""
+    console().print(*tables(cells), sep="\n")
+    for line in ratios(cells):
+        click.echo(line)
+    others = sorted(
+        100 * cost.others for cell in cells for cost in (cell.send_cost, cell.delivery_cost)
+    )
+    click.echo(
+        f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})"
+    )
 
 
 def tables(cells: Sequence[Cell]) -> list[Table]:
     """Of sends and of deliveries: one row for each broker and cell, the medians of its rounds."""
-    sends = _table("Sends", "/s", "ms p50 / p99 / p99.9", "broker us", "clients")
-    sends.caption = (
-        "broker us: its CPU time for each message. clients: how much of a core they take."
-    )
-    deliveries = _table(
-        "Ordered deliveries", "/s", "ms late p50 / p99 / p99.9", "broker us", "clients", "MiB"
-    )
-    deliveries.caption = (
-        "ms late: from the send to the listener, one by one. MiB: what the broker holds."
-    )
+    sends: list[tuple[str, ...]] = []
+    deliveries: list[tuple[str, ...]] = []
     for (queues, clients, system), rounds in sorted(_rounds(cells).items()):
         head = (str(queues), str(clients), system)
-        sends.add_row(
-            *head,
-            f"{median(cell.sends_per_s for cell in rounds):,.0f}",
-            _latency([cell.send for cell in rounds]),
-            *_costs([cell.send_cost for cell in rounds]),
+        sends.append(
+            (
+                *head,
+                f"{median(cell.sends_per_s for cell in rounds):,.0f}",
+                _latency([cell.send for cell in rounds]),
+                *_costs([cell.send_cost for cell in rounds]),
+            )
         )
-        deliveries.add_row(
-            *head,
-            f"{median(cell.deliveries_per_s for cell in rounds):,.0f}",
-            _latency([cell.delivery for cell in rounds]),
-            *_costs([cell.delivery_cost for cell in rounds]),
-            f"{median(cell.memory_mib for cell in rounds):,.0f}",
+        deliveries.append(
+            (
+                *head,
+                f"{median(cell.deliveries_per_s for cell in rounds):,.0f}",
+                _latency([cell.delivery for cell in rounds]),
+                *_costs([cell.delivery_cost for cell in rounds]),
+                f"{median(cell.memory_mib for cell in rounds):,.0f}",
+            )
         )
-    return [sends, deliveries]
+    return [
+        _table(
+            "Sends",
+            ("/s", "ms p50 / p99 / p99.9", "broker us", "clients"),
+            sends,
+            "broker us: its CPU time for each message. clients: how much of a core they take.",
+        ),
+        _table(
+            "Ordered deliveries",
+            ("/s", "ms late p50 / p99 / p99.9", "broker us", "clients", "MiB"),
+            deliveries,
+            "ms late: from the send to the listener, one by one. MiB: what the broker holds.",
+        ),
+    ]
 
 
-def _table(title: str, *columns: str) -> Table:
-    shown = Table(title=f"{title}, by one client process; medians", box=box.SIMPLE)
-    for column in ("queues", "clients", "broker", *columns):
-        shown.add_column(column, justify="left" if column == "broker" else "right", no_wrap=True)
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str
+) -> Table:
+    head = ("queues", "clients", "broker", *columns)
+    right = {"queues", *columns}
+    shown = terminal(head, rows, right=right)
+    shown.title, shown.caption = f"{title}, by one client process; medians", caption
     return shown
 
 
@@ -212,11 +307,11 @@ def _spread(values: Sequence[float]) -> str:
 async def _soak(system: Loaded, seconds: float) -> None:
     await asyncio.to_thread(system.create_topic, "peak", 4)
     peak, _, _ = await measure_sends(system, "peak", 8, min(3.0, seconds))
-    for line in tell(await soak(system, seconds, peak)):
+    for line in soaked(await soak(system, seconds, peak)):
         click.echo(line)
 
 
-def tell(ran: Soak) -> list[str]:
+def soaked(ran: Soak) -> list[str]:
     return [
         f"{ran.seconds:.0f} s at {ran.rate:,.0f} messages/s, half of the peak: {ran.sent:,} sent, {ran.lost} lost",
         f"broker's memory, by fifths of the time: {', '.join(f'{mib:.1f}' for mib in ran.memory_mib)} MiB; "

@@ -31,7 +31,7 @@ from conformance.parts.processes import exit_on_sigterm
 from conformance.wire.work import Way
 from inorder.evidence import grid
 from inorder.evidence.interop.__main__ import today
-from inorder.evidence.options import grid_options, in_a_sentence
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept, keep_cases
 from inorder.evidence.profile_grid.page import whole, with_cases, with_summary
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept, from_json, keep, ways
@@ -63,7 +63,6 @@ def say(line: str) -> None:
 @click.option(
     "--profile", "names", multiple=True, metavar="P", help="Only this one; may be repeated."
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -74,28 +73,23 @@ def say(line: str) -> None:
     "--rounds", type=click.IntRange(0), metavar="N", help="Rounds of clients at work on sockets."
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to keep the runs; nowhere if not given."
-)
-@click.option(
     "--page",
     type=click.Path(path_type=Path),
     default=PAGE,
     help="The page whose tables are refreshed.",
 )
-@grid_options
+@grid_options(out="Where to keep the runs; nowhere if not given.")
 @in_a_sentence
 def main(
     targets: tuple[str, ...],
     only: str | None,
     names: tuple[str, ...],
-    seed: int,
     examples: int | None,
     rounds: int | None,
-    out: Path | None,
     page: Path,
-    budget: float | None,
-    fresh: bool,
+    how: GridOptions,
 ) -> None:
+    out = how.out
     exit_on_sigterm()
     try:
         chosen = ways(names)
@@ -107,7 +101,7 @@ def main(
         cases_cell(body): body
         for body in (BODIES if only != "profiles" and not (targets or names) else ())
     }
-    options = {"seed": seed, "examples": examples, "rounds": rounds}
+    options = {"seed": how.seed, "examples": examples, "rounds": rounds}
     runs = {
         profiles_cell(target, way, each, options): (target, way, each)
         for target in ((targets or TARGETS) if only != "cases" else ())
@@ -132,12 +126,10 @@ def main(
             kept = keep(target, each, folder=folder, date=today(), say=say, **options)  # type: ignore[arg-type]
             return [one.to_json() for one in kept]
 
-        for done in grid.run(
+        for done in how.make(
             [*bodies, *runs],
             make,
             None if out is None else out / CELL_FILES,
-            budget_s=budget,
-            fresh=fresh,
             stands=lambda cell, _: cell in bodies or (root / folder_of(*runs[cell][:2])).is_dir(),
         ):
             made.append(done)
@@ -168,14 +160,11 @@ def main(
                 json.dumps(data, indent=2) + "\n", encoding="utf-8"
             )
             (out / "everywhere.md").write_text(whole(found, played), encoding="utf-8")
-    left = grid.told_of_left(len(bodies) + len(runs) - len(made), len(bodies) + len(runs))
-    for sentence in (grid.told_of_kept(made), left):
-        if sentence:
-            say(sentence)
+    code = close(made, len(bodies) + len(runs))
     verdicts = {kept.verdict for kept in found} | {
         RunVerdict.REFUTED for cases in played if cases.differs
     }
-    if left:
+    if code:
         verdicts.add(RunVerdict.INCONCLUSIVE)
     sys.exit(EXIT_SUITE if failed else worst(verdicts))
 

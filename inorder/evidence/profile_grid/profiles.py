@@ -17,10 +17,11 @@ from conformance.targets.base import find
 from conformance.targets.simulated import SimulatedTarget
 from conformance.waiting import now_s
 from conformance.wire import runner as wire
-from conformance.wire.runner import WireRun, work
+from conformance.wire.runner import work
 from conformance.wire.work import Way, way_of
 from specs import profiles
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 from specs.profiles import Profile
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict, Verdict, conclude
 
@@ -99,7 +100,7 @@ def keep(
     began_s = now_s()
     system: Any = find(target)
     verdicts: list[Verdict]
-    if isinstance(system, WireRun):
+    if Ability.WIRE in system.abilities:
         worked = work(
             system,
             chosen[0],

@@ -25,14 +25,11 @@ import click
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from inorder.evidence import grid
-from inorder.evidence.options import grid_options, in_a_sentence
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.track_record.entries import ENTRIES, Entry, Say, entry
 from inorder.evidence.track_record.table import Reproduction, refresh
 from inorder.evidence.track_record.witness import keep_witness
 from specs.errors import (
-    EXIT_INCONCLUSIVE,
-    EXIT_REFUTED,
-    EXIT_UPHELD,
     EXIT_USAGE,
     InorderError,
     UsageError,
@@ -79,27 +76,21 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
     "--times", type=click.IntRange(1), default=TIMES, show_default=True, help="Seeds for each side."
 )
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Keep the runs: DIR/ID/red|green/SEED.",
-)
-@click.option(
     "--page",
     type=click.Path(path_type=Path),
     default=PAGE,
     help="The page whose table is refreshed.",
 )
-@grid_options
+@grid_options(out="Keep the runs: DIR/ID/red|green/SEED.", seed=None)
 @in_a_sentence
 def main(
     names: tuple[str, ...],
     times: int,
-    out: Path | None,
     page: Path,
-    budget: float | None,
-    fresh: bool,
+    how: GridOptions,
 ) -> None:
+    out = how.out
+
     def say(line: str) -> None:
         click.echo(line, err=True)
 
@@ -136,12 +127,10 @@ def main(
                 shutil.rmtree(root / each.id)
             return reproduce(each, times, root, say).to_json()
 
-        for one in grid.run(
+        for one in how.make(
             list(cells),
             make,
             store,
-            budget_s=budget,
-            fresh=fresh,
             stands=lambda cell, _: (root / cells[cell].id).is_dir(),
         ):
             made.append(one)
@@ -176,13 +165,9 @@ def main(
                 refresh(text, [known.id for known in ENTRIES], {each.id: done.line()}),
                 encoding="utf-8",
             )
-    left = grid.told_of_left(len(cells) - len(made), len(cells))
-    for sentence in (*wrong, grid.told_of_kept(made), left):
-        if sentence:
-            say(sentence)
-    if wrong:
-        sys.exit(EXIT_REFUTED)
-    sys.exit(EXIT_INCONCLUSIVE if left else EXIT_UPHELD)
+    for sentence in wrong:
+        say(sentence)
+    sys.exit(close(made, len(cells), wrong=bool(wrong)))
 
 
 def cell_for(each: Entry, times: int) -> grid.Cell:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.records import OF_RAW_CLIENTS
-from conformance.targets.base import find
+from conformance.targets.base import Target, find
 from conformance.targets.systems import System
 from conformance.wire.machine import run_machine
-from conformance.wire.runner import WireRun
 from conformance.wire.session import Session
 from specs import profiles
 from specs.clauses.catalogue import by_id
@@ -22,8 +21,9 @@ from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import compact_journal
 from specs.model.rules import RULES
+from specs.plan.ability import Ability
 from specs.profiles import Profile
-from specs.verdicts.examine import examine
+from specs.verdicts.engine import examined
 from specs.verdicts.verdict import Judged, conclude
 from specs.vocabulary import Level
 
@@ -41,7 +41,7 @@ def ask_over_the_wire(
 ) -> list[Judged]:
     """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
     run = find(target)
-    if not isinstance(run, WireRun):
+    if Ability.WIRE not in run.abilities:
         raise UsageError(f"{target} is not spoken to over the wire")
     found: list[Judged] = []
     with run.open_system(run.config, False) as system:
@@ -54,13 +54,13 @@ def ask_over_the_wire(
 
 
 def _session(
-    run: WireRun, system: System, profile: Profile, judged_by: str, seed: int, folder: Path
+    run: Target, system: System, profile: Profile, judged_by: str, seed: int, folder: Path
 ) -> Judged:
     name, address = next(iter(sorted(system.brokers.items())))
     info = RunInfo(
         run=f"track-record-{seed}",
         seed=seed,
-        target=run.target,
+        target=run.name,
         parties=run.parties,
         profile=profile.name,
         levels=(Level.WIRE,),
@@ -94,7 +94,7 @@ def judge_history(folder: Path, profile: Profile, clause_id: str) -> Judged:
     """What one clause says to the history that a run left in its folder."""
     history = compact_journal(folder)
     clause = by_id()[clause_id]
-    examination = examine(history.rows(), history.info, (clause,), history.why_cut)
+    examination = examined(history, (clause,))
     verdict = conclude(
         examination, history.info, profile, require_exercised=False, clauses=(clause,)
     )

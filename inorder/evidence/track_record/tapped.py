@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.drivers.stage import Stage
-from conformance.drivers.targets import find_driven
+from conformance.drivers.targets import MARK
 from conformance.records import BEHIND_A_TAP
 from conformance.tap.faults import Rule
+from conformance.targets.driven import JavaTarget, find_java
 from conformance.targets.systems import ApacheOnThisMachine, System
-from conformance.wire.runner import WireRun
 from inorder.evidence.track_record.on_the_wire import judge_history
 from specs import profiles
 from specs.errors import UsageError
@@ -66,20 +66,19 @@ class Played:
 
         Raises UsageError where a part is missing.
         """
-        run, version = find_driven(target)
-        config = replace(self.config, dialect=run.config.dialect)
+        driven = find_java(target)
+        config = replace(self.config, dialect=driven.config.dialect)
         found: list[Judged] = []
-        with self._system(run, config) as system:
+        with self._system(driven, config) as system:
             for seed in seeds:
                 say(f"{target}, seed {seed}")
                 inside = folder / f"{seed}"
                 inside.mkdir(parents=True)
-                parties = {**run.parties, "client": f"Apache Java client {version}"}
                 info = RunInfo(
                     run=f"track-record-{seed}",
                     seed=seed,
                     target=target,
-                    parties={**parties, "producer": f"Java client {version}"},
+                    parties=driven.parties,
                     profile=profile,
                     levels=(Level.CLIENT, Level.TAP, Level.WIRE),
                     clock_bounds_us={"host": 0},
@@ -90,7 +89,7 @@ class Played:
                 write_runinfo(inside, info)
                 with Stage(
                     system,
-                    version,
+                    driven.version,
                     config,
                     inside,
                     f"t{seed}-",
@@ -110,12 +109,13 @@ class Played:
             Level.TAP: (*BEHIND_A_TAP[Level.TAP], Kind.LEAVE, *((Kind.DROP,) if self.stay else ())),
         }
 
-    def _system(self, run: WireRun, config: Config) -> AbstractContextManager[System]:
+    def _system(self, driven: JavaTarget, config: Config) -> AbstractContextManager[System]:
         if not self.broker:
-            return run.open_system(config, False)
-        kind, _, version = run.target.partition(":")
+            return driven.pair.open_system(config, None)
+        system, _, _ = driven.name.partition(MARK)
+        kind, _, version = system.partition(":")
         if kind != "rocketmq-local":
             raise UsageError(
-                f"{run.target} is no Apache broker that could be started with a configuration of its own"
+                f"{system} is no Apache broker that could be started with a configuration of its own"
             )
         return ApacheOnThisMachine(version, config, more=self.broker)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.drivers.stage import HOST_MARK
-from conformance.drivers.targets import find_driven
 from conformance.drivers.work import work
 from conformance.records import BEHIND_A_TAP
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
+from conformance.targets.driven import find_java
 from conformance.wire.runner import run_nonce
 from inorder.evidence.track_record.on_the_wire import judge_history
 from specs import profiles
@@ -45,24 +45,19 @@ def consume_with_java(
     say: Callable[[str], Any],
 ) -> list[Judged]:
     """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
-    run, version = find_driven(target)
-    config = replace(WORKING, dialect=run.config.dialect)
+    driven = find_java(target)
+    config = replace(WORKING, dialect=driven.config.dialect)
     found: list[Judged] = []
-    with run.open_system(config, False) as system:
+    with driven.pair.open_system(config, None) as system:
         for seed in seeds:
             say(f"{target}, seed {seed}")
             inside = folder / f"{seed}"
             inside.mkdir(parents=True)
-            parties = {
-                **run.parties,
-                "client": f"Apache Java client {version}",
-                "producer": f"Java client {version}",
-            }
             info = RunInfo(
                 run=f"track-record-{seed}",
                 seed=seed,
                 target=target,
-                parties=parties,
+                parties=driven.parties,
                 profile=profile,
                 levels=(Level.CLIENT, Level.TAP, Level.WIRE),
                 clock_bounds_us={"host": 0},
@@ -79,6 +74,6 @@ def consume_with_java(
                 with ThreadedTap(system.namesrv, watcher) as tap:
                     prefix = f"t{seed}x{run_nonce(system)}-"
                     through = partial(work, namesrv=tap.namesrv, incarnation_of=watcher.incarnation)
-                    through(system, version, config, inside, prefix, say)
+                    through(system, driven.version, config, inside, prefix, say)
             found.append(judge_history(inside, profiles.load(profile), judged_by))
     return found

@@ -17,7 +17,7 @@ from specs.clauses.catalogue import by_id
 from specs.errors import SpecError
 from specs.history.row import Row
 from specs.history.store import open_history, write_history
-from specs.verdicts.examine import examine
+from specs.verdicts.engine import examined
 from specs.verdicts.verdict import ClauseVerdict, Judged, conclude
 from specs.vocabulary import Kind, Lane, Outcome
 
@@ -48,7 +48,7 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     history = write_history(folder, info, rows, as_text=True)
     clause = by_id()[found.id]
     profile = profiles.load(info.profile or "")
-    examination = examine(history.rows(), history.info, (clause,))
+    examination = examined(history, (clause,))
     verdict = conclude(
         examination, history.info, profile, require_exercised=False, clauses=(clause,)
     )

@@ -13,7 +13,8 @@ from reference_impl.core.consumer.dead_letters import id_of
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.io import CallListener
-from reference_impl.protocol.message import StoredMessage
+from reference_impl.protocol.message import StoredMessage, own_properties
+from specs.history.hashes import props_hash
 from specs.vocabulary import Kind, Queue
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Calls(Part):
             "reconsume_times": pq.times(message),
             "attempt": tries,
             "body_hash": zlib.crc32(message.body),
+            "props_hash": props_hash(own_properties(properties)),
             "tags": message.tags,
             "delay_level": message.delay_level,
         }

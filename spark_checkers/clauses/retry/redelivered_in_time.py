@@ -57,6 +57,8 @@ class Lane(Machine):
             self.waiting.pop(op.incarnation, None)
         elif op.kind in (Kind.DELIVER, Kind.DROP):
             waiting = self.waiting.pop(op.incarnation, None)
+            if op.kind is Kind.DROP:
+                self.adds.pop(op.incarnation, None)
             if waiting is not None:
                 self._seen(waiting, op)
         elif op.kind is Kind.DEAD_LETTER:

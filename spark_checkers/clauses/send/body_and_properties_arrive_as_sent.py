@@ -19,7 +19,7 @@ HALF = "half"
 
 def kernel(rows: Rows, findings: Findings) -> None:
     body, tags, key = rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")
-    level = rows.number("delay_level")
+    level, props = rows.number("delay_level"), rows.number("props_hash")
     copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
     sends = positions(whole & rows.are(Kind.SEND))
@@ -37,10 +37,18 @@ def kernel(rows: Rows, findings: Findings) -> None:
         )
         return different
 
+    def other_properties(place: Ints, other: Ints) -> Mask:
+        different: Mask = (props[place] != NONE) & (props[other] != NONE)
+        different &= props[place] != props[other]
+        return different
+
     # From the first send with another content on, nothing is said about a message.
     until = np.full(count, NEVER, np.int64)
+    originals = first[message[sends]]
     others = sends[
-        differs(sends, first[message[sends]]) | (level[sends] != level[first[message[sends]]])
+        differs(sends, originals)
+        | (level[sends] != level[originals])
+        | other_properties(sends, originals)
     ]
     np.minimum.at(until, message[others], rows.begin[others])
     seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
@@ -49,9 +57,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)
     told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
-    changed = differs(where, sent) | (
-        told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where])
-    )
+    changed = differs(where, sent) | other_properties(where, sent)
+    changed |= told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where])
     findings.violated(sent[changed], where[changed])
 
 
@@ -77,6 +84,7 @@ COLUMNS = (
     "origin_id",
     "outcome",
     "body_hash",
+    "props_hash",
     "tags",
     "sharding_key",
     "delay_level",
@@ -104,6 +112,20 @@ def content_unknown(trace: Trace) -> Changes:
             yield partial(trace.changed, change)
 
 
-DEFECTS = (Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),)
+def lost_property(trace: Trace) -> Changes:
+    for send, read in planting.reads(trace):
+        if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
+            change = {
+                send.seq_begin: {"props_hash": 4711},
+                read.seq_begin: {"props_hash": 0},
+            }
+            about = (send.seq_begin, read.seq_begin)
+            yield partial(trace.changed, change, about)
+
+
+DEFECTS = (
+    Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
+    Mutant("lost-property", "SND-10", "a message is read without a property", lost_property),
+)
 
 LOOKALIKES = (Mutant("content-unknown", None, "a reader does not know the body", content_unknown),)

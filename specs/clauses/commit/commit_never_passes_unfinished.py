@@ -37,6 +37,7 @@ KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 
 

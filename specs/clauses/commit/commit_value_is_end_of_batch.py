@@ -52,6 +52,7 @@ KINDS = frozenset(
         Kind.RESET,
     }
 )
+SETTINGS = ("consume_from", "max_reconsume_times", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 
 

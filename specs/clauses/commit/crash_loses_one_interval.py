@@ -44,6 +44,7 @@ PREMISE = (NO_RESET, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#offsets",)
 STAKES = (Stake(Trait.BROKER_KILL),)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
+SETTINGS = ("dialect", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 CONCLUDES_FROM_ABSENCE = True
 

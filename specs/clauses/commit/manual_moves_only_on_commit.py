@@ -38,6 +38,7 @@ STAKES = (Stake(Trait.MANUAL),)
 KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET}
 )
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
 

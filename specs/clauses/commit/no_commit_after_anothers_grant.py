@@ -34,6 +34,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
+SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
 
 

@@ -45,6 +45,7 @@ RESETS_ARE_THE_BROKERS = Premise(
     "a reset is the broker's",
     "the broker keeps a reset itself: the 4.9 line leaves it to the clients, and a commit in flight overwrites it",
     lambda info: info.config.dialect != "4.9",
+    settings=frozenset({"dialect"}),
 )
 NOTHING_LATE = Premise(
     "nothing late",
@@ -55,6 +56,7 @@ PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, NOTHING_LATE, RESETS_A
 SOURCES = ("docs/sources.md#offsets",)
 STAKES = (Stake(Trait.RESET),)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
+SETTINGS = ("long_poll_ms",)
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 
 REMEMBERED_MAX = 64

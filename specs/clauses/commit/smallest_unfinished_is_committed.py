@@ -30,6 +30,7 @@ KEY = Key.QUEUE
 PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL, Kind.SEND_BACK}
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1",)
 

@@ -54,6 +54,7 @@ PREMISE = (
         "clustering",
         "the members share the queues, and the broker keeps the offsets (configuration)",
         lambda info: info.config.message_model == "clustering",
+        settings=frozenset({"message_model"}),
     ),
     NO_RESET,
     NO_WALL_CLOCK_STEP,
@@ -64,6 +65,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#start-matrix",)
 KINDS = frozenset({Kind.SEND, Kind.FETCH_OFFSET, Kind.ADD, Kind.PULL, Kind.RESET})
+SETTINGS = ("consume_from",)
 NEEDS = frozenset({Kind.ADD})
 
 YOUNG_US = 60_000 * MS

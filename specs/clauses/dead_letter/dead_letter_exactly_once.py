@@ -41,6 +41,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER})
+SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
 CONCLUDES_FROM_ABSENCE = True
 

@@ -28,6 +28,7 @@ KEY = Key.MESSAGE
 PREMISE = (ORDERLY, CLOSED_WORLD)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND_BACK, Kind.READ})
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 
 

@@ -26,6 +26,7 @@ KEY = Key.MESSAGE
 PREMISE = ()
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
+SETTINGS = ("dialect",)
 NEEDS = frozenset({Kind.READ})
 
 WITHOUT_ORIGIN_ID = "4.9"

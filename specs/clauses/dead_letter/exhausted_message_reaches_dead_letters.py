@@ -41,6 +41,7 @@ KEY = Key.GROUP
 PREMISE = (ORDERLY, DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER, Kind.ADD})
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.READ})
 CONCLUDES_FROM_ABSENCE = True
 

@@ -37,6 +37,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = BATCH_KINDS
+SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
 
 

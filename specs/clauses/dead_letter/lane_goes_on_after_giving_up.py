@@ -64,6 +64,7 @@ KINDS = frozenset(
         Kind.RESET,
     }
 )
+SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 
 

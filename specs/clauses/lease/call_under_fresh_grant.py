@@ -33,6 +33,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
+SETTINGS = ("client_lease_ms",)
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 LOOKS_BACK = True
 

@@ -65,6 +65,7 @@ KINDS = frozenset(
         Kind.PAUSE,
     }
 )
+SETTINGS = ("broker_lease_ms", "rebalance_ms")
 NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
 
 

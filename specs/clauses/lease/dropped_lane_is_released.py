@@ -37,6 +37,7 @@ PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, BROKER_LIVES, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases",)
 STAKES = (Stake(Trait.CLEAN_CHANGE, brings=2),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER})
+SETTINGS = ("broker_lease_ms", "rebalance_ms")
 NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
 

@@ -41,6 +41,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK})
+SETTINGS = ("shutdown_wait_ms",)
 NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
 
 

@@ -30,6 +30,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 
 

@@ -53,6 +53,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#lock-table")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
+SETTINGS = ("broker_lease_ms", "client_lease_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})
 

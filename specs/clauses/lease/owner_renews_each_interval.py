@@ -52,6 +52,7 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind.COMMIT})
+SETTINGS = ("lock_interval_ms",)
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 
 

@@ -28,6 +28,7 @@ KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4", "LSE-14")

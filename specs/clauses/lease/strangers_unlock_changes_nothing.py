@@ -29,6 +29,7 @@ PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
 STAKES = (Stake(Trait.STRANGER),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 REFINES = ("LSE-1",)
 

@@ -56,6 +56,14 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#membership", "docs/sources.md#client-leases")
 KINDS = SETTLED_KINDS | {Kind.LOCK}
+SETTINGS = (
+    "broker_lease_ms",
+    "channel_expiry_ms",
+    "consume_from",
+    "lock_interval_ms",
+    "max_reconsume_times",
+    "rebalance_ms",
+)
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
 CONCLUDES_FROM_ABSENCE = True
 

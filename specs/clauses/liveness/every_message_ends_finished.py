@@ -36,6 +36,7 @@ KEY = Key.QUEUE
 PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
+SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER, Kind.READ})
 
 __all__ = ["wants"]

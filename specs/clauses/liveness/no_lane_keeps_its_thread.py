@@ -51,6 +51,7 @@ STAKES = (Stake(Trait.FEW_THREADS),)
 KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET}
 )
+SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 
 

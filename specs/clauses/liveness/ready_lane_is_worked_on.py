@@ -86,6 +86,14 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#client-leases")
 KINDS = frozenset(
     {Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET, Kind.FETCH_OFFSET}
 )
+SETTINGS = (
+    "batch",
+    "client_lease_ms",
+    "max_reconsume_times",
+    "pull_batch",
+    "suspend_ms",
+    "threads",
+)
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True

@@ -34,6 +34,7 @@ KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 CONCLUDES_FROM_ABSENCE = True
 

@@ -38,6 +38,7 @@ PREMISE = (KEY_ORDERED, NO_RESET)
 SOURCES = ("docs/sources.md#key-order",)
 LOOKS_BACK = True
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET})
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 
 

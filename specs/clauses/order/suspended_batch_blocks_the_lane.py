@@ -30,6 +30,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 
 

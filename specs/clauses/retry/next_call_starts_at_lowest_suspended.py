@@ -31,6 +31,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = CALL_KINDS
+SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
 
 
@@ -62,7 +63,7 @@ class LaneJudge(CallsJudge):
         owed = calls.certainly_owed(self.config)
         if owed:
             self.opportunities += 1
-        if not owed or calls.rows[-1].outcome not in LISTENER_SUSPENDS:
+        if not owed or not calls.rows or calls.rows[-1].outcome not in LISTENER_SUSPENDS:
             return self._left_behind(calls, row)
         batch = sorted(calls.rows, key=lambda each: each.queue_offset or 0)
         kept = [each for each in owed if each in calls.rows]

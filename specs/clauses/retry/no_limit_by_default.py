@@ -32,10 +32,16 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (
     ORDERLY,
-    Premise("no limit", "the limit of retries is -1, the default (configuration)", _has_no_limit),
+    Premise(
+        "no limit",
+        "the limit of retries is -1, the default (configuration)",
+        _has_no_limit,
+        settings=frozenset({"max_reconsume_times"}),
+    ),
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
+SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DELIVER})
 
 

@@ -29,6 +29,7 @@ KEY = Key.LANE
 PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
 
 SUSPEND_MS_MIN = 10

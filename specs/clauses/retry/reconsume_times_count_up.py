@@ -29,6 +29,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = COUNTING_KINDS
+SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
 
 

@@ -48,6 +48,7 @@ STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset(
     {Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET}
 )
+SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 
 
@@ -102,6 +103,8 @@ class LaneJudge(Judge):
                 self.waiting.pop(row.incarnation or "", None)
             case Kind.DELIVER | Kind.DROP:
                 waiting = self.waiting.pop(row.incarnation or "", None)
+                if row.kind is Kind.DROP:  # a call that still runs owes nothing when it ends
+                    self.adds.pop(row.incarnation or "", None)
                 if waiting is not None:
                     found = self._seen(waiting, row)
             case Kind.DEAD_LETTER:

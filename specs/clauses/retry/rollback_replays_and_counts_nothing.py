@@ -34,6 +34,7 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 STAKES = (Stake(Trait.ROLLBACK),)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 
 

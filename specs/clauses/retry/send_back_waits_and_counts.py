@@ -35,6 +35,7 @@ KEY = Key.MESSAGE
 PREMISE = (CONCURRENT, CLOSED_WORLD, NO_WALL_CLOCK_STEP)
 SOURCES = ("docs/sources.md#send-back", "docs/sources.md#delay", "docs/sources.md#concurrent-loop")
 KINDS = frozenset({Kind.SEND, Kind.SEND_BACK, Kind.DELIVER})
+SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.DELIVER, Kind.SEND_BACK})
 
 DEFAULT_LEVEL = 3

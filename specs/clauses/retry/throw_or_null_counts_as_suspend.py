@@ -29,6 +29,7 @@ SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
 STAKES = (Stake(Trait.THROW),)
 KINDS = CALL_KINDS
+SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
 
 NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})

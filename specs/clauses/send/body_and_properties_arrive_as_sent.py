@@ -1,7 +1,8 @@
-"""Body, tags, sharding key and delay level of a message are, wherever it is seen, those that it was sent with.
+"""Body, tags, sharding key, delay level and own properties of a message are, wherever it is seen, as they were sent.
 
 Decided by the hash of the body and the two properties. A row that has the body's hash shows the whole message: no
 tags, or no key, then means that there are none. Rows without the hash are passed over.
+The application's own properties are compared by their hash, where both rows tell one: without it nobody looked.
 The level is compared where both rows tell one: a message that is released goes on saying how long it was to wait (a
 level beyond the table says the last one), 0 is what a message says that names none, and no level at all means that
 nobody looked. A transaction's message has none: its end decides when it is seen.
@@ -25,8 +26,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "SND-10"
 TITLE = "body and properties arrive as sent"
 STATEMENT = (
-    "A message is read and delivered with the body, the tags, the sharding key and the delay level that it was sent "
-    "with."
+    "A message is read and delivered with the body, the tags, the sharding key, the delay level and the application's "
+    "own properties that it was sent with."
 )
 PARTY = Party.PAIR
 KEY = Key.MESSAGE
@@ -56,6 +57,20 @@ def contents(row: Row) -> tuple[int | None, str | None, str | None]:
     return (row.body_hash, row.tags, row.sharding_key)
 
 
+def same_properties(row: Row, other: Row) -> bool:
+    """Are the hashes of the application's own properties one, as far as both are known?"""
+    return None in (row.props_hash, other.props_hash) or row.props_hash == other.props_hash
+
+
+def is_the_same(sent: Row, again: Row) -> bool:
+    """Is it the same message that is sent again, with all that is compared?"""
+    return (
+        contents(sent) == contents(again)
+        and sent.delay_level == again.delay_level
+        and same_properties(sent, again)
+    )
+
+
 class MessageJudge(Judge):
     """Remembers the message as it was sent. last: the highest level of the broker's table, 0 without one."""
 
@@ -73,7 +88,7 @@ class MessageJudge(Judge):
         if row.kind is Kind.SEND:
             if self.sent is None:
                 self.sent = row
-            elif (contents(self.sent), self.sent.delay_level) != (contents(row), row.delay_level):
+            elif not is_the_same(self.sent, row):
                 self.is_one = False
         return NOTHING
 
@@ -86,6 +101,7 @@ class MessageJudge(Judge):
         self.opportunities += 1
         level = self._level(self.sent, row)
         same = contents(self.sent) == contents(row) and level in (None, row.delay_level)
+        same = same and same_properties(self.sent, row)
         return NOTHING if same else (Changed(self.sent, row, level),)
 
     def _level(self, sent: Row, seen: Row) -> int | None:
@@ -112,6 +128,9 @@ def explain(found: Changed) -> str:
         )
         if was != now
     )
+    if not same_properties(sent, seen):
+        lost = f"own properties with the hash {seen.props_hash} instead of {sent.props_hash}"
+        other = f"{other}; {lost}" if other else lost
     return (
         f"message {sent.message_id}, sent by {who(sent)} at {at(sent)}, was seen by {who(seen)} at {at(seen)}, offset "
         f"{seen.queue_offset} of {seen.queue}, with another content: {other}"

@@ -44,6 +44,7 @@ PREMISE = (CLOSED_WORLD, DRAINED, NOT_REMOVED, NOTHING_IN_THE_WAY, BROKER_NOT_PA
 SOURCES = ("docs/sources.md#transactions",)
 STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.READ})
+SETTINGS = ("transaction_check_interval_ms", "transaction_check_max", "transaction_timeout_ms")
 NEEDS = frozenset({Kind.READ, Kind.SEND, Kind.END_TRANSACTION})
 
 

@@ -44,6 +44,7 @@ PREMISE = (DRAINED, NOT_REMOVED, NO_WALL_CLOCK_STEP)
 SOURCES = ("docs/sources.md#delay",)
 STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
+SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 
 

@@ -36,6 +36,7 @@ PREMISE = (NO_WALL_CLOCK_STEP,)
 SOURCES = ("docs/sources.md#delay",)
 STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
+SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.SEND})
 
 

@@ -35,6 +35,7 @@ KEY = Key.QUEUE
 PREMISE = (FILTERED, NO_RESET, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#filters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.ADD, Kind.RESET})
+SETTINGS = ("message_model", "mode")
 NEEDS = frozenset({Kind.DELIVER})
 
 

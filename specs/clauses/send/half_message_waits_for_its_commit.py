@@ -37,6 +37,7 @@ PREMISE = (CLOSED_WORLD, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#transactions",)
 STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
+SETTINGS = ("transaction_check_max",)
 NEEDS = frozenset({Kind.SEND})
 
 

@@ -98,7 +98,7 @@ def test_a_history_of_another_version(run: Run, history: Path) -> None:
     """An unknown version is one clear error."""
     info = history / "run.json"
     info.write_text(
-        info.read_text(encoding="utf-8").replace("inorder/run/v1", "inorder/run/v9"),
+        info.read_text(encoding="utf-8").replace("inorder/run/v2", "inorder/run/v9"),
         encoding="utf-8",
     )
     result = run("check", str(history))

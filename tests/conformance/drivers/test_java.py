@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from conformance.cli.main import root
 from conformance.drivers import java
-from conformance.drivers.targets import find_driven
+from conformance.drivers.targets import find_driver
 from conformance.parts.doctor import why_not
 from specs.errors import UsageError
 
@@ -36,7 +36,7 @@ def test_a_missing_compiler_is_one_sentence(
 )
 def test_targets_that_are_none(target: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        find_driven(target)
+        find_driver(target)
 
 
 @pytest.mark.apache

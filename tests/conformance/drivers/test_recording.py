@@ -109,3 +109,25 @@ def test_who_can_not_see_the_commits_records_no_adds(tmp_path: Path) -> None:
     recorder.on_event(delivered(1, 3_000_000))
     recorder.close()
     assert [row.kind for row in compact_journal(tmp_path).rows()] == [Kind.DELIVER]
+
+
+def test_what_was_given_up_belongs_to_the_work_that_it_was_delivered_to(tmp_path: Path) -> None:
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200, lanes=True)
+    call = delivered(1, 1_000_000, times=2)
+    call["messages"][0]["incarnation"] = 7
+    recorder.on_event(call)
+    recorder.on_event(finished(1, 1_500_000, "suspend"))
+    place = {"topic": "orders", "broker": "b0", "queue_id": 3}
+    gone = {"event": "gave_up", **place, "at_us": 2_000_000}
+    recorder.on_event({**gone, "queue_offset": 7, "message_id": "m1"})
+    recorder.on_event({**gone, "queue_offset": 8, "message_id": "m2", "incarnation": 9})
+    recorder.close()
+    rows = list(compact_journal(tmp_path).rows())[1:]
+    assert [
+        (row.kind, row.outcome, row.queue_offset, row.message_id, row.incarnation) for row in rows
+    ] == [
+        (Kind.DEAD_LETTER, Outcome.OK, 7, "m1", "c1.1#7"),
+        (Kind.DEAD_LETTER, Outcome.OK, 8, "m2", "c1.1#9"),
+    ]
+    assert (rows[0].sharding_key, rows[0].reconsume_times, rows[0].group) == ("k", 2, "billing")

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from conformance.cli.main import root
 from conformance.drivers import java
-from conformance.drivers.runner import conform_driven
 from conformance.parts.doctor import why_not
 from conformance.parts.processes import living
+from conformance.rounds import conform_rounds
 from conformance.targets.base import find
 from conformance.targets.driven import pair
 from specs import profiles
@@ -46,7 +46,7 @@ def test_the_java_client_on_our_broker(tmp_path: Path) -> None:
     needs("5.4.0")
     run = pair(None, "5.4.0")
     out = tmp_path / "run"
-    verdict, rounds = conform_driven(
+    verdict, rounds = conform_rounds(
         run, profiles.load(run.profile), seed=1, rounds=1, out=out, floor=5, changes=2
     )
     assert living() == []
@@ -93,7 +93,7 @@ def test_the_java_client_on_apaches_broker(tmp_path: Path) -> None:
     if (reason := why_not("rocketmq-5.4.0")) is not None:
         pytest.skip(reason)
     run = pair("5.4.0", "5.4.0")
-    verdict, _ = conform_driven(
+    verdict, _ = conform_rounds(
         run, profiles.load(run.profile), seed=1, rounds=1, out=tmp_path / "run", floor=5, changes=2
     )
     assert refuted(verdict) == {}

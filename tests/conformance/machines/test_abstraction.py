@@ -17,7 +17,7 @@ from specs.plan.config import Config
 from specs.plan.plan import ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import load as load_profile
 from specs.verdicts.schema import verdict_schema
-from specs.verdicts.verdict import Coverage
+from specs.verdicts.verdict import Coverage, coverage_of
 from specs.vocabulary import Outcome
 
 
@@ -99,13 +99,15 @@ def test_a_lease_ages_and_ends() -> None:
 def test_the_search_counts_what_it_reached_and_says_whether_it_still_grows() -> None:
     collector = Collector(lambda refuted: ())
     run_machine(collector, 3, 10)
-    assert collector.growth == sorted(collector.growth)
-    assert len(collector.growth) == collector.runs
-    assert collector.coverage.states == len(collector.states) == collector.growth[-1] > 20
-    collector.growth[:] = [5, 9, *[12] * 18]
-    assert collector.coverage == Coverage(12, 20, 0)
-    collector.growth[-1] = 15
-    assert collector.coverage.new_at_the_end == 3
+    assert len(collector.reached) == collector.coverage.runs == collector.runs
+    assert collector.coverage.states == len(collector.states) > 20
+    assert sum(map(len, collector.reached)) == len(collector.states)
+
+
+def test_what_is_new_in_the_last_tenth_is_counted_once_over_several_searches() -> None:
+    first = [{1, 2}, *[set[int]()] * 18]
+    assert coverage_of([*first, set()]) == Coverage(2, 20, 0)
+    assert coverage_of([*first, {2, 3, 4}]) == Coverage(4, 20, 2)
 
 
 def test_a_verdict_of_a_search_tells_its_coverage() -> None:

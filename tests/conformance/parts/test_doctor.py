@@ -19,6 +19,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "java",
         "maven",
         *(f"rocketmq-{version}" for version in jars.DEFAULT),
+        "kafka",
         "toxiproxy",
         "go",
         "docker",
@@ -54,5 +55,5 @@ def test_an_old_java_is_a_missing_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_an_unknown_part_is_the_users_error() -> None:
     """The known ones are named."""
-    with pytest.raises(UsageError, match="There is no part 'kafka'; known: java, maven"):
-        doctor.why_not("kafka")
+    with pytest.raises(UsageError, match="There is no part 'nothing'; known: java, maven"):
+        doctor.why_not("nothing")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.parts import jars
+from conformance.parts.maven import STAMP
 from specs.errors import UsageError
 
 
@@ -34,7 +35,7 @@ def test_a_folder_without_its_stamp_is_not_present(
     assert not jars.present("5.4.0")
     lib = jars.folder("5.4.0")
     lib.mkdir(parents=True)
-    (lib / jars.STAMP).write_text("something else")
+    (lib / STAMP).write_text("something else")
     assert not jars.present("5.4.0")
 
 

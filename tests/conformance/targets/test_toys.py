@@ -7,14 +7,22 @@ refuted by the clause that the guide (docs/targets.md) names.
 from __future__ import annotations
 
 import ast
+import importlib
+import itertools
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from conformance.run import run
+from conformance.targets.base import find
+from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
+from specs.vocabulary import Kind
 
 TOYS = Path(__file__).parent / "toys"
 REGISTERED = """[inorder.targets]
@@ -177,3 +185,62 @@ def test_what_is_no_driver_is_told_before_anything_starts(
     assert done.returncode == 64
     assert words in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_messages_without_a_key_pass_through_the_toy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(TOYS)
+    target = importlib.import_module("toy").toy(None)
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan("orders", 2),), groups=("billing",)),
+        config=target.config,
+        clients=(
+            ClientPlan("shop", "producer"),
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+        ),
+        actions=(
+            Action(0, "start", {"client": "shop"}),
+            Action(0, "start", {"client": "alice"}),
+            Action(1, "send", {"client": "shop", "topic": "orders", "count": 3, "tags": "red"}),
+        ),
+        until_ms=100,
+    )
+    rows = [row for row in run(plan, target, tmp_path).rows() if row.kind is Kind.DELIVER]
+    assert {(row.message_id, row.sharding_key, row.tags) for row in rows} == {
+        (f"m{number}", None, "red") for number in (1, 2, 3)
+    }
+
+
+def test_a_paused_process_begins_nothing_and_goes_on(server: int, tmp_path: Path) -> None:
+    """And messages without a key pass through a driver as well."""
+    target = find(f"exec:{sys.executable} {TOYS / 'networked.py'} {server}")
+    send = {"client": "shop", "topic": "orders", "count": 1}
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan("orders", 1),), groups=("billing",)),
+        config=replace(target.config, max_reconsume_times=-1),
+        clients=(
+            ClientPlan("shop", "producer"),
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+        ),
+        actions=(
+            Action(0, "start", {"client": "shop"}),
+            Action(0, "start", {"client": "alice"}),
+            *(Action(at_ms, "send", send) for at_ms in range(100, 500, 100)),
+            Action(500, "pause", {"node": "alice"}),
+            *(Action(at_ms, "send", send) for at_ms in range(600, 1_400, 100)),
+            Action(1_500, "resume", {"node": "alice"}),
+        ),
+        until_ms=1_600,
+        settle_ms=20_000,
+    )
+    rows = list(run(plan, target, tmp_path).rows())
+    (paused,) = [row for row in rows if row.kind is Kind.PAUSE]
+    assert paused.ended_us is not None
+    assert paused.ended_us - paused.started_us >= 900_000
+    calls = [row for row in rows if row.kind is Kind.DELIVER]
+    assert [row.message_id for row in calls] == [f"m{number}" for number in range(1, 13)]
+    assert {row.sharding_key for row in calls} == {None}
+    began = [row.started_us for row in calls]
+    longest_us = max(after - before for before, after in itertools.pairwise(began))
+    assert longest_us >= 500_000  # a message came every 100 ms

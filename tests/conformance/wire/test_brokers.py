@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.targets.base import Run
 from conformance.targets.systems import ReferenceOnSockets
-from conformance.wire.brokers import Brokers
+from conformance.wire.brokers import Brokers, make_topic
+from conformance.wire.client import Answer, WireClient
 from conformance.wire.runner import SHORT_LEASES
+from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
+from reference_impl.protocol.codes import ResponseCode
 from specs.errors import UsageError
 from specs.faults import broker_crash
-from specs.history.journal import assemble, read_journal
+from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind, Queue, dead_letter_topic
 
@@ -41,3 +46,52 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
     journals = map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl")))
     rows = assemble("a run", journals)
     assert [row.broker for row in rows if row.kind is Kind.CRASH] == ["b0"]
+
+
+def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    """On somebody's own cluster her topics and groups are not ours to consume."""
+    with ReferenceOnSockets(SHORT_LEASES) as system:
+        hers = WireClient("her", system.brokers["b0"], "b0", Journal(tmp_path, "her"))
+        make_topic(hers, "orders", 2, system.namesrv)
+        with pytest.raises(UsageError, match="the topic orders is on the brokers already"):
+            Brokers(Run(PLAN, tmp_path), nullcontext(system))
+        assert hers.heartbeat("payments", "orders").code == 0
+        own = Topology(topics=(TopicPlan("inorder-1", 1),), groups=("payments",))
+        with pytest.raises(UsageError, match="the group payments is on the brokers already"):
+            Brokers(Run(Plan(topology=own), tmp_path), nullcontext(system))
+        hers.close()
+
+
+def test_a_broker_is_known_by_the_plans_name(tmp_path: Path) -> None:
+    """A plan is written before anybody knows what a system calls its brokers."""
+    run = Run(replace(PLAN, topology=replace(PLAN.topology, brokers=("primary",))), tmp_path)
+    brokers = Brokers(run, ReferenceOnSockets(SHORT_LEASES))
+    try:
+        assert (brokers.name("primary"), brokers.name("b0")) == ("b0", "b0")
+    finally:
+        brokers.close()
+    two = replace(PLAN, topology=replace(PLAN.topology, brokers=("b0", "b1")))
+    with pytest.raises(UsageError, match="the plan has 2 brokers, the target has 1"):
+        Brokers(Run(two, tmp_path), ReferenceOnSockets(SHORT_LEASES))
+
+
+def test_a_broker_on_which_ours_could_not_consume_is_told_with_the_remedy(tmp_path: Path) -> None:
+    """Before any client has started."""
+
+    def strict(config: BrokerConfig, store: BrokerStore) -> Broker:
+        return Broker(replace(config, auto_create_groups=False), store)
+
+    system = ReferenceOnSockets(SHORT_LEASES, make_broker=strict)
+    with pytest.raises(UsageError, match="autoCreateSubscriptionGroup=true there, or make inorder"):
+        Brokers(Run(PLAN, tmp_path), system)
+
+
+def test_a_broker_that_lets_us_create_no_topic_is_told_with_the_remedy() -> None:
+    class Refusing:
+        broker_name = "b0"
+
+        def create_topic(self, topic: str, queues: int) -> Answer:
+            return Answer(ResponseCode.NO_PERMISSION, 0, 0, remark="for admins")
+
+    with pytest.raises(UsageError, match=r"for admins.*must allow UPDATE_AND_CREATE_TOPIC"):
+        make_topic(Refusing(), "orders", 1, "nowhere")  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ import pytest
 from conformance.parts import jars
 from conformance.parts.processes import living
 from conformance.targets.base import find
-from conformance.wire.runner import BROKER_KILLS, WireRun, conform_wire
+from conformance.wire.runner import BROKER_KILLS, conform_wire
+from conformance.wire.target import WireTarget
 from specs import profiles
 from specs.errors import UsageError
 from specs.history.store import open_history
@@ -25,7 +26,7 @@ CODES_OF_5 = {"WIR-6", "WIR-10", "WIR-15", "WIR-16", "WIR-17", "WIR-20"}
 
 def conform(target: str, profile: str | None, out: Path) -> Verdict:
     run = find(target)
-    assert isinstance(run, WireRun)
+    assert isinstance(run, WireTarget)
     chosen = profiles.load(profile or run.profile)
     verdict, history = conform_wire(
         run, chosen, seed=3, examples=EXAMPLES, out=out, floor=FLOOR, rounds=0

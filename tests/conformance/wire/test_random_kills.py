@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -13,16 +12,14 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.systems import FIRST_PERSISTS, ServedReference
-from conformance.wire.nodes import PlanRunner
-from conformance.wire.runner import SHORT_LEASES, make_topics, note_queues, orderly_plan, ours
-from conformance.wire.session import Session
-from specs.history.journal import Journal
-from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import compact_journal
+from conformance.run import run
+from conformance.targets.base import find
+from conformance.targets.systems import FIRST_PERSISTS
+from conformance.wire.runner import SHORT_LEASES, orderly_plan
+from specs.history.row import Row
 from specs.plan.plan import Action, Plan
 from specs.profiles import load
-from specs.vocabulary import Kind, Level
+from specs.vocabulary import Kind
 
 CONFIG = replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms)
 PROFILE = load("reference")
@@ -44,35 +41,12 @@ def with_kills(plan: Plan, kills: int, seed: int) -> Plan:
     )
 
 
-def recorded(folder: Path, store: Path, flush: str, seed: int, kills: int) -> None:
+def recorded(folder: Path, store: Path, flush: str, seed: int, kills: int) -> list[Row]:
     """The history of such a run, in the folder."""
     prefix = f"k{seed}-"
     plan = with_kills(orderly_plan(CONFIG, prefix, seed, MESSAGES), kills, seed)
-    folder.mkdir()
-    parties = dict.fromkeys(("broker", "client", "producer"), ours())
-    levels = (Level.WIRE, Level.CLIENT)
-    info = RunInfo(
-        folder.name,
-        seed,
-        "reference+tcp",
-        parties,
-        PROFILE.name,
-        levels,
-        {"host": 0},
-        closed_world=True,
-        config=CONFIG,
-        plan=plan.to_json(),
-    )
-    with ServedReference(CONFIG, flush, store) as system:
-        write_runinfo(folder, info)
-        with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-            session = Session(
-                system.brokers["b0"], "b0", journal, CONFIG, PROFILE.wire, prefix, lease_known=True
-            )
-            make_topics(session, plan, system.namesrv)
-            asyncio.run(PlanRunner(plan, system, folder, prefix).run())
-            note_queues(session, plan)
-            session.drain_when_settled()
+    target = find(f"reference+tcp:{flush}={store}")
+    return list(run(plan, target, folder, prefix=prefix).rows())
 
 
 def checked(folder: Path) -> dict[str, Any]:
@@ -100,8 +74,8 @@ def checked(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(6))
 def test_killed_at_random_moments(seed: int, tmp_path: Path) -> None:
     """Five times, with either way of flushing: leases, commits, order and every acknowledged message are upheld."""
-    recorded(tmp_path / "run", tmp_path / "store", ("sync", "async")[seed % 2], seed, kills=5)
-    rows = list(compact_journal(tmp_path / "run").rows())
+    flush = ("sync", "async")[seed % 2]
+    rows = recorded(tmp_path / "run", tmp_path / "store", flush, seed, kills=5)
     assert len([row for row in rows if row.kind is Kind.CRASH and row.broker == "b0"]) == 5
     clauses = checked(tmp_path / "run")
     assert {

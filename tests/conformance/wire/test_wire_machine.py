@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.waiting import pass_time
 from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.session import Session
@@ -45,6 +46,23 @@ def broken_rules(
 
 def test_the_correct_broker_breaks_no_rule(tmp_path: Path) -> None:
     assert broken_rules(tmp_path, None, 8) == set()
+
+
+def test_a_member_who_was_silent_for_long_is_not_missed(tmp_path: Path) -> None:
+    """On a busy host an example lasts longer than a broker waits for heartbeats."""
+    config = Config(channel_expiry_ms=400)
+    with (
+        ThreadedCluster(BrokerConfig.from_plan(config)) as cluster,
+        Journal(tmp_path, "wire", common={"level": Level.WIRE}) as journal,
+    ):
+        session = Session(cluster.brokers["b0"], "b0", journal, config, WIRE_5, "t")
+        world = session.world()
+        world.join("bob", world.groups[0])
+        pass_time(1.0)
+        world.list_members("carol", world.groups[0])
+        world.join("carol", world.groups[0])
+        world.close()
+    assert [rule for rule, tally in session.tallies.items() if tally.violations] == []
 
 
 SLOW = ("gone-member-listed",)

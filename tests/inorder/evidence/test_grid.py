@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from conformance.waiting import wait_until
 from inorder.evidence import grid
 from inorder.evidence.grid import Cell, Done, age, code_digest, read_cell, run, told_of_kept
-from inorder.evidence.options import grid_options
+from inorder.evidence.options import GridOptions, close, grid_options
 from specs.errors import TargetMisbehaved, UsageError
 
 PROGRAM = """
@@ -293,19 +293,46 @@ def test_ages_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--budget", "90s"], "90.0 False"),
-        (["--budget", "10m"], "600.0 False"),
-        (["--budget", "1.5h", "--fresh"], "5400.0 True"),
-        ([], "None False"),
+        (["--budget", "90s"], GridOptions(budget_s=90, workers=2)),
+        (["--budget", "10m", "--seed", "7"], GridOptions(7, 2, budget_s=600)),
+        (["--budget", "1.5h", "--fresh"], GridOptions(workers=2, budget_s=5_400, fresh=True)),
+        (["--workers", "3", "--out", "there"], GridOptions(1, 3, Path("there"))),
+        (["--format", "json"], GridOptions(workers=2, form="json")),
+        ([], GridOptions(workers=2)),
     ],
 )
-def test_the_options_of_grids(words: list[str], told: str) -> None:
-    """A time has its unit."""
+def test_the_options_of_grids(words: list[str], told: GridOptions) -> None:
+    """They come as one; a time has its unit."""
+    seen: list[GridOptions] = []
 
     @click.command()
-    @grid_options
-    def command(budget: float | None, fresh: bool) -> None:
-        click.echo(f"{budget} {fresh}")
+    @grid_options(out="Where.", workers=2, formats=())
+    def command(how: GridOptions) -> None:
+        seen.append(how)
 
-    assert CliRunner().invoke(command, words).output == f"{told}\n"
+    assert CliRunner().invoke(command, words).output == ""
+    assert seen == [told]
     assert "is no time" in CliRunner().invoke(command, ["--budget", "10"]).output
+
+
+def test_a_grid_without_a_meaning_for_an_option_has_none() -> None:
+    @click.command()
+    @grid_options(out="Where.", seed=None)
+    def command(how: GridOptions) -> None:
+        click.echo(f"{how.folder('it')}")
+
+    assert CliRunner().invoke(command, []).output == "runs/it-1\n"
+    for option in ("--seed", "--workers", "--format"):
+        assert "No such option" in CliRunner().invoke(command, [option, "1"]).output
+
+
+def test_what_a_grid_comes_to_and_says_at_its_end(tmp_path: Path) -> None:
+    """Refuted wins over undone; what is told goes to whoever asks."""
+    numbers = [cell_of(1), cell_of(2)]
+    told: list[str] = []
+    made = list(run(numbers[:1], square, tmp_path))
+    assert (close(made, 1, say=told.append), told) == (0, [])
+    made = list(run(numbers[:1], square, tmp_path))
+    assert close(made, 2, say=told.append) == 2
+    assert [line.partition(" cell")[0] for line in told] == ["1", "1 of 2"]
+    assert close(made, 2, wrong=True, say=told.append) == 1

@@ -139,6 +139,7 @@ def test_one_send_from_begin_to_end(bench: Bench) -> None:
         "key_seq": 3,
         "attempt": 1,
         "body_hash": zlib.crc32(b"body"),
+        "props_hash": 0,
         "tags": "a",
         "view": "java-hash b0/0 b0/1 b1/0 b1/1",
         "delay_level": None,

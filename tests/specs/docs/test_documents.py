@@ -12,9 +12,9 @@ import pytest
 from specs.clauses.catalogue import all_clauses
 from specs.docs import DOCUMENTS, write_all
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
-from specs.docs.schemas import history_row_schema, run_schema
+from specs.docs.schemas import history_row_schema
 from specs.history.row import make_row
-from specs.history.runinfo import RunInfo
+from specs.history.runinfo import RunInfo, run_schema
 from specs.history.text import parse_history
 from specs.profiles import load, names
 from specs.verdicts.examine import examine

@@ -12,12 +12,11 @@ import pytest
 
 from specs.clauses.catalogue import all_clauses, get
 from specs.errors import HistoryError
+from specs.history.arrow import VERSION_KEY, arrow_schema
 from specs.history.columns import COLUMNS, NAMES, Column
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import (
-    VERSION_KEY,
-    arrow_schema,
     open_history,
     rows_to_table,
     write_history,
@@ -146,10 +145,6 @@ def unknown_version(folder: Path) -> None:
     _rewrite(folder, lambda table: table.replace_schema_metadata({VERSION_KEY: b"99"}))
 
 
-def no_version(folder: Path) -> None:
-    _rewrite(folder, lambda table: table.replace_schema_metadata({}))
-
-
 def unknown_column(folder: Path) -> None:
     _rewrite(folder, lambda table: table.append_column("mood", pa.array(["fine"] * table.num_rows)))
 
@@ -248,6 +243,22 @@ def run_json_with_a_wrong_shape(folder: Path) -> None:
     _run_json(folder, json.dumps({"schema": "inorder/run/v1", "run": "r", "parties": 3}))
 
 
+def _with(folder: Path, **fields: object) -> None:
+    _run_json(folder, json.dumps({"schema": "inorder/run/v2", "run": "r", **fields}))
+
+
+def run_json_with_a_misspelt_field(folder: Path) -> None:
+    _with(folder, closed_word=True)
+
+
+def run_json_with_an_unknown_kind(folder: Path) -> None:
+    _with(folder, records={"client": ["dance"]})
+
+
+def run_json_with_a_misspelt_number(folder: Path) -> None:
+    _with(folder, config={"system": "rocketmq", "batsh": 1})
+
+
 def verdict_torn(folder: Path) -> None:
     write_history(folder, INFO, ROWS)
     (folder / "verdict.json").write_text("{", encoding="utf-8")
@@ -299,8 +310,7 @@ WRONG = {
     torn_parquet: "is torn or no Parquet file",
     empty_parquet: "is torn or no Parquet file",
     spoiled_parquet: "can't be read as Parquet",
-    unknown_version: "is history version 99; this version reads 1",
-    no_version: "is history version none",
+    unknown_version: "is history version 99; this version reads 1 to",
     unknown_column: "has the unknown columns mood",
     missing_column: "lacks the columns op_id",
     wrong_type: "has started_us as string; it must be int64",
@@ -315,9 +325,12 @@ WRONG = {
     line_without_a_time: "it lacks started_us",
     run_json_torn: "is not JSON",
     run_json_no_object: "is not a JSON object",
-    run_json_of_another_version: "'inorder/run/v9'; this version reads inorder/run/v1",
-    run_json_without_run: "can't be read",
-    run_json_with_a_wrong_shape: "can't be read",
+    run_json_of_another_version: "'inorder/run/v9'; this version reads inorder/run/v1 to v2; a newer inorder wrote it",
+    run_json_without_run: r"run\.json: the field 'run' is missing$",
+    run_json_with_a_wrong_shape: r"run\.json: 'parties' must be an object$",
+    run_json_with_a_misspelt_field: "unknown field 'closed_word'; did you mean 'closed_world'[?]$",
+    run_json_with_an_unknown_kind: "records names the unknown word 'dance'",
+    run_json_with_a_misspelt_number: "run.json, config: unknown configuration: batsh",
     verdict_torn: "verdict.json is not JSON",
     verdict_no_object: "verdict.json is not a JSON object",
     journal_of_another_version: "is journal version 9",
@@ -383,7 +396,7 @@ def test_the_arrow_schema_is_made_from_the_columns() -> None:
     schema = arrow_schema()
     assert schema.names == list(NAMES) == list(Row._fields)
     assert [field.nullable for field in schema] == [not column.required for column in COLUMNS]
-    assert schema.metadata == {VERSION_KEY: b"1"}
+    assert schema.metadata == {VERSION_KEY: b"2"}
 
 
 def test_a_row_is_made_of_known_columns_and_words() -> None:

@@ -131,6 +131,10 @@ DETAILS = st.text(
 ).filter(lambda text: "#" not in text and text == text.strip())
 
 
+OF_THE_STORE = (Kind.APPEND, Kind.PERSIST, Kind.TRIM, Kind.PROGRESS)
+"""What no client does."""
+
+
 @given(
     verb=st.sampled_from(sorted(VERBS)),
     begin=st.integers(0, 10**7),
@@ -160,7 +164,7 @@ def test_any_row_survives_the_round_trip(
             "kind": VERBS[verb],
             "level": Level.CLIENT,
             "process": "who",
-            "client_id": None if VERBS[verb] in (Kind.APPEND, Kind.PERSIST, Kind.TRIM) else "who",
+            "client_id": None if VERBS[verb] in OF_THE_STORE else "who",
             "group": place[0],
             "topic": place[1],
             "broker": place[2],
@@ -209,3 +213,24 @@ def test_a_mistake_names_its_line(text: str) -> None:
     with pytest.raises(HistoryError, match=WRONG[text]) as raised:
         parse_history(text)
     assert "\n" not in str(raised.value)
+
+
+def test_what_other_systems_have() -> None:
+    """A renewal under a named grant and generation, and what the store says that a group has reached."""
+    text = (
+        "0ms..2ms  alice  renews     billing/orders/b0/3  offset=17  gen=4  lease=r-1  ok\n"
+        "3ms..4ms  admin  witnesses  billing/orders/b0/3  value=18  ok\n"
+        "5ms       admin  witnesses  billing/orders/b0/2  value=-1  refused"
+    )
+    info, rows = parse_history(text)
+    assert [line.split() for line in render_rows(rows).splitlines()] == [
+        line.split() for line in text.splitlines()
+    ]
+    renewed, reached, none = rows
+    assert (renewed.kind, renewed.generation, renewed.lease_id) == (Kind.RENEW, 4, "r-1")
+    assert renewed.level is Level.CLIENT
+    for row in (reached, none):
+        assert (row.kind, row.level) == (Kind.PROGRESS, Level.STORE)
+        assert (row.process, row.client_id) == ("admin", None)
+    assert info.levels == ("client",)
+    assert parse_history(render_rows(rows))[1] == rows

@@ -91,3 +91,17 @@ def test_certainly_locked_is_about_the_group_only() -> None:
     assert not made.certainly_locked("audit", 0)
     assert made.certainly_unlocked("audit", 0)
     assert not made.certainly_unlocked("billing", LIMIT)
+
+
+@pytest.mark.parametrize("granted", [True, False])
+@pytest.mark.parametrize("now_us", [1, LIMIT + 1])
+def test_where_the_limit_is_a_guess_time_decides_nothing(now_us: int, granted: bool) -> None:
+    """Another's lease may live or be over at any age; its owner and who frees it are known all the same."""
+    made = LockTable(LIMIT, known=False)
+    made.lock(LANE, "bob", 0, 0, True)
+    assert made.lock(LANE, "alice", now_us, now_us, granted) is None
+    own = LockTable(LIMIT, known=False)
+    own.lock(LANE, "bob", 0, 0, True)
+    assert own.lock(LANE, "bob", now_us, now_us, False) == LockFault.REFUSED_THOUGH_FREE
+    own.unlock(LANE, "bob", answered=True)
+    assert own.must_grant(LANE, "alice", now_us)

@@ -115,6 +115,7 @@ def whole() -> dict[str, Any]:
         (("seed",), "1", "'seed' must be a whole number"),
         (("seed",), True, "'seed' must be a whole number"),
         (("until_ms",), -1, "'until_ms' must not be negative"),
+        (("actions", 0, "args", "count"), -1, "'count' must not be negative"),
         (("until_ms",), 4, "until_ms 4 comes before the last action, at 5"),
         (("drain",), 1, "'drain' must be true or false"),
         (("actions",), {}, "'actions' must be a list"),
@@ -136,7 +137,7 @@ def whole() -> dict[str, Any]:
         (
             ("actions", 0),
             {"at_ms": 5, "do": "send_half", "args": {**HALF, "ends": "maybe"}},
-            "'ends' must be one of commit, rollback, unknown, not 'maybe'",
+            "ends must be one of commit, rollback, unknown, not 'maybe'",
         ),
         (("actions", 0), 3, "actions[0] must be a JSON object"),
         (("listener", 0, "outcome"), "ok", "outcome must be one of"),

@@ -10,7 +10,7 @@ import time
 
 BUG = sys.argv[1] if len(sys.argv) > 1 else ""  # skips, twice or loses
 DEAD_S = 0.3  # so long a dead consumer's queues wait for the next
-EVENTS = ["delivered", "finished", "sent", "added", "dropped", "committed", "looked_up"]
+EVENTS = ["delivered", "finished", "sent", "added", "dropped", "committed", "looked_up", "gave_up"]
 HELLO = {"version": 1, "driver": "hosted toy", "client": "1", "events": EVENTS, "hosts": True}
 HELLO["verbs"] = ["prepare", "read", "crash"]
 queues, stored, locks = {}, {}, {}  # by (topic, number), by (group, topic, number)
@@ -77,9 +77,9 @@ async def call(client, at, place, offset):
 
 def send(ask):
     message = {"topic": ask["topic"], "message_id": ask["message"], "body": ask["body"]}
-    message |= {"key": ask["key"], "key_seq": str(ask["key_seq"])}
+    message |= {"key": ask.get("key"), "key_seq": str(ask.get("key_seq") or "")}
     places = sorted(place for place in queues if place[0] == ask["topic"])
-    place = places[sum(map(ord, ask["key"])) % len(places)]
+    place = places[sum(map(ord, ask.get("key", ""))) % len(places)]
     at = {"broker": "b0", "queue_id": place[1], "queue_offset": len(queues[place])}
     if BUG != "loses" or len(queues[place]) != 9 or message in queues[place]:
         queues[place].append(message)

@@ -10,7 +10,7 @@ import threading
 import time
 
 BUG = sys.argv[2] if len(sys.argv) > 2 else ""  # skips, twice or loses
-EVENTS = ["delivered", "finished", "sent", "added", "dropped", "committed", "looked_up"]
+EVENTS = ["delivered", "finished", "sent", "added", "dropped", "committed", "looked_up", "gave_up"]
 HELLO = {"version": 1, "driver": "networked toy", "client": "1", "events": EVENTS}
 HELLO["verbs"] = ["prepare", "read"]
 out = threading.Lock()
@@ -44,30 +44,32 @@ class Driver:
             sys.stdout.flush()
 
     def consume(self, place):
-        server, lane = self.server, (self.group, place)
-        while self.at_work and not server("take", *lane):
+        while self.at_work:
+            if self.server("take", self.group, place):
+                self.own(place)
             time.sleep(0.02)
-        if not self.at_work:
-            return
-        topic, number = place.split()
-        at = {"topic": topic, "broker": "b0", "queue_id": int(number)}
+
+    def own(self, place):
+        server, lane = self.server, (self.group, place)
+        at = {"topic": place.split()[0], "broker": "b0", "queue_id": int(place.split()[1])}
         at["incarnation"] = next(self.numbers)
         self.say(event="added", **at)
-        offset = server("stored", *lane)
-        offset += BUG == "skips" and offset > 0
-        while self.at_work:
-            message = server("get", place, offset)
+        self.say(event="looking_up", look=at["incarnation"], **at)
+        stored = server("stored", *lane)
+        self.say(event="looked_up", look=at["incarnation"], outcome="ok", value=stored)
+        offset = max(stored, 0) + (BUG == "skips" and stored > 0)
+        while self.at_work and (message := server("next", *lane, offset)) is not False:
             if message is None:
                 time.sleep(0.02)
             elif self.call(message, at, offset):
                 offset += 1
                 number = next(self.numbers)
                 self.say(event="committing", commit=number, value=offset, **at)
-                server("store", *lane, offset)
-                self.say(event="committed", commit=number, outcome="ok")
+                mine = server("store", *lane, offset)
+                self.say(event="committed", commit=number, outcome="ok" if mine else "refused")
             elif BUG == "twice":
                 time.sleep(0.1)
-                if later := server("get", place, offset + 1):
+                if later := server("next", *lane, offset + 1):
                     self.call(later, at, offset + 1)
         self.say(event="dropped", **at)
         server("free", *lane)
@@ -79,8 +81,7 @@ class Driver:
         self.say(event="delivered", call=number, messages=[told])
         time.sleep(rule.get("duration_ms", 1) / 1000)
         outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
-        end = {"outcome": outcome, "manual": False, "suspend_ms": wait_ms}
-        self.say(event="finished", call=number, **end)
+        self.say(event="finished", call=number, outcome=outcome, manual=False, suspend_ms=wait_ms)
         return outcome in ("success", "commit", "rollback")
 
     def decide(self, message, nth):
@@ -93,11 +94,11 @@ class Driver:
 
     def send(self, ask):
         message = {"topic": ask["topic"], "message_id": ask["message"], "body": ask["body"]}
-        message |= {"key": ask["key"], "key_seq": str(ask["key_seq"])}
+        message |= {"key": ask.get("key"), "key_seq": str(ask.get("key_seq") or "")}
         places = self.server("places", ask["topic"])
-        place = places[sum(map(ord, ask["key"])) % len(places)]
+        place = places[sum(map(ord, ask.get("key", ""))) % len(places)]
         at = {"broker": "b0", "queue_id": int(place.split()[1])}
-        lost = BUG == "loses" and ask["key_seq"] == 5
+        lost = BUG == "loses" and ask.get("key_seq") == 5
         at["queue_offset"] = 0 if lost else self.server("put", place, message)
         self.say(event="sent", id=ask["id"], outcome="ok", **at)
 
@@ -118,10 +119,9 @@ class Driver:
                     self.server("make", topic["name"], topic["queues"])
             case "start":
                 self.group, self.rules = ask["group"], ask.get("listener", [])
-                places = self.server("places", *ask["topics"]) if ask.get("topics") else []
-                self.threads = [threading.Thread(target=self.consume, args=[p]) for p in places]
-                for thread in self.threads:
-                    thread.start()
+                for place in self.server("places", *ask["topics"]) if ask.get("topics") else []:
+                    self.threads.append(threading.Thread(target=self.consume, args=[place]))
+                    self.threads[-1].start()
             case "send":
                 self.send(ask)
             case "read":

@@ -7,16 +7,20 @@ import threading
 import time
 
 DEAD_S = 0.3  # who died is thought to live for a while
+LEASE_S = 1.0  # and so long is an owner waited for of whom nothing is heard
 queues, stored, owners = {}, {}, {}  # an owner is the connection that holds a lane
 lock = threading.RLock()
 
 
 class Session(socketserver.StreamRequestHandler):
-    """A connection; what its client owns is free again some time after its end."""
+    """A connection; what its client owns is free again some time after its end, or its last word."""
+
+    heard_s = 0.0
 
     def handle(self):
         for line in self.rfile:
             with lock:
+                self.heard_s = time.monotonic()
                 answer = self.do(*json.loads(line))
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
@@ -38,14 +42,23 @@ class Session(socketserver.StreamRequestHandler):
                 return len(queues[place]) - 1
             case "get":
                 return queues[place][args[1]] if args[1] < len(queues[place]) else None
+            case "next":
+                mine, kept = owners.get(lane[:2]) is self, queues[args[1]]
+                return (kept[args[2]] if args[2] < len(kept) else None) if mine else False
             case "take":
-                return owners.setdefault(lane, self) is self
+                owner = owners.get(lane, self)
+                if owner is self or time.monotonic() - owner.heard_s > LEASE_S:
+                    owners[lane] = self
+                return owners.get(lane) is self
             case "free":
-                owners.pop(lane, None)
+                if owners.get(lane) is self:
+                    del owners[lane]
             case "stored":
-                return stored.get(lane, 0)
+                return stored.get(lane, -1)
             case "store":
-                stored[tuple(args[:2])] = args[2]
+                if owners.get(lane[:2]) is self:
+                    stored[lane[:2]] = args[2]
+                return owners.get(lane[:2]) is self
 
 
 class Server(socketserver.ThreadingTCPServer):

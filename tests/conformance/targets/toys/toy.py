@@ -13,8 +13,8 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind
 class Toy(InProcess):
     name, profile, config = "toy", "ordered-queue", FAST
     parties = dict.fromkeys(("broker", "client", "producer"), "toy 1")
-    told = (Kind.SEND, Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET)
-    records = declared(client={*told, *NEVER_ASKED})
+    told = (Kind.SEND, Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP)
+    records = declared(client={*told, *NEVER_ASKED, Kind.FETCH_OFFSET, Kind.DEAD_LETTER})
 
     async def prepare(self, run):
         await super().prepare(run)
@@ -22,7 +22,7 @@ class Toy(InProcess):
         self.next, self.free = Counter(), defaultdict(asyncio.Lock)
 
     async def send(self, me, message):
-        queue = list(self.kept)[sum(map(ord, message.sharding_key)) % len(self.kept)]
+        queue = list(self.kept)[sum(map(ord, message.sharding_key or "")) % len(self.kept)]
         self.kept[queue].append(message)
         return {**queue._asdict(), "queue_offset": len(self.kept[queue]) - 1}
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from conformance.drivers import java
-from conformance.drivers.runner import DrivenRun
 from conformance.parts.doctor import why_not
 from conformance.parts.processes import living
-from conformance.targets.driven import pair
+from conformance.targets.driven import JavaTarget, Paired, pair
 from inorder.evidence.interop.cells import all_runs, run_cell
 from inorder.evidence.interop.features import NAMES, Seen, check_direction, directions
 from inorder.evidence.interop.features import Missing as NotSeen
@@ -21,7 +20,7 @@ from specs.history.text import parse_history
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 
-def needs(run: DrivenRun) -> None:
+def needs(run: Paired) -> None:
     """Skip, with the reason, where a part is missing."""
     for part in ("java", "maven"):
         if (reason := why_not(part)) is not None:
@@ -32,7 +31,7 @@ def needs(run: DrivenRun) -> None:
         and (reason := why_not(f"rocketmq-{broker.split()[-1]}")) is not None
     ):
         pytest.skip(reason)
-    if run.version is not None:
+    if isinstance(run, JavaTarget):
         try:
             java.classes(run.version)
         except UsageError as error:
@@ -52,8 +51,8 @@ def test_our_client_on_our_broker(tmp_path: Path) -> None:
 @pytest.mark.apache
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("run", [pytest.param(run, id=run.target) for run in all_runs()])
-def test_no_cell_shows_what_nobody_knew(run: DrivenRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [pytest.param(run, id=run.name) for run in all_runs()])
+def test_no_cell_shows_what_nobody_knew(run: Paired, tmp_path: Path) -> None:
     needs(run)
     cell = run_cell(run, seed=5, folder=tmp_path / "run", date="today")
     assert [(each.clause, each.seen) for each in cell.news] == []
@@ -63,8 +62,8 @@ def test_no_cell_shows_what_nobody_knew(run: DrivenRun, tmp_path: Path) -> None:
 @pytest.mark.apache
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("run", [pytest.param(run, id=run.target) for run in directions()])
-def test_what_else_they_do_together(run: DrivenRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [pytest.param(run, id=run.name) for run in directions()])
+def test_what_else_they_do_together(run: Paired, tmp_path: Path) -> None:
     needs(run)
     found = list(check_direction(run, tmp_path, "today"))
     assert [(each.feature, each.seen) for each in found if not each.works] == []

@@ -91,9 +91,9 @@ def test_the_projects_page_has_every_table() -> None:
 
 
 def test_the_cells() -> None:
-    names = [run.target for run in all_runs()]
+    names = [run.name for run in all_runs()]
     assert len(names) == len(set(names)) == len(BROKERS) * len(CLIENTS)
-    assert [run.target for run in chosen_runs(("rocketmq-local:4.9.7", "reference+tcp"))] == [
+    assert [run.name for run in chosen_runs(("rocketmq-local:4.9.7", "reference+tcp"))] == [
         "reference+tcp", "rocketmq-local:4.9.7",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="known are"):
@@ -117,15 +117,15 @@ def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     asked: list[str] = []
     errors: dict[str, Exception] = {
         "reference+tcp": TargetMisbehaved("it did not start"),
-        RUN.target: UsageError("there is no Java"),
+        RUN.name: UsageError("there is no Java"),
     }
 
     def run_cell(run: Any, *, folder: Path, **_: Any) -> Cell:
-        asked.append(run.target)
+        asked.append(run.name)
         folder.mkdir(parents=True)
-        if run.target in errors:
-            raise errors[run.target]
-        return replace(cell(), target=run.target)
+        if run.name in errors:
+            raise errors[run.name]
+        return replace(cell(), target=run.name)
 
     def check_direction(run: Any, folder: Path, date: str, *_: Any) -> Any:
         asked.append(direction_of(run))
@@ -137,8 +137,8 @@ def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     words = ["--page", str(page), "--out", str(out)]
     first = CliRunner().invoke(command.main, words)
     assert "reference+tcp could not be judged: it did not start" in first.stderr
-    assert f"{RUN.target} is skipped: there is no Java" in first.stderr
-    everything = [run.target for run in all_runs()] + [direction_of(run) for run in directions()]
+    assert f"{RUN.name} is skipped: there is no Java" in first.stderr
+    everything = [run.name for run in all_runs()] + [direction_of(run) for run in directions()]
     assert (first.exit_code, asked) == (70, everything)
     tried = sorted(errors)
     errors.clear()
@@ -146,7 +146,7 @@ def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     page.write_text(empty, encoding="utf-8")
     again = CliRunner().invoke(command.main, words)
     assert (again.exit_code, sorted(asked)) == (0, tried)
-    assert all(f"| `{run.target}` |" in page.read_text(encoding="utf-8") for run in all_runs())
+    assert all(f"| `{run.name}` |" in page.read_text(encoding="utf-8") for run in all_runs())
     assert page.read_text(encoding="utf-8").count("| batch |") == len(directions())
     cut = CliRunner().invoke(command.main, [*words, "--fresh", "--budget", "0s"])
     assert (cut.exit_code, f"of {len(everything)} cells are not made yet" in cut.stderr) == (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
-from inorder.evidence.load.__main__ import ratios, tables, tell
+from inorder.evidence import grid
+from inorder.evidence.load.__main__ import from_json, main, ratios, soaked, tables
 from inorder.evidence.load.measure import (
     Amount,
     Cell,
@@ -80,7 +85,7 @@ def test_nothing_is_lost_at_half_of_the_peak(tmp_path: Path) -> None:
         ran = asyncio.run(soak(system, 0.5, peak_per_s=400))
     assert ran.sent > 0
     assert ran.lost == 0
-    assert "0 lost" in tell(ran)[0]
+    assert "0 lost" in soaked(ran)[0]
 
 
 def test_ratios_are_ours_by_theirs() -> None:
@@ -118,3 +123,30 @@ def test_the_gate_opens_when_every_queue_has_one_member(
             self.queues = tuple(Queue("t", "b0", number) for number in numbers)
 
     assert all_shared([Member(numbers) for numbers in shares], 4) is expected  # type: ignore[misc]
+
+
+def test_what_is_measured_is_kept_and_told_again_with_its_age(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second command starts no broker; what a budget left is made by the next one."""
+    asked: list[int] = []
+
+    def measured(_: object, turn: grid.Cell) -> list[dict[str, Any]]:
+        asked.append(turn.key["turn"])
+        found = cell("ours", 100 + turn.key["turn"], 900, queues=turn.key["queues"])
+        return [asdict(found)]
+
+    monkeypatch.setattr("inorder.evidence.load.__main__.Warm.measure", measured)
+    words = ["--alone", "--queues", "4", "--clients", "1", "--rounds", "3", "--out", str(tmp_path)]
+    assert CliRunner().invoke(main, [*words, "--budget", "0s"]).exit_code == 2
+    first = CliRunner().invoke(main, words)
+    again = CliRunner().invoke(main, words)
+    assert (first.exit_code, again.exit_code, asked) == (0, 0, [0, 1, 2])
+    assert first.stdout == again.stdout
+    assert "Ordered deliveries" in first.stdout
+    assert "3 cells are" in again.stderr
+
+
+def test_a_measurement_comes_back_as_it_was() -> None:
+    one = cell("ours", 100, 900)
+    assert from_json(json.loads(json.dumps(asdict(one)))) == one

@@ -124,6 +124,7 @@ SHOWN_BY_TIME_ALONE = (
     "delayed-again-after-a-restart",
     "given-up-half-is-committed",
     "level-lost-on-release",
+    "property-lost-on-release",
 )
 """Their bugs, like those of SND-11 to 13 and LIV-4, show when a level's time is over, a half message was committed or
 somebody waits: in the history of a run, and in no answer to a request."""

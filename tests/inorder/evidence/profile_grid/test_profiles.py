@@ -13,7 +13,8 @@ from click.testing import CliRunner
 import inorder.evidence.profile_grid.__main__ as command
 from conformance.parts.processes import living
 from conformance.targets.base import find
-from conformance.wire.runner import SHORT_LEASES, WireRun, Worked
+from conformance.wire.runner import SHORT_LEASES, Worked
+from conformance.wire.target import WireTarget
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from inorder.evidence.profile_grid.__main__ import main, worst
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept
@@ -248,7 +249,7 @@ def test_every_profile_is_kept_everywhere(target: str, way: Way, tmp_path: Path)
 
 def test_a_verdict_of_another_way_is_refused() -> None:
     run = find("reference+tcp")
-    assert isinstance(run, WireRun)
-    worked = Worked(run, Way("orderly", "clustering", "5.x"), None, ())  # type: ignore[arg-type]
+    assert isinstance(run, WireTarget)
+    worked = Worked(run, Way("orderly", "clustering", "5.x"), None, None, ())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="speaks of concurrent"):
         worked.verdict(profiles.load("reference-concurrent"), 1)

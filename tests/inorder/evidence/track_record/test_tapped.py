@@ -33,7 +33,7 @@ def needs(*parts: str) -> None:
 def test_an_error_in_the_second_look_up_on_our_cluster(tmp_path: Path) -> None:
     """Client 5.4.0 asks again, so that the start is right; and a fault that met nothing is no success."""
     needs()
-    target = "reference+tcp+java:5.4.0"
+    target = "reference+java:5.4.0"
     trial = Played(
         scenes.a_member_starts_where_another_stopped,
         rules=(parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1"),),

@@ -23,6 +23,6 @@ def test_what_is_given_up_reaches_our_dead_letters(tmp_path: Path) -> None:
     except UsageError as error:
         pytest.skip(str(error))
     (seen,) = consume_with_java(
-        "reference+tcp+java:5.4.0", "rocketmq-5-orderly", "DLQ-1", [1], tmp_path, lambda _: None
+        "reference+java:5.4.0", "rocketmq-5-orderly", "DLQ-1", [1], tmp_path, lambda _: None
     )
     assert (seen.verdict, seen.opportunities) == (ClauseVerdict.UPHELD, 1)

@@ -279,6 +279,12 @@ def level_of_a_delayed_message(wire: Any) -> Any:
     return [message.delay_level for message in wire.messages("orders")]
 
 
+def properties_of_a_delayed_message(wire: Any) -> Any:
+    wire.send(b"m", properties={"DELAY": "2", "shop": "7"})
+    wire.pass_ms(5_000)
+    return [message.properties.get("shop") for message in wire.messages("orders")]
+
+
 def delayed_message_after_a_restart(wire: Any) -> Any:
     wire.send(b"m", properties={"DELAY": "2"})
     wire.boot()
@@ -440,6 +446,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "dead-letter-lost": dead_letters,
     "delay-of-the-level-below": delayed_message_before_its_time,
     "level-lost-on-release": level_of_a_delayed_message,
+    "property-lost-on-release": properties_of_a_delayed_message,
     "restart-releases-what-waits": delayed_message_after_a_restart,
     "dead-letter-loses-its-origin": dead_letters,
     "dead-letters-swapped": order_of_two_dead_letters,

@@ -48,6 +48,7 @@ def test_happy_path_tells_everything(bench: Any) -> None:
             "reconsume_times": 0,
             "attempt": 1,
             "body_hash": 3685223346,
+            "props_hash": 0,
             "tags": None,
             "delay_level": 0,
         }

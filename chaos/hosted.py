@@ -1,0 +1,316 @@
+"""`processes:TARGET` and `containers:TARGET`: a target's brokers, with our consumers as parties that can be broken.
+
+TARGET is one that opens a system of its own for clients of ours (`reference+tcp`, `rocketmq-local:5.4.0`): it lends the
+system, its configuration, its profile and the names of the parties. Each consumer is a process, or a container;
+producers are coroutines here, since nobody breaks them. Where a plan breaks links, proxies stand before the brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import psutil
+from docker import DockerClient
+
+from chaos.links import OF_PROXIES, Links, ProxiedSystem
+from chaos.parties import ContainerParty, Party, ProcessParty
+from conformance.live import Live
+from conformance.parts import docker_engine
+from conformance.records import BEFALLS, BY_WIRE_CLIENTS
+from conformance.targets.base import Run, Target, find
+from conformance.targets.systems import System
+from conformance.waiting import now_s
+from conformance.wire.brokers import Brokers
+from conformance.wire.session import patience_ms
+from reference_impl import records
+from reference_impl.core.io import SendMessage
+from reference_impl.shell.node import ClientNode
+from reference_impl.shell.planned import client_node
+from reference_impl.sim.cluster import Cores
+from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import crash, pause, perform
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.config import Config
+from specs.plan.fault import Subject
+from specs.plan.messages import PlannedMessage
+from specs.plan.plan import Action, Plan
+from specs.verdicts.verdict import OURS
+from specs.vocabulary import Kind, Queue
+
+PROCESSES, CONTAINERS = "processes", "containers"
+READY_S = 30.0
+LOOK_S = 0.05
+_OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+_OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
+_WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
+"""What the harness writes down, which orders it."""
+
+
+class Lender(Protocol):
+    """A target that opens a system for clients of ours. cores: the classes of these."""
+
+    name: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    abilities: frozenset[Ability]
+    lease_known: bool
+    kills_broker: bool
+    cores: Cores
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        """With its brokers at addresses where proxies are to listen, or without."""
+
+    def suited(self, plan: Plan) -> Plan:
+        """The plan with what its configuration says whatever the plan does."""
+
+
+def lends_its_system(target: Target) -> bool:
+    """Does it open a system that our own clients work on?"""
+    return Ability.WIRE in target.abilities and target.parties["client"].startswith(OURS)
+
+
+class HostedClients(Target):
+    """engine: the Docker engine that runs the consumers, None for processes."""
+
+    takes_config = True
+    reads_at_work = True
+    records = declared(
+        client=records.OF_CLIENTS | BEFALLS - _WRITTEN_HERE, wire=BY_WIRE_CLIENTS - _WRITTEN_HERE
+    )
+
+    def __init__(self, lender: Lender, engine: DockerClient | None = None) -> None:
+        self.name = f"{PROCESSES if engine is None else CONTAINERS}:{lender.name}"
+        self.parties = lender.parties
+        self.profile = lender.profile
+        self.config = lender.config
+        self.abilities = _OF_CLIENTS | lender.abilities & _OF_SYSTEMS
+        if (
+            lender.lease_known and not lender.kills_broker
+        ):  # neither a stranger's cluster nor a served one
+            self.abilities |= OF_PROXIES
+        self._lender = lender
+        self._engine = engine
+        self._brokers: Brokers | None = None
+        self._system: ProxiedSystem | None = None
+        self._parties: dict[str, Party] = {}
+        self._nodes: dict[str, ClientNode] = {}
+
+    def suited(self, plan: Plan) -> Plan:
+        return self._lender.suited(plan)
+
+    async def prepare(self, run: Run) -> None:
+        self._run = run
+        self._live = Live(run.folder)
+        self._starts: dict[str, int] = {}
+        self._began_s = now_s()
+        (run.folder / "plan.json").write_text(json.dumps(run.plan.to_json()), encoding="utf-8")
+        await asyncio.to_thread(self._open, run)
+
+    def _open(self, run: Run) -> None:
+        proxied = _breaks_links(run.plan)
+        system: Any = self._lender.open_system(run.plan.config, proxied)
+        if proxied:
+            system = self._system = ProxiedSystem(system, run.folder / "toxiproxy.log")
+        self._brokers = Brokers(run, system)
+
+    @property
+    def brokers(self) -> Brokers:
+        """Those of the run."""
+        assert self._brokers is not None, "a target is prepared first"
+        return self._brokers
+
+    # ------------------------------------------------------------ clients
+
+    async def start(self, party: str) -> None:
+        if party in self.brokers.system.brokers:
+            await asyncio.to_thread(self.brokers.start, party)
+        elif self._run.client(party).kind == "consumer":
+            await self._start_consumer(party)
+        else:
+            journal = self._run.journal(party)
+            self._nodes[party] = node = client_node(
+                self._run.plan,
+                party,
+                self.brokers.system.namesrv,
+                journal,
+                self._began_s,
+                producer=self._lender.cores.producer,
+            )
+            node.start()
+
+    async def _start_consumer(self, name: str) -> None:
+        if name not in self._parties:
+            self._parties[name] = self._made(name)
+        party = self._parties[name]
+        self._starts[name] = self._starts.get(name, 0) + 1
+        await asyncio.to_thread(party.start)
+        until_s = now_s() + READY_S
+        while self._live.joins_of(name) < self._starts[name]:
+            if now_s() >= until_s:
+                raise TargetMisbehaved(f"consumer {name} did not join within {READY_S:g} s")
+            party.check()
+            await asyncio.sleep(LOOK_S)
+            self._live.look()
+
+    def _made(self, name: str) -> Party:
+        folder = self._run.folder
+        arguments = ["--plan", str(folder / "plan.json"), "--client", name]
+        arguments += ["--namesrv", self.brokers.system.namesrv]
+        arguments += ["--began-s", f"{self._began_s:.6f}"]
+        consumer = self._lender.cores.consumer
+        if consumer is not None:
+            arguments += ["--consumer", f"{consumer.__module__}:{consumer.__qualname__}"]
+        if self._engine is None:
+            return ProcessParty(name, arguments, folder)
+        image = docker_engine.ensure_image(self._engine)
+        return ContainerParty(name, self._engine, image, arguments, folder)
+
+    async def stop(self, party: str) -> None:
+        node = self._nodes.pop(party, None)
+        if node is not None:
+            await node.shutdown()
+        elif party in self._parties:
+            await asyncio.to_thread(self._parties[party].stop)
+
+    def check(self) -> None:
+        for party in self._parties.values():
+            party.check()
+        if self._system is not None:
+            self._system.check()
+
+    # ------------------------------------------------------------ actions
+
+    async def act(self, action: Action) -> None:
+        args = action.args
+        party = self._parties.get(args.get("client") or args.get("node", ""))
+        match action.do:
+            case "send" if not args.get("batch"):
+                await self._send(args)
+            case crash.VERB if args.get("silent"):
+                raise UsageError(
+                    "a process can't die here without its connections being seen to close"
+                )
+            case crash.VERB if party is not None:
+                await asyncio.to_thread(party.kill)
+            case pause.VERB if party is not None:
+                await asyncio.to_thread(party.pause)
+            case pause.HEALED_BY if party is not None:
+                await asyncio.to_thread(party.resume)
+            case _:
+                await asyncio.to_thread(self._break, action)
+
+    async def _send(self, args: Mapping[str, Any]) -> None:
+        for message in self._run.messages.of(args):
+            await self._nodes[args["client"]].send(_as_sent(message))
+
+    def _break(self, action: Action) -> None:
+        """Do to a broker or a link what the action says."""
+        if self.brokers.act(action):
+            return
+        if self._system is None:
+            raise UsageError(f"the target {self.name} can't do {action.do!r}")
+        self._check_nobody_bypasses(self._system)
+        if not perform(Links(self._system), action.do, action.args):
+            raise UsageError(f"the target {self.name} can't do {action.do!r}")
+
+    def _check_nobody_bypasses(self, system: ProxiedSystem) -> None:
+        """TargetMisbehaved when a consumer's process holds a connection to a broker past its proxy."""
+        past = {
+            (host, int(port))
+            for host, _, port in (up.rpartition(":") for up in system.upstreams.values())
+        }
+        for party in self._parties.values():
+            if party.pid is None:
+                continue
+            for connection in psutil.Process(party.pid).net_connections("tcp"):
+                if connection.raddr and (connection.raddr.ip, connection.raddr.port) in past:
+                    raise TargetMisbehaved(
+                        f"consumer {party.name} speaks to a broker past its proxy"
+                    )
+
+    # ------------------------------------------------------------ the end
+
+    async def settle(self, run: Run) -> bool:
+        """Everything was consumed, or nothing was for longer than anything waits in a healthy system."""
+        config = run.plan.config
+        patience_s = patience_ms(config) / 1000
+        until_s = now_s() + run.plan.settle_ms / 1000
+        done, since_s = -1, now_s()
+        while now_s() < until_s:
+            self._live.look()
+            if self._live.is_caught_up:
+                # An acknowledged dead letter may be seen as late as its bound says.
+                await asyncio.sleep(config.dead_letter_bound_ms * 2 / 1000)
+                return True
+            if len(self._live.done) != done:
+                done, since_s = len(self._live.done), now_s()
+            elif now_s() - since_s >= patience_s:
+                return True
+            self.check()
+            await asyncio.sleep(LOOK_S)
+        return False
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        return self.brokers.queues()
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def close(self) -> None:
+        for node in self._nodes.values():
+            await node.kill()
+        for party in self._parties.values():
+            await asyncio.to_thread(party.kill)
+        self._nodes, self._parties = {}, {}
+        if self._brokers is not None:
+            await asyncio.to_thread(self._brokers.close)
+        self._brokers = self._system = None
+
+
+def processes(argument: str | None) -> HostedClients:
+    """Our consumers as processes, on the brokers of another target: `processes:reference+tcp`."""
+    return HostedClients(_lender(PROCESSES, argument))
+
+
+def containers(argument: str | None) -> HostedClients:
+    """Our consumers as containers, on the brokers of another target: `containers:reference+tcp`."""
+    return HostedClients(_lender(CONTAINERS, argument), docker_engine.connect())
+
+
+def hosted(lender: Any, *, in_containers: bool) -> HostedClients:
+    """The lender's brokers with our consumers. Raises UsageError where no Docker engine answers."""
+    return HostedClients(lender, docker_engine.connect() if in_containers else None)
+
+
+def _lender(kind: str, argument: str | None) -> Any:
+    if not argument:
+        raise UsageError(
+            f"the target {kind} needs the one whose brokers it takes, as in {kind}:reference+tcp"
+        )
+    found = find(argument)
+    if not lends_its_system(found):
+        raise UsageError(f"the target {argument} has no brokers that clients of ours could work on")
+    return found
+
+
+def _breaks_links(plan: Plan) -> bool:
+    return any(step.fault is not None and step.fault.subject is Subject.LINK for step in plan.steps)
+
+
+def _as_sent(message: PlannedMessage) -> SendMessage:
+    return SendMessage(
+        message.message_id,
+        message.topic,
+        message.body,
+        message.sharding_key,
+        message.key_seq,
+        message.tags,
+        message.message_id,
+        message.delay_level,
+    )

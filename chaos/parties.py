@@ -1,0 +1,157 @@
+"""A consumer as something to break: a process (killed and stopped by signals) or a container (by the Docker engine).
+
+The target that hosts them does not know which.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from docker import DockerClient
+
+from conformance.parts.docker_engine import Container
+from conformance.parts.processes import Process
+from specs.errors import TargetMisbehaved
+
+MODULE = "reference_impl.shell.client_process"
+STOP_GRACE_S = 20.0
+
+
+class Party(ABC):
+    """One consumer of the plan, running somewhere."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def start(self) -> None:
+        """Let it begin; it says by its journal that it has joined."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL: it dies without a word. Nothing, where it is not running."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """It stops between two instructions; its connections stay open."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """It goes on."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """SIGTERM: it shuts down in good order. Nothing, where it is not running."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise TargetMisbehaved when it has died and nobody killed it."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process on this host, where we may look at it."""
+        return None
+
+
+class ProcessParty(Party):
+    """A consumer in a process of its own."""
+
+    def __init__(self, name: str, arguments: list[str], out: Path) -> None:
+        super().__init__(name)
+        self._arguments = [*arguments, "--out", str(out)]
+        self._log = out / f"{name}.log"
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", MODULE, *self._arguments]
+        self._process = Process(f"Consumer {self.name}", command, log=self._log)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def pause(self) -> None:
+        self._running().pause()
+
+    def resume(self) -> None:
+        self._running().resume()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            code = self._process.stop(STOP_GRACE_S)
+            if code not in (0, -signal.SIGKILL):
+                raise self._process.misbehaved("ended badly")
+            self._process = None
+
+    def check(self) -> None:
+        if self._process is not None:
+            self._process.check_alive()
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise TargetMisbehaved(f"consumer {self.name} is not running")
+        self._process.check_alive()
+        return self._process
+
+
+class ContainerParty(Party):
+    """A consumer in a container on the host's network; the run's folder is mounted into it."""
+
+    INSIDE = "/run/inorder"
+
+    def __init__(
+        self, name: str, client: DockerClient, image: str, arguments: list[str], out: Path
+    ) -> None:
+        super().__init__(name)
+        self._client = client
+        self._image = image
+        self._out = out
+        inside = [word.replace(str(out), self.INSIDE) for word in arguments]
+        self._command = ["python3", "-m", MODULE, *inside, "--out", self.INSIDE]
+        self._container: Container | None = None
+
+    def start(self) -> None:
+        self._container = Container(
+            self._client, self._image, self._command, volumes={self._out: self.INSIDE}
+        )
+
+    def kill(self) -> None:
+        if self._container is not None:
+            self._container.kill()
+            self._close()
+
+    def pause(self) -> None:
+        self._running().pause()
+
+    def resume(self) -> None:
+        self._running().resume()
+
+    def stop(self) -> None:
+        if self._container is not None:
+            self._container.terminate()
+            code = self._container.wait(STOP_GRACE_S)
+            logs = self._container.logs()
+            self._close()
+            if code != 0:
+                raise TargetMisbehaved(f"consumer {self.name} ended with {code}: {logs[-500:]}")
+
+    def check(self) -> None:
+        """The engine is not asked while a run goes on: that takes longer than a look may."""
+
+    def _running(self) -> Container:
+        if self._container is None:
+            raise TargetMisbehaved(f"consumer {self.name} is not running")
+        return self._container
+
+    def _close(self) -> None:
+        if self._container is not None:
+            self._container.close()
+            self._container = None

@@ -1,0 +1,94 @@
+"""A driver target whose driver also looks after the queues: it prepares topics, reads them, and says what is stored.
+
+One more process of the driver does that, which is no client of the plan (or the one process that hosts everybody).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.target import DriverTarget, columns_of
+from conformance.targets.base import Run
+from specs.errors import UsageError
+from specs.vocabulary import Queue
+
+ADMIN = "admin"
+
+
+class AdminTarget(DriverTarget):
+    """A target says how a driver is started (`spawn_driver`); hosts: whether one process is all clients."""
+
+    hosts = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._admin: DriverProcess | None = None
+        self._read: dict[str, list[Mapping[str, Any]]] = {}
+
+    @abstractmethod
+    def spawn_driver(
+        self, name: str, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        """A driver with its log in the folder, running and not yet greeted."""
+
+    def start_alone(self, name: str, folder: Path) -> DriverProcess:
+        """The driver by itself, for whoever tries its manners."""
+        return self.spawn_driver(name, folder, ignore)
+
+    def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
+        """The one that looks after the queues, likewise."""
+        return self.spawn_driver(ADMIN, folder, on_event)
+
+    def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
+        return self.spawn_driver(name, run.folder, on_event)
+
+    @property
+    def admin(self) -> DriverProcess:
+        if self._admin is None:
+            raise UsageError(f"the target {self.name} was not prepared")
+        return self._admin
+
+    async def prepare(self, run: Run) -> None:
+        await super().prepare(run)
+        self._read = {}
+        await asyncio.to_thread(self._prepare, run)
+
+    def _prepare(self, run: Run) -> None:
+        on_event = self.on_hosted_event if self.hosts else ignore
+        self._admin = self.spawn_admin(run.folder, on_event)
+        self.hello(self._admin)
+        if self.hosts:
+            self.hosts_all(self._admin)
+        topology = run.plan.topology
+        topics = [{"name": topic.name, "queues": topic.queues} for topic in topology.topics]
+        self.ask(self._admin, "prepare", topics=topics, groups=list(topology.groups))
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        if queue.topic not in self._read:
+            self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
+        return [
+            columns_of(found)
+            for found in sorted(self._read[queue.topic], key=lambda each: each["queue_offset"])
+            if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id)
+        ]
+
+    def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
+        more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
+        answer = self.ask(self.admin, "read", topic=topic, **more)
+        return list(answer.get("messages", ()))
+
+    async def close(self) -> None:
+        await super().close()
+        if self._admin is not None:
+            self._admin.kill()
+            self._admin = None
+        self.refuse_faults()
+
+
+def ignore(_: Event) -> None:
+    """Of a process that is no client of the plan."""

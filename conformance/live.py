@@ -1,0 +1,126 @@
+"""What has happened so far in a run that goes on: its journals, read while they are written.
+
+Steps wait for conditions ("c1 runs its listener"), never for a time that should be long enough. Each look reads only
+what was written since the last one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specs.history.evidence import is_named
+from specs.vocabulary import Kind, Outcome
+
+FINISHED = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
+_WATCHED = frozenset({Kind.DELIVER, Kind.SEND, Kind.DEAD_LETTER, Kind.CRASH, Kind.JOIN})
+_Lane = tuple[Any, ...]
+
+
+class Live:
+    """A history that grows. `look` before every question."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "journal"
+        self._read: dict[Path, int] = {}
+        self._open: dict[tuple[Path, int], dict[str, Any]] = {}
+        self._crashed_us: dict[str, int] = {}
+        self._worked: list[tuple[int, str, _Lane]] = []
+        self.finished: Counter[str] = Counter()
+        """Messages by the client that finished them."""
+        self.joined: Counter[str] = Counter()
+        """How often a client has joined."""
+        self.sent: set[str] = set()
+        self.done: set[str] = set()
+        """Of the messages that were acknowledged, and that were finished or given up."""
+
+    def look(self) -> None:
+        """Read what was written since the last look."""
+        for path in sorted(self._folder.glob("*.jsonl")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read()
+            whole = text.rfind(b"\n") + 1  # the rest is being written
+            self._read[path] = self._read.get(path, 0) + whole
+            for line in text[:whole].splitlines():
+                self._take(path, json.loads(line))
+
+    def _take(self, path: Path, event: Mapping[str, Any]) -> None:
+        kind = event.get("kind")
+        match event["e"]:
+            case "begin" if kind in _WATCHED:
+                rows = [{**event["fields"], **row} for row in event.get("rows") or [{}]]
+                begun = {"t": event["t"], "kind": kind, "rows": rows}
+                self._open[path, event["op"]] = begun
+                if kind == Kind.DELIVER:
+                    for row in rows:
+                        at = (event["t"], str(row.get("client_id")), _lane_of(row))
+                        self._worked.append(at)
+            case "end":
+                found = self._open.pop((path, event["op"]), None)
+                if found is not None:
+                    ends = [{**event.get("fields", {}), **row} for row in event.get("rows") or [{}]]
+                    for number, row in enumerate(found["rows"]):
+                        last = ends[min(number, len(ends) - 1)]
+                        self._over(found["kind"], event["outcome"], {**row, **last})
+            case "note" if kind in _WATCHED:
+                row = event["fields"]
+                if kind == Kind.CRASH:
+                    self._crashed_us[str(row.get("client_id"))] = event["t"]
+                self._over(str(kind), event["outcome"], row)
+
+    def _over(self, kind: str, outcome: str, row: Mapping[str, Any]) -> None:
+        message = str(row.get("message_id"))
+        if kind == Kind.DELIVER and row.get("outcome", outcome) in FINISHED:
+            self.finished[str(row.get("client_id"))] += 1
+            self.done.add(message)
+        elif kind == Kind.DEAD_LETTER and outcome == Outcome.OK:
+            self.done.add(message)
+        elif kind == Kind.SEND and outcome == Outcome.OK:
+            self.sent.add(message)
+        elif kind == Kind.JOIN:
+            self.joined[str(row.get("client_id"))] += 1
+
+    def finished_by(self, client: str) -> int:
+        """How many messages a client has finished; everybody, where it is empty."""
+        named = (n for known, n in self.finished.items() if not client or is_named(known, client))
+        return sum(named)
+
+    def joins_of(self, client: str) -> int:
+        """How often it has come."""
+        return sum(n for known, n in self.joined.items() if is_named(known, client))
+
+    def is_at_work(self, client: str) -> bool:
+        """Is the client's listener running at this moment?"""
+        return any(
+            begun["kind"] == Kind.DELIVER
+            and is_named(str(row.get("client_id")), client)
+            and begun["t"] > self._crashed_us.get(str(row.get("client_id")), -1)
+            for begun in self._open.values()
+            for row in begun["rows"]
+        )
+
+    def is_taken_over(self, client: str, since_us: int) -> bool:
+        """Has each lane on which the client worked before since been delivered by another?"""
+        lanes = {
+            lane for at, known, lane in self._worked if at < since_us and is_named(known, client)
+        }
+        taken = {
+            lane
+            for at, known, lane in self._worked
+            if at >= since_us and not is_named(known, client)
+        }
+        return bool(lanes) and lanes <= taken
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Was every acknowledged message finished or given up, and is no send open?"""
+        sending = any(begun["kind"] == Kind.SEND for begun in self._open.values())
+        return not sending and bool(self.sent) and self.sent <= self.done
+
+
+def _lane_of(row: Mapping[str, Any]) -> _Lane:
+    return tuple(row.get(name) for name in ("group", "topic", "broker", "queue_id"))

@@ -1,0 +1,427 @@
+"""`kafka-local:VERSION[+CLIENT:VERSION][,KEY=VALUE...]` and `kafka:HOST:PORT[...]`: Apache Kafka, by a driver's client.
+
+The first starts a server of a released version on this machine (`conformance.parts.kafka`), the second speaks to one
+that runs already. The clients are drivers in processes of their own. The options are the client library's settings
+under its own names; what a plan's configuration says of sessions, heartbeats and commits goes to the library unless
+an option says otherwise.
+
+Queues are read by one more process that is in no group: an independent reader.
+
+Where the library commits by itself nobody tells when. There a second process, the witness, asks the brokers all the
+time what they have stored of the group; each new answer is a COMMIT at level `wire`, of whoever owned the lane when it
+came: by then it had been committed. So it is never too early, and what it shows to be passed was passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.admin import ADMIN, AdminTarget, ignore
+from conformance.drivers.java import JVM, compiled
+from conformance.drivers.plans import STEADY
+from conformance.drivers.process import DriverProcess, Event
+from conformance.parts import kafka
+from conformance.parts.java import java
+from conformance.parts.kafka import KafkaServer
+from conformance.parts.places import CHECKOUT
+from conformance.targets.base import NEVER_ASKED, Run
+from conformance.targets.options import Argument, parse
+from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import broker_crash
+from specs.history.journal import Journal
+from specs.history.row import Row
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.config import Config
+from specs.plan.plan import Action, ListenerRule, Plan
+from specs.vocabulary import Kind, Lane, Level, Outcome
+
+LIBRDKAFKA = "librdkafka"
+JAVA = "java"
+CLIENTS = (JAVA, LIBRDKAFKA)
+ON_FAILURE = "app.on.failure"
+"""What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
+OPTIONS = frozenset(
+    {
+        ON_FAILURE,
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "client.rack",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.min.bytes",
+        "fetch.wait.max.ms",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "linger.ms",
+        "max.in.flight.requests.per.connection",
+        "max.poll.interval.ms",
+        "message.timeout.ms",
+        "partition.assignment.strategy",
+        "partitioner",
+        "sasl.mechanism",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "session.timeout.ms",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.key.password",
+    }
+)
+"""What a target takes; the driver gives each to the part of the library that it is for."""
+CONFIG = replace(
+    STEADY,
+    broker_lease_ms=2_000,
+    client_lease_ms=1_000,
+    lock_interval_ms=300,
+    heartbeat_ms=300,
+    channel_expiry_ms=2_000,
+    persist_ms=200,
+    persist_first_ms=200,
+)
+"""broker_lease_ms is the session: so long after a member's last word its partitions are another's. persist_ms is the
+interval of automatic commits."""
+NEW_PROTOCOL = "consumer"
+WITNESS = "witness"
+LOOK_EVERY_S = 0.02
+ANSWER_S = 10.0
+WORK_MS = 20
+"""So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
+SESSION_SLACK = 2
+"""Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
+member may have been heard for the last time."""
+DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
+JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
+OPTIONS_VARIABLE = "INORDER_CLIENT_OPTIONS"
+
+
+class Library(ABC):
+    """A client library of one version, and how its driver is started."""
+
+    name: str
+    version: str
+
+    @abstractmethod
+    def ensure(self) -> None:
+        """Fetch what it needs, if it is not here. Raises UsageError or TargetMisbehaved."""
+
+    @abstractmethod
+    def start(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        on_event: Callable[[Event], Any],
+    ) -> DriverProcess:
+        """The driver, running and not yet greeted. settings: of the library; they may hold credentials."""
+
+
+class Librdkafka(Library):
+    """driver: the program, which a test may put another in the place of."""
+
+    name = LIBRDKAFKA
+
+    def __init__(self, version: str, driver: Path = DRIVER) -> None:
+        self._wheel = kafka.librdkafka(version)
+        self.version = version
+        self._driver = driver
+
+    def ensure(self) -> None:
+        if not DRIVER.is_file():
+            raise UsageError("the driver of librdkafka lies in a source checkout, and this is none")
+        self._wheel.ensure()
+
+    def start(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        on_event: Callable[[Event], Any],
+    ) -> DriverProcess:
+        # The settings may hold credentials: they stand in no command line and in no log.
+        env = {"PYTHONPATH": str(self._wheel.folder), OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        argv: list[str | Path] = [sys.executable, self._driver]
+        log = folder / f"{name}.log"
+        return DriverProcess(f"librdkafka {self.version} ({name})", argv, log, on_event, env)
+
+
+class JavaClient(Library):
+    """Apache's own."""
+
+    name = JAVA
+
+    def __init__(self, version: str) -> None:
+        self._jars = kafka.client_jars(version)
+        self.version = version
+
+    def ensure(self) -> None:
+        self._classes()
+
+    def _classes(self) -> Path:
+        lib = self._jars.ensure()
+        return compiled(JAVA_DRIVER, lambda: lib, f"kafka-java/{self.version}", self.version)
+
+    def start(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        on_event: Callable[[Event], Any],
+    ) -> DriverProcess:
+        path = f"{self._classes()}{os.pathsep}{self._jars.folder}/*"
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        argv: list[str | Path] = [java(), *JVM, quiet, "-cp", path, "Driver"]
+        env = {OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        log = folder / f"{name}.log"
+        return DriverProcess(f"Java client {self.version} ({name})", argv, log, on_event, env)
+
+
+class KafkaTarget(AdminTarget):
+    """argument: what the user asked for. version: of the server that is started here; None where one runs already.
+
+    The server is started by the first run and lives until `release`: topics and groups are new in each.
+    """
+
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    config: Config = CONFIG
+    handed_out = True
+    reads_at_work = True
+
+    def __init__(
+        self, name: str, argument: Argument, library: Library, version: str | None
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self._argument = argument
+        self.library = library
+        self._keeper = Librdkafka(kafka.DEFAULT_LIBRDKAFKA)
+        self._version = version
+        broker = "Apache Kafka" + (f" {version}" if version else f" at {argument.head}")
+        client = f"{library.name} {library.version}"
+        self.parties = {"broker": broker, "client": client, "producer": client}
+        self.profile = profile_of(library, argument.options)
+        self._server: KafkaServer | None = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._settings: dict[str, str] = {}
+        self._automatic = is_automatic(argument.options)
+        self._witness: _Witness | None = None
+        if version is not None:
+            self.abilities |= {Ability.CRASH_BROKER}
+
+    async def prepare(self, run: Run) -> None:
+        await asyncio.to_thread(self._open)
+        config = run.plan.config
+        own = {"bootstrap.servers": self._bootstrap, "client.id": "inorder"}
+        if self._argument.options.get("group.protocol") != NEW_PROTOCOL:
+            # With the new protocol these are the broker's own, and the library refuses to be given them.
+            session_ms = config.broker_lease_ms + SESSION_SLACK * config.heartbeat_ms
+            own["session.timeout.ms"] = str(session_ms)
+            own["heartbeat.interval.ms"] = str(config.heartbeat_ms)
+        own["auto.commit.interval.ms"] = str(config.persist_ms)
+        self._settings = {**own, **self._argument.options, **self._argument.credentials}
+        await super().prepare(run)
+        if self._automatic:
+            witness = self._keeper.start(WITNESS, self._settings, run.folder, ignore)
+            self._witness = _Witness(run, witness)
+
+    def suited(self, plan: Plan) -> Plan:
+        """Where the library commits by itself, work takes as long as a look at what is stored."""
+        if not self._automatic or ListenerRule(duration_ms=WORK_MS) in plan.listener:
+            return plan
+        return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Besides what the drivers tell: who was given what, and what the witness saw."""
+        told = {Kind(kind) for kind in super().records[Level.CLIENT]}
+        if {Kind.ADD, Kind.DROP} <= told:
+            told |= {Kind.LOCK, Kind.UNLOCK}
+        if self._version is not None:
+            # A fetch that is told to go on elsewhere would excuse much. Only a record that is gone makes a broker
+            # say so, and the server that was started here keeps all of them.
+            told |= {Kind.PULL}
+        if not self._automatic:
+            return declared(client=told | NEVER_ASKED)
+        return declared(client=told | NEVER_ASKED, wire={Kind.COMMIT})
+
+    async def close(self) -> None:
+        witness, self._witness = self._witness, None
+        if witness is not None:
+            await asyncio.to_thread(witness.close)
+        await super().close()
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """A commit that the witness saw is that of who owned the lane at that moment."""
+        owners: dict[Lane, list[Row]] = {}
+        for row in rows:
+            if row.kind is Kind.ADD:
+                owners.setdefault(row.lane, []).append(row)
+        return [_owned(row, owners) if row.process == WITNESS else row for row in rows]
+
+    def _open(self) -> None:
+        self.library.ensure()
+        self._keeper.ensure()
+        if self._version is None or self._server is not None:
+            return
+        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-kafka-")
+        self._server = KafkaServer(self._version, workdir=Path(self._temporary.name))
+        try:
+            self._server.start()
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def _bootstrap(self) -> str:
+        return self._server.bootstrap if self._server is not None else str(self._argument.head)
+
+    def spawn_driver(
+        self, name: str, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        return self.library.start(name, self._settings, folder, on_event)
+
+    def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
+        return self._keeper.start(ADMIN, self._settings, folder, on_event)
+
+    async def start(self, party: str) -> None:
+        if self._server is not None and party in self.run.plan.topology.brokers:
+            await asyncio.to_thread(self._server.start_again)
+        else:
+            await super().start(party)
+
+    async def act(self, action: Action) -> None:
+        if self._server is not None and action.do == broker_crash.VERB:
+            await asyncio.to_thread(self._server.kill)
+        else:
+            await super().act(action)
+
+    def release(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+class _Witness:
+    """Looks at what is stored of each group, again and again, and writes down what is new; in a thread of its own."""
+
+    def __init__(self, run: Run, driver: DriverProcess) -> None:
+        self._driver = driver
+        self._journal: Journal = run.journal(WITNESS, level=Level.WIRE)
+        topology = run.plan.topology
+        self._asked = [
+            (group, topic.name) for group in topology.groups for topic in topology.topics
+        ]
+        self._known: dict[Lane, int] = {}
+        self._over = threading.Event()
+        self._is_heard = False
+        self.failed: TargetMisbehaved | None = None
+        driver.hello()
+        self._thread = threading.Thread(target=self._look, name=WITNESS, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        try:
+            while not self._over.wait(LOOK_EVERY_S):
+                for group, topic in self._asked:
+                    number = self._driver.next_number()
+                    asked = {"verb": "progress", "id": number, "group": group, "topic": topic}
+                    answer = self._driver.ask_anything(asked)
+                    # It is refused while the group's coordinator starts, or has died.
+                    self._is_heard = self._is_heard or answer["ok"]
+                    for found in answer.get("progress", ()):
+                        place = (str(found["topic"]), str(found["broker"]), int(found["queue_id"]))
+                        self._saw(Lane(group, *place), int(found["value"]))
+        except TargetMisbehaved as error:
+            if not self._over.is_set():
+                self.failed = error
+
+    def _saw(self, lane: Lane, value: int) -> None:
+        if value >= 0 and self._known.get(lane) != value:
+            self._known[lane] = value
+            self._journal.note(Kind.COMMIT, Outcome.OK, {**lane._asdict(), "value": value})
+
+    def close(self) -> None:
+        """Raises TargetMisbehaved where it went blind in the run."""
+        self._over.set()
+        self._thread.join(ANSWER_S)
+        self._driver.kill()
+        if self.failed is not None:
+            raise self.failed
+        if not self._is_heard:
+            raise self._driver.process.misbehaved("was never told what is stored")
+
+
+def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:
+    """With the incarnation that was the last to be given the lane; none before the first."""
+    before = [add for add in owners.get(row.lane, ()) if add.seq_begin < row.seq_begin]
+    if not before:
+        return row
+    owner = max(before, key=lambda add: add.seq_begin)
+    return row._replace(client_id=owner.client_id, incarnation=owner.incarnation)
+
+
+def is_automatic(options: Mapping[str, str]) -> bool:
+    """Does the library commit by itself?"""
+    return options.get("enable.auto.commit", "false").lower() == "true"
+
+
+def profile_of(library: Library, options: Mapping[str, str]) -> str:
+    """The profile of a client in one of its modes, as built. The protocol of groups changes no promise."""
+    mode = ""
+    if is_automatic(options):
+        stores = options.get("enable.auto.offset.store", "true").lower() == "true"
+        mode = "-auto" if stores else "-stored"
+    return f"kafka-{library.name}{mode}"
+
+
+def library_of(argument: Argument) -> Library:
+    """The client that was asked for, or the default. Raises UsageError for an unknown version."""
+    on_failure = argument.options.get(ON_FAILURE, "wait")
+    if on_failure not in ("wait", "pause"):
+        raise UsageError(f"{ON_FAILURE} is wait or pause, not {on_failure!r}")
+    if argument.client == JAVA:
+        if on_failure != "wait":
+            raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
+        return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)
+    return Librdkafka(argument.client_version or kafka.DEFAULT_LIBRDKAFKA)
+
+
+def local(text: str | None) -> KafkaTarget:
+    """A released server on this machine. Raises UsageError for what is not known."""
+    argument = parse("kafka-local", text, clients=CLIENTS, options=OPTIONS)
+    if argument.head is None:
+        raise UsageError(
+            f"the target kafka-local needs a version, as in kafka-local:{kafka.DEFAULT}"
+        )
+    kafka.check_version(argument.head)
+    return KafkaTarget(argument.named("kafka-local"), argument, library_of(argument), argument.head)
+
+
+def remote(text: str | None) -> KafkaTarget:
+    """One that runs already, by an address of one of its brokers. Raises UsageError."""
+    argument = parse("kafka", text, clients=CLIENTS, options=OPTIONS)
+    host, colon, port = (argument.head or "").rpartition(":")
+    if not host or not colon or not port.isdecimal():
+        raise UsageError("the target kafka needs a broker's address, as in kafka:127.0.0.1:9092")
+    return KafkaTarget(argument.named("kafka"), argument, library_of(argument), None)

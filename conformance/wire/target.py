@@ -1,0 +1,227 @@
+"""A target whose clients are our own, on sockets: the reference's producers and consumers, on any system.
+
+The system is one that speaks RocketMQ's protocol (`conformance.targets.systems`). The clients live in the process of
+the run, with a journal for each of their lives. The queues are read while they are still at work, and then they all
+vanish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conformance.records import BY_WIRE_CLIENTS
+from conformance.targets.base import Asked, Run, Searched, Target
+from conformance.targets.systems import System
+from conformance.waiting import now_s
+from conformance.wire.brokers import Brokers
+from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
+from conformance.wire.session import patience_ms
+from conformance.wire.stalls import Stalls
+from reference_impl import records
+from reference_impl.sim.cluster import Cores
+from reference_impl.sim.simulate import with_config
+from specs.errors import UsageError
+from specs.faults import perform
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.config import Config
+from specs.plan.plan import Action, Plan
+from specs.plan.rig import PartialRig
+from specs.profiles import Profile
+from specs.verdicts.verdict import OURS
+from specs.vocabulary import Kind, Queue
+
+OF_OUR_CLIENTS = frozenset(
+    {Ability.WIRE, Ability.READ, Ability.PROGRESS, Ability.GIVE_UP, Ability.CRASH_CLIENT}
+)
+"""What can be done to our clients on any system, or asked of it."""
+LOOK_S = 0.25
+Opens = Callable[[Config, bool], AbstractContextManager[System]]
+
+
+@dataclass(eq=False, kw_only=True)
+class WireTarget(Target):
+    """config: with the lease times that the target's brokers really have.
+
+    opens: takes the configuration and whether the brokers are to be advertised at a proxy's address. of_system: what
+    can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
+    how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
+    where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
+    wire rule whose first breach ends the search.
+    """
+
+    name: str
+    parties: Mapping[str, str]
+    profile: str
+    config: Config
+    opens: Opens
+    of_system: frozenset[Ability] = frozenset()
+    lease_known: bool = True
+    kills_broker: bool = False
+    remembers: bool = False
+    rounds: int = 0
+    cores: Cores = CORRECT
+    plan_config: Mapping[str, Any] = field(default_factory=dict)
+    sought: str = ""
+    reads_at_work = True
+    records = declared(
+        client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
+    )
+
+    def __post_init__(self) -> None:
+        self.abilities = OF_OUR_CLIENTS | self.of_system
+        self._brokers: Brokers | None = None
+        self._nodes: ClientNodes | None = None
+        self._stalls: asyncio.Task[None] | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Is the broker our own code, so that it answers in the dialect that we ask for?"""
+        return self.parties["broker"].startswith(OURS)
+
+    def suited(self, plan: Plan) -> Plan:
+        return with_config(plan, self.plan_config)
+
+    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
+        return self.opens(config, proxied)
+
+    def on(self, system: System) -> WireTarget:
+        """The same target on a system that is open already, and stays so."""
+        return replace(self, opens=lambda _config, _proxied: nullcontext(system))
+
+    def search(self, profile: Profile, asked: Asked) -> Searched:
+        """Ask its broker over the wire, and let our clients work on it."""
+        from conformance.wire.runner import EXAMPLES, FLOOR, conform_wire
+
+        verdict, _history = conform_wire(
+            self,
+            profile,
+            seed=asked.seed,
+            examples=EXAMPLES if asked.examples is None else asked.examples,
+            out=asked.out,
+            floor=FLOOR if asked.floor is None else asked.floor,
+            say=asked.say,
+        )
+        return Searched(verdict)
+
+    # ------------------------------------------------------------ a run
+
+    @property
+    def brokers(self) -> Brokers:
+        """Of the run that it is prepared for. Raises UsageError before."""
+        if self._brokers is None:
+            raise UsageError(f"the target {self.name} was not prepared")
+        return self._brokers
+
+    @property
+    def nodes(self) -> ClientNodes:
+        """The clients of the run that it is prepared for. Raises UsageError before."""
+        if self._nodes is None:
+            raise UsageError(f"the target {self.name} was not prepared")
+        return self._nodes
+
+    async def prepare(self, run: Run) -> None:
+        """In the loop's own thread: nobody is at work yet, and what is interrupted leaves nothing open."""
+        self._brokers = Brokers(run, self.opens(run.plan.config, False))
+        self._nodes = nodes = ClientNodes(run, self._brokers.system.namesrv, self.cores)
+        self._stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
+
+    async def start(self, party: str) -> None:
+        if party in self.brokers.names:
+            await asyncio.to_thread(self.brokers.start, party)
+        else:
+            self.nodes.start(party)
+
+    async def act(self, action: Action) -> None:
+        """Sends are begun and go on by themselves; a fault is done in a thread: a broker takes time to start."""
+        match action.do:
+            case do if do in SENDS:
+                self.nodes.send(action.args)
+            case do if do in PROBES:
+                broker = action.args["broker"]
+                name, address = self.brokers.name(broker), self.brokers.address(broker)
+                self.nodes.probe(do, action.args, name, address)
+            case do:
+                rig = _Rig(self, asyncio.get_running_loop())
+                if not await asyncio.to_thread(perform, rig, do, action.args):
+                    raise UsageError(f"the target {self.name} can't do {do!r}")
+
+    async def stop(self, party: str) -> None:
+        await self.nodes.stop(party)
+
+    async def settle(self, run: Run) -> bool:
+        """Wait until nothing is left to happen to the plan's messages.
+
+        At rest is who has consumed everything and said so, and who should have long since: after the time that a
+        healthy system may take for everything, one after the other (docs/history.md). Where groups say nothing, or say
+        it as their listeners please, nothing is concluded.
+        """
+        await asyncio.to_thread(self.brokers.heal)
+        await self.nodes.sent()
+        plan, config = run.plan, run.plan.config
+        rests = config.message_model == "clustering" and not any(r.manual for r in plan.listener)
+        if rests:
+            patience_s = patience_ms(config) / 1000
+            until_s = now_s() + min(patience_s, plan.settle_ms / 1000)
+            while not (done := await asyncio.to_thread(self.brokers.all_is_stored)):
+                if now_s() >= until_s:
+                    break
+                await asyncio.sleep(LOOK_S)
+            rests = done or patience_s <= plan.settle_ms / 1000
+        else:
+            await asyncio.sleep(config.suspend_ms * config.batch / 1000)
+        await asyncio.sleep(config.dead_letter_bound_ms * 2 / 1000)  # what waits for a level too
+        self.nodes.check()
+        return rests
+
+    def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
+        return self.brokers.queues()
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def close(self) -> None:
+        if self._nodes is not None:
+            await self._nodes.vanish()
+        if self._stalls is not None:
+            self._stalls.cancel()
+            await asyncio.wait([self._stalls])
+        if self._brokers is not None:
+            self._brokers.close()
+        self._nodes = self._stalls = self._brokers = None
+
+
+class _Rig(PartialRig):
+    """What can be done to our own clients, which live in the run's loop, and to the system's brokers."""
+
+    def __init__(self, target: WireTarget, loop: asyncio.AbstractEventLoop) -> None:
+        self._target = target
+        self._loop = loop
+        self.abilities = {Ability.CRASH_CLIENT, *target.brokers.system.abilities}
+        self.brokers = target.brokers.names
+
+    def kill(self, node: str, *, silent: bool = False) -> None:
+        if silent:
+            raise UsageError(
+                "a client on sockets can't die without its connections being seen to close"
+            )
+        if node in self.brokers:
+            self._target.brokers.crash(node)
+        else:
+            self._in_the_loop(self._target.nodes.kill(node))
+
+    def revive(self, node: str) -> None:
+        self._in_the_loop(self._target.start(node))
+
+    def fill_disk(self, broker: str) -> None:
+        self._target.brokers.fill(broker, full=True)
+
+    def make_room(self, broker: str) -> None:
+        self._target.brokers.fill(broker, full=False)
+
+    def _in_the_loop(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,0 +1,573 @@
+"""The driver protocol, version 1, over librdkafka through confluent-kafka: one process is one client of a plan.
+
+JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v1.json). Nothing of inorder is imported, and
+the library lies on PYTHONPATH. INORDER_CLIENT_OPTIONS holds the library's settings as a JSON object, credentials too:
+they stand in no command line and in no log.
+
+The application that is played here is the one of the library's own guide: one thread polls, works, and commits.
+
+- Manual commits (`enable.auto.commit` false): after each call that ended well the offset behind it is committed, and
+  the answer is waited for. A call that failed is made again: the application waits, and seeks back.
+- With `app.on.failure` pause, a setting of this application, it pauses the lane of a call that failed and works on the
+  others meanwhile; once the time has come it seeks back, and resumes all that it has.
+- Automatic commits: nobody commits but the library, which tells nobody in time; so no commit is told, and a call ends
+  (`finished`) only when the next poll begins, for that is what the library is told that the records are done.
+  With `enable.auto.offset.store` false the offset is stored once the work is done, as the guide says.
+- `added` and `dropped` are the rebalance's callbacks. At each `added` the stored offset is looked up, as the library
+  does for itself a moment later.
+- When stdin ends, whoever started us is gone: we end at once, and nothing is committed or given back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+import uuid
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+    libversion,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+PROTOCOL = 1
+LINE_BYTES_MAX = 1 << 20
+BROKER = "b0"
+POLL_S = 0.05
+ANSWER_S = 10.0
+READ_S = 30.0
+TOLD = ["delivered", "finished", "sent", "added", "dropped", "looked_up"]
+REFUSALS = {
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._STATE,
+}
+"""Of a commit: after these it is certainly not stored. Of any other error nobody knows."""
+DONE = ("success", "commit", "rollback")
+
+
+class Wrong(Exception):
+    """A request that can't be done, in words."""
+
+
+def note(words):
+    """For whoever reads the driver's log."""
+    sys.stderr.write(f"{words}\n")
+
+
+class Output:
+    """Lines on stdout, each with the host's clock, in the order of their times."""
+
+    def __init__(self):
+        self._turn = threading.Lock()
+        self._to = sys.stdout
+        sys.stdout = sys.stderr  # what a library prints must not stand between our lines
+
+    def __call__(self, **line):
+        with self._turn:
+            line["at_us"] = time.monotonic_ns() // 1000
+            self._to.write(json.dumps(line) + "\n")
+            self._to.flush()
+
+
+class Client:
+    """Of a plan: its settings, and how it tells what happens."""
+
+    def __init__(self, say, options):
+        self.say, self.options = say, options
+        self.numbers = itertools.count(1)
+
+    def settings(self, **more):
+        """The library's settings for this use of it; the options are the user's, and win."""
+        return {**more, **self.options, "bootstrap.servers": self.options["bootstrap.servers"]}
+
+
+class Sender(Client):
+    """A producer: one message after the other, in the order asked for."""
+
+    def start(self, asked):
+        own = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "client.id": asked["client"],
+        }
+        self.producer = Producer(only(PRODUCER_SETTINGS, self.settings(**own)))
+
+    def send(self, asked):
+        told = {}
+
+        def answered(error, message):
+            if error is not None:
+                told["outcome"] = "unknown"
+                told["why"] = str(error)[:200]
+            else:
+                told.update(outcome="ok", broker=BROKER)
+                told.update(queue_id=message.partition(), queue_offset=message.offset())
+
+        headers = [
+            ("id", asked["message"].encode()),
+            ("seq", str(asked.get("key_seq", "")).encode()),
+        ]
+        key = asked.get("key")
+        self.producer.produce(
+            asked["topic"],
+            asked["body"].encode(),
+            key=None if key is None else key.encode(),
+            headers=headers,
+            on_delivery=answered,
+        )
+        self.producer.flush()
+        self.say(event="sent", id=asked["id"], **(told or {"outcome": "unknown"}))
+
+    def stop(self):
+        self.producer.flush()
+
+
+class Worker(Client):
+    """A consumer: one thread that polls and works.
+
+    lanes: the incarnation of each partition that is ours, by (topic, number).
+    """
+
+    def start(self, asked):
+        self.group, self.rules, self.client = (
+            asked["group"],
+            asked.get("listener", []),
+            asked["client"],
+        )
+        config = asked.get("config", {})
+        self.batch = config.get("batch", 1)
+        self.suspend_ms = config.get("suspend_ms", 1000)
+        self.lanes, self.tries, self.held = {}, {}, None
+        self.pauses = self.options.get("app.on.failure") == "pause"
+        self.waiting = {}  # lane → when it goes on, and at which offset
+        self.unfinished = []
+        own = {
+            "group.id": self.group,
+            "client.id": self.client,
+            "auto.offset.reset": "latest" if config.get("consume_from") == "last" else "earliest",
+            "enable.auto.commit": False,
+        }
+        settings = only(CONSUMER_SETTINGS, self.settings(**own))
+        self.automatic = is_true(settings["enable.auto.commit"])
+        self.stores = self.automatic and not is_true(settings.get("enable.auto.offset.store", True))
+        self.began = time.monotonic()
+        self.consumer = Consumer(settings)
+        self.consumer.subscribe(asked["topics"], on_assign=self.assigned, on_revoke=self.revoked)
+        self.at_work = True
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    # -------------------------------------------------------------- the loop
+
+    def work(self):
+        while self.at_work:
+            taken = self.take()
+            if taken:
+                self.call(taken)
+        self.poll_begins()
+        self.consumer.close()
+
+    def take(self):
+        """Up to `batch` messages of one lane; one of another lane is held for the next time."""
+        taken = []
+        self.go_on()
+        while len(taken) < self.batch:
+            message, self.held = self.held or self.poll(0 if taken else POLL_S), None
+            if message is None:
+                break
+            if lane_of(message) in self.waiting:  # it comes again
+                continue
+            if taken and lane_of(message) != lane_of(taken[0][0]):
+                self.held = message
+                break
+            taken.append((message, self.lanes.get(lane_of(message))))
+        # What was taken from us meanwhile is not ours any more, and comes to its new owner.
+        return [m for m, inc in taken if inc is not None and self.lanes.get(lane_of(m)) == inc]
+
+    def poll(self, wait_s):
+        self.poll_begins()
+        message = self.consumer.poll(wait_s)
+        if message is not None and message.error() is not None:
+            note(f"poll: {message.error()}")
+            return None
+        return message
+
+    def poll_begins(self):
+        """With automatic commits the calls since the last poll are over now."""
+        for told in self.unfinished:
+            self.say(event="finished", **told)
+        self.unfinished = []
+
+    def call(self, messages):
+        at = lane_of(messages[0])
+        rule = self.decide(messages)
+        number = next(self.numbers)
+        self.say(event="delivered", call=number, messages=[self.told(each) for each in messages])
+        time.sleep(rule.get("duration_ms", 1) / 1000)
+        outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
+        end = {"call": number, "outcome": outcome, "manual": False, "suspend_ms": wait_ms}
+        if outcome in DONE and self.automatic:
+            self.unfinished.append(end)
+        else:
+            self.say(event="finished", **end)
+        if outcome in DONE:
+            self.done(at, messages)
+        else:
+            self.again(at, messages, wait_ms)
+
+    def done(self, at, messages):
+        behind = messages[-1].offset() + 1
+        if self.stores:
+            self.consumer.store_offsets(offsets=[TopicPartition(*at, behind)])
+        elif not self.automatic:
+            self.commit(at, behind)
+
+    def again(self, at, messages, wait_ms):
+        """The messages failed: wait, and go back."""
+        wait_s = (self.suspend_ms if wait_ms < 0 else max(wait_ms, 10)) / 1000
+        if self.pauses:
+            self.consumer.pause([TopicPartition(*at)])
+            self.waiting[at] = time.monotonic() + wait_s, messages[0].offset()
+        else:
+            time.sleep(wait_s)
+            self.seek(at, messages[0].offset())
+
+    def go_on(self):
+        """Lanes whose time has come; who resumes names all that it has, paused or not."""
+        due = [at for at, (until, _) in self.waiting.items() if until <= time.monotonic()]
+        for at in due:
+            self.seek(at, self.waiting.pop(at)[1])
+        if due:
+            self.consumer.resume(
+                [TopicPartition(*at) for at in self.lanes if at not in self.waiting]
+            )
+
+    def seek(self, at, offset):
+        try:
+            self.consumer.seek(TopicPartition(*at, offset))
+        except KafkaException as error:  # the lane is being taken away: its next owner begins there
+            note(f"seek: {error}")
+
+    def commit(self, at, value):
+        number, lane = next(self.numbers), place(at)
+        lane["incarnation"] = self.lanes[at]
+        self.say(event="committing", commit=number, value=value, **lane)
+        outcome = "ok"
+        try:
+            for each in self.consumer.commit(
+                offsets=[TopicPartition(*at, value)], asynchronous=False
+            ):
+                if each.error is not None:
+                    outcome = refused_or_unknown(each.error)
+        except KafkaException as error:
+            outcome = refused_or_unknown(error.args[0])
+        self.say(event="committed", commit=number, outcome=outcome)
+
+    def told(self, message):
+        at = lane_of(message)
+        headers = {name: value.decode() for name, value in message.headers() or []}
+        tries = self.tries.get((at, message.offset()), 0)
+        key = message.key()
+        return {
+            **place(at),
+            "queue_offset": message.offset(),
+            "message_id": headers.get("id"),
+            "reconsume_times": max(tries - 1, 0),
+            "body": message.value().decode(),
+            "key": None if key is None else key.decode(),
+            "key_seq": headers.get("seq") or None,
+            "incarnation": self.lanes[at],
+        }
+
+    def decide(self, messages):
+        """The rule of the first message that has one; the last one that matches."""
+        for message in messages:
+            mark = (lane_of(message), message.offset())
+            self.tries[mark] = self.tries.get(mark, 0) + 1
+        now_ms = (time.monotonic() - self.began) * 1000
+        for message in messages:
+            nth = self.tries[lane_of(message), message.offset()]
+            name = dict(message.headers() or []).get("id", b"m0").decode()
+            for rule in reversed(self.rules):
+                if self.fits(rule, message, int(name.rpartition("m")[2] or 0), nth, now_ms):
+                    return rule
+        return {}
+
+    def fits(self, rule, message, number, nth, now_ms):
+        most = rule.get("delivery_max")
+        key = message.key()
+        asked = {
+            "number": number,
+            "client": self.client,
+            "group": self.group,
+            "topic": message.topic(),
+            "key": None if key is None else key.decode(),
+        }
+        return (
+            all(rule.get(name) in (None, value) for name, value in asked.items())
+            and nth >= rule.get("delivery_min", 1)
+            and (most is None or nth <= most)
+            and now_ms >= rule.get("from_ms", 0)
+        )
+
+    # -------------------------------------------------------------- what the group's coordinator says
+
+    def assigned(self, consumer, partitions):
+        for each in partitions:
+            at = (each.topic, each.partition)
+            self.lanes[at] = next(self.numbers)
+            self.say(event="added", **place(at), incarnation=self.lanes[at])
+        self.look_up(partitions)
+
+    def look_up(self, partitions):
+        looks = {}
+        for each in partitions:
+            at = (each.topic, each.partition)
+            looks[at] = next(self.numbers)
+            lane = {**place(at), "incarnation": self.lanes[at]}
+            self.say(event="looking_up", look=looks[at], **lane)
+        try:
+            found = self.consumer.committed(partitions, timeout=ANSWER_S)
+            answers = {(each.topic, each.partition): each for each in found}
+        except KafkaException as error:
+            note(f"committed: {error}")
+            answers = {}
+        for at, number in looks.items():
+            answer = answers.get(at)
+            if answer is None or answer.error is not None:
+                self.say(event="looked_up", look=number, outcome="unknown", value=-1)
+            elif answer.offset < 0:
+                self.say(event="looked_up", look=number, outcome="refused", value=-1)
+            else:
+                self.say(event="looked_up", look=number, outcome="ok", value=answer.offset)
+
+    def revoked(self, consumer, partitions):
+        self.poll_begins()
+        for each in partitions:
+            at = (each.topic, each.partition)
+            incarnation = self.lanes.pop(at, None)
+            self.waiting.pop(at, None)
+            if incarnation is not None:
+                self.say(event="dropped", **place(at), incarnation=incarnation)
+        if self.held is not None and lane_of(self.held) not in self.lanes:
+            self.held = None
+
+    def stop(self):
+        self.at_work = False
+        self.thread.join()
+
+
+class Keeper(Client):
+    """Nobody's client: prepares topics, reads them, and says what the brokers have stored of a group."""
+
+    def __init__(self, say, options):
+        super().__init__(say, options)
+        self.admin = AdminClient(only(COMMON_SETTINGS, self.settings()))
+        self.askers, self.numbers_of = {}, {}
+
+    def prepare(self, asked):
+        new = [NewTopic(each["name"], each["queues"], 1) for each in asked["topics"]]
+        for future in self.admin.create_topics(new).values():
+            future.result(ANSWER_S)
+        for each in asked["topics"]:  # who asks a moment later is to find all of it
+            until = time.monotonic() + ANSWER_S
+            while len(self.partitions(each["name"])) < each["queues"]:
+                if time.monotonic() > until:
+                    raise Wrong(f"topic {each['name']} is not there after {ANSWER_S:g} s")
+                time.sleep(0.05)
+
+    def partitions(self, topic):
+        found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+        return sorted(number for number, each in found.items() if each.leader >= 0)
+
+    def read(self, asked):
+        topic = asked["topic"]
+        own = {"group.id": f"inorder-reader-{uuid.uuid4()}", "enable.auto.commit": False}
+        reader = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
+        try:
+            return list(self.messages(reader, topic))
+        finally:
+            reader.close()
+
+    def messages(self, reader, topic):
+        ends = {}
+        for number in self.partitions(topic):
+            low, high = reader.get_watermark_offsets(
+                TopicPartition(topic, number), timeout=ANSWER_S
+            )
+            if high > low:
+                ends[number] = high
+        reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in ends])
+        until = time.monotonic() + READ_S
+        while ends:
+            if time.monotonic() > until:
+                raise Wrong(f"{topic} could not be read to its end in {READ_S:g} s")
+            message = reader.poll(POLL_S)
+            if message is None or message.error() is not None:
+                continue
+            headers = {name: value.decode() for name, value in message.headers() or []}
+            key = message.key()
+            if message.partition() in ends:
+                yield {
+                    **place(lane_of(message)),
+                    "queue_offset": message.offset(),
+                    "message_id": headers.get("id"),
+                    "reconsume_times": 0,
+                    "body": message.value().decode(),
+                    "key": None if key is None else key.decode(),
+                    "key_seq": headers.get("seq") or None,
+                }
+            if message.offset() + 1 >= ends.get(message.partition(), 0):
+                ends.pop(message.partition(), None)
+
+    def progress(self, asked):
+        """The group's stored offsets of a topic; -1 where none is stored."""
+        topic, group = asked["topic"], asked["group"]
+        if group not in self.askers:  # one that asks for a group is no member of it
+            own = {"group.id": group, "enable.auto.commit": False}
+            self.askers[group] = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
+        if topic not in self.numbers_of:
+            self.numbers_of[topic] = self.partitions(topic)
+        wanted = [TopicPartition(topic, number) for number in self.numbers_of[topic]]
+        return [
+            {**place((each.topic, each.partition)), "value": max(each.offset, -1)}
+            for each in self.askers[group].committed(wanted, timeout=ANSWER_S)
+        ]
+
+
+COMMON_SETTINGS = (
+    "bootstrap.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "socket.",
+    "client.",
+    "debug",
+    "metadata.",
+    "topic.",
+)
+PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",
+                     "message.timeout", "retries", "compression.", "transactional.")  # fmt: skip
+CONSUMER_SETTINGS = (*COMMON_SETTINGS, "group.", "auto.", "enable.auto.", "session.", "heartbeat.", "partition.",
+                     "max.poll", "fetch.", "isolation.", "check.", "queued.")  # fmt: skip
+
+
+def only(prefixes, settings):
+    """The library refuses to start a producer with a setting of consumers."""
+    return {name: value for name, value in settings.items() if name.startswith(prefixes)}
+
+
+def is_true(value):
+    return str(value).lower() == "true"
+
+
+def lane_of(message):
+    return message.topic(), message.partition()
+
+
+def place(at):
+    return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
+
+
+def refused_or_unknown(error):
+    return "refused" if error.code() in REFUSALS else "unknown"
+
+
+class Driver:
+    """Requests, one after the other. worker: the class of a consumer."""
+
+    def __init__(self, say, worker=Worker):
+        self.say, self.worker = say, worker
+        self.options = json.loads(os.environ.get("INORDER_CLIENT_OPTIONS", "{}"))
+        self.client = self.keeper = None
+        self.greeted = False
+
+    def hello(self, asked):
+        if asked.get("version") != PROTOCOL:
+            raise Wrong(f"this driver speaks version {PROTOCOL}, not {asked.get('version')}")
+        self.greeted = True
+        manual = not is_true(self.options.get("enable.auto.commit", False))
+        events = [*TOLD, "committed"] if manual else TOLD
+        return {
+            "version": PROTOCOL,
+            "driver": "librdkafka",
+            "client": libversion()[0],
+            "events": events,
+            "verbs": ["prepare", "read", "progress"],
+        }
+
+    def answer(self, asked):
+        """What an answer says besides."""
+        verb = asked.get("verb")
+        if not self.greeted and verb != "hello":
+            raise Wrong("the first request must be hello")
+        match verb:
+            case "hello":
+                return self.hello(asked)
+            case "prepare":
+                self.keeper = self.keeper or Keeper(self.say, self.options)
+                self.keeper.prepare(asked)
+            case "read":
+                self.keeper = self.keeper or Keeper(self.say, self.options)
+                return {"messages": self.keeper.read(asked)}
+            case "progress":
+                self.keeper = self.keeper or Keeper(self.say, self.options)
+                return {"progress": self.keeper.progress(asked)}
+            case "start":
+                made = self.worker if asked["role"] == "consumer" else Sender
+                self.client = made(self.say, self.options)
+                self.client.start(asked)
+            case "send":
+                if not isinstance(self.client, Sender):
+                    raise Wrong("only a producer that was started sends")
+                self.client.send(asked)
+            case "stop":
+                if self.client is not None:
+                    self.client.stop()
+            case other:
+                raise Wrong(f"there is no verb {str(other)[:40]!r}")
+        return {}
+
+    def serve(self):
+        """Until stop, or until stdin ends."""
+        lines = sys.stdin.buffer
+        while line := lines.readline(LINE_BYTES_MAX + 1):
+            if not line.endswith(b"\n"):
+                while line and not line.endswith(b"\n"):
+                    line = lines.readline(LINE_BYTES_MAX)
+                self.say(
+                    reply=None, ok=False, error=f"a line is longer than {LINE_BYTES_MAX} bytes"
+                )
+                continue
+            number, asked = None, {}
+            try:
+                asked = json.loads(line)
+                number = asked["id"]
+                said = {"ok": True, **self.answer(asked)}
+            except (Wrong, ValueError, KeyError, TypeError, KafkaException) as error:
+                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+            if asked.get("verb") != "send" or not said["ok"]:
+                self.say(reply=number, **said)
+            if asked.get("verb") == "stop" and said["ok"]:
+                return
+
+
+def main(worker=Worker):
+    Driver(Output(), worker).serve()
+    os._exit(0)  # a consumer's thread must not keep us when stdin has ended
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The driver of librdkafka with one bug, named by the environment: each is refuted by the clause beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parents[3] / "drivers" / "librdkafka" / "driver.py"
+_spec = importlib.util.spec_from_file_location("driver", PATH)
+driver = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(driver)
+
+
+class Swaps(driver.Worker):
+    """ORD-2, ORD-12: the second message of a lane is given out before the first."""
+
+    def call(self, messages):
+        at, held = driver.lane_of(messages[0]), self.__dict__.setdefault("stash", {})
+        first = held.get(at)
+        if first is None and messages[0].offset() % 4 == 1:
+            held[at] = messages
+            return
+        super().call(messages)
+        if first is not None:
+            super().call(held.pop(at))
+
+
+class Skips(driver.Worker):
+    """ORD-4: who takes a lane over begins a message too far."""
+
+    further = 1
+
+    def assigned(self, consumer, partitions):
+        super().assigned(consumer, partitions)
+        for each in consumer.committed(partitions, timeout=driver.ANSWER_S):
+            place = next(
+                p for p in partitions if (p.topic, p.partition) == (each.topic, each.partition)
+            )
+            place.offset = max(0, each.offset + self.further) if each.offset >= 0 else each.offset
+        consumer.assign(partitions)
+
+
+class Rewinds(Skips):
+    """ORD-5: who takes a lane over begins below the offset that it was told."""
+
+    further = -1
+
+
+class Early(driver.Worker):
+    """CMT-1: the offset is committed before the work."""
+
+    def call(self, messages):
+        self.commit(driver.lane_of(messages[0]), messages[-1].offset() + 1)
+        super().call(messages)
+
+
+class Twice(driver.Worker):
+    """ORD-10: what was done comes again."""
+
+    def done(self, at, messages):
+        super().done(at, messages)
+        if messages[0].offset() % 5 == 2 and self.tries[at, messages[0].offset()] == 1:
+            self.again(at, messages, 10)
+
+
+class Back(driver.Worker):
+    """CMT-4: a commit goes back."""
+
+    def done(self, at, messages):
+        super().done(at, messages)
+        if messages[0].offset() % 5 == 2:
+            self.commit(at, messages[0].offset())
+
+
+class Late(driver.Worker):
+    """CMT-5: what was done is committed once more after the lane has gone to another."""
+
+    def revoked(self, consumer, partitions):
+        lanes = dict(self.lanes)
+        super().revoked(consumer, partitions)
+        self.gone = [(at, lanes[at]) for at in lanes if at not in self.lanes]
+        self.since = time.monotonic()
+
+    def poll_begins(self):
+        super().poll_begins()
+        if getattr(self, "gone", None) and time.monotonic() - self.since > 0.7:
+            gone, self.gone = self.gone, []
+            for at, incarnation in gone:
+                if at not in self.lanes:
+                    self.lanes[at] = incarnation
+                    self.commit(at, 1)
+                    del self.lanes[at]
+
+
+class Leaves(driver.Worker):
+    """LIV-1: a message is passed over in silence."""
+
+    def call(self, messages):
+        if messages[0].offset() == 3:
+            self.commit(driver.lane_of(messages[0]), 4)
+            return
+        super().call(messages)
+
+
+class Lies(driver.Worker):
+    """CMT-9: the look-up's answer is what nobody committed."""
+
+    def look_up(self, partitions):
+        say, self.say = self.say, self.wrong
+        self.rightly = say
+        super().look_up(partitions)
+        self.say = say
+
+    def wrong(self, **line):
+        if line.get("event") == "looked_up" and line["value"] > 1:
+            line["value"] += 100
+        self.rightly(**line)
+
+
+class Loses(driver.Sender):
+    """SND-1: an acknowledged record is not there."""
+
+    def send(self, asked):
+        if asked.get("key_seq") == 3:
+            self.say(
+                event="sent",
+                id=asked["id"],
+                outcome="ok",
+                broker="b0",
+                queue_id=0,
+                queue_offset=10_000,
+            )
+        else:
+            super().send(asked)
+
+
+class Doubles(driver.Sender):
+    """SND-2: a record lies in two places."""
+
+    def send(self, asked):
+        super().send(asked)
+        if asked.get("key_seq") == 3:
+            say, self.say = self.say, lambda **line: None
+            super().send(asked)
+            self.say = say
+
+
+BUGS = {
+    "swaps": (Swaps, "ORD-2"),
+    "skips": (Skips, "ORD-4"),
+    "rewinds": (Rewinds, "ORD-5"),
+    "early": (Early, "CMT-1"),
+    "twice": (Twice, "ORD-10"),
+    "back": (Back, "CMT-4"),
+    "late": (Late, "CMT-5"),
+    "leaves": (Leaves, "LIV-1"),
+    "lies": (Lies, "CMT-9"),
+    "loses": (Loses, "SND-1"),
+    "doubles": (Doubles, "SND-2"),
+}
+
+if __name__ == "__main__":
+    made, _ = BUGS[os.environ["INORDER_SABOTAGE"]]
+    if issubclass(made, driver.Sender):
+        driver.Sender = made
+        driver.main()
+    else:
+        driver.main(made)

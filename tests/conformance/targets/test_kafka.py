@@ -1,0 +1,209 @@
+"""Kafka is upheld by what it promises, and each wrong client is refuted by the clause that says so."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.parts import kafka
+from conformance.parts.java import find_java
+from conformance.run import fresh_names, judge, run
+from conformance.targets.base import Asked
+from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
+from specs import profiles
+from specs.errors import UsageError
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.verdicts.verdict import ClauseVerdict, Verdict
+from specs.vocabulary import Outcome
+
+SABOTAGED = Path(__file__).with_name("kafka_sabotage.py")
+KEYS, TURNS = 8, 12
+BUGS = dict(re.findall(r'"(\w+)": \(\w+, "([A-Z]+-\d+)"\)', SABOTAGED.read_text(encoding="utf-8")))
+AT_ONCE = ("early",)
+"""In every run of the tests, the others in the long one."""
+FLOORS = [
+    "ORD-2",
+    "ORD-4",
+    "ORD-5",
+    "ORD-7",
+    "ORD-12",
+    "CMT-1",
+    "CMT-4",
+    "CMT-5",
+    "CMT-9",
+    "SND-1",
+    "SND-2",
+]
+
+PASSES = f"{kafka.DEFAULT}+java:{{}},enable.auto.commit=true,auto.commit.interval.ms=100{{}}"
+RESUMES = f"{kafka.DEFAULT}+librdkafka:{{}},app.on.failure=pause"
+BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
+RELEASES = [
+    (PASSES.format("4.4.0", ",group.protocol=consumer"), "CMT-1", BROKEN),
+    (PASSES.format("4.1.0", ",group.protocol=consumer"), "CMT-1", KEPT),
+    (PASSES.format("4.4.0", ""), "CMT-1", KEPT),
+    (RESUMES.format("2.3.0"), "ORD-10", BROKEN),
+    (RESUMES.format("2.4.0"), "ORD-10", KEPT),
+]
+"""Releases, and what the clause says that finds their bug (docs/systems.md)."""
+
+needs_parts = pytest.mark.skipif(
+    not kafka.server_jars(kafka.DEFAULT).present
+    or not kafka.librdkafka(kafka.DEFAULT_LIBRDKAFKA).present
+    or find_java() is None,
+    reason="needs Java, the jars of Kafka and the wheel of librdkafka; "
+    "`python -m conformance.parts.kafka` fetches them",
+)
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[KafkaTarget]:
+    """One server for all of them: topics and groups are new in each run."""
+    made = local(kafka.DEFAULT)
+    yield made
+    made.release()
+
+
+def judged(target: KafkaTarget, folder: Path) -> Verdict:
+    """A run of ten seconds: a second consumer comes and goes while messages flow, and one fails once."""
+    names = fresh_names(7, 1)
+    topic, group = f"{names}orders", f"{names}billing"
+    shop, first, second = (f"{names}{word}" for word in ("shop", "c1", "c2"))
+    sends = [
+        Action(
+            600 + turn * 350, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1}
+        )
+        for turn in range(TURNS)
+        for key in range(KEYS)
+    ]
+    changes = [
+        Action(1_500, "start", {"client": second}),
+        Action(3_500, "stop", {"client": second}),
+    ]
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan(topic, 4),), groups=(group,)),
+        config=replace(CONFIG, max_reconsume_times=-1, suspend_ms=20),
+        clients=(
+            ClientPlan(shop, "producer"),
+            ClientPlan(first, "consumer", group, (topic,)),
+            ClientPlan(second, "consumer", group, (topic,)),
+        ),
+        actions=(
+            Action(0, "start", {"client": shop}),
+            Action(0, "start", {"client": first}),
+            *sorted(sends + changes, key=lambda action: action.at_ms),
+        ),
+        listener=(ListenerRule(Outcome.SUSPEND, number=20, delivery_max=1),),
+        until_ms=5_500,
+        settle_ms=20_000,
+    )
+    folder.mkdir()
+    history = run(plan, target, folder, info={"profile": target.profile}, prefix=names)
+    return judge(history, profiles.load(target.profile), options={"floor": 1})
+
+
+def found(verdict: Verdict) -> dict[str, ClauseVerdict]:
+    return {clause.id: clause.verdict for clause in verdict.clauses}
+
+
+@needs_parts
+def test_it_is_upheld_and_leaves_nothing(target: KafkaTarget, tmp_path: Path) -> None:
+    """Nothing that it promises is refuted, what this run puts at stake is upheld, and no driver is left."""
+    verdict = judged(target, tmp_path / "run")
+    told = found(verdict)
+    assert [name for name, each in told.items() if each is ClauseVerdict.REFUTED] == []
+    assert [name for name in FLOORS if told[name] is not ClauseVerdict.UPHELD] == []
+    names = [child.name() for child in psutil.Process().children() if child.status() != "zombie"]
+    assert names.count("java") == 1
+    assert [name for name in names if name.startswith("python")] == []
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("text", "clause", "verdict"), RELEASES)
+def test_a_release_is_judged_by_the_same_clauses(
+    tmp_path: Path, text: str, clause: str, verdict: ClauseVerdict
+) -> None:
+    """Two bugs of released clients, red where they are and green where they are not, by `conform` alone."""
+    made = local(text)
+    searched = made.search(
+        profiles.load(made.profile), Asked(seed=1, examples=1, floor=None, out=tmp_path / "run")
+    )
+    told = found(searched.verdict)
+    assert told[clause] is verdict
+    assert (ClauseVerdict.REFUTED in told.values()) == (verdict is ClauseVerdict.REFUTED)
+
+
+@needs_parts
+@pytest.mark.parametrize(
+    "bug",
+    [each if each in AT_ONCE else pytest.param(each, marks=pytest.mark.long) for each in BUGS],
+)
+def test_a_wrong_client_is_refuted_by_its_clause(
+    target: KafkaTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    monkeypatch.setenv("INORDER_SABOTAGE", bug)
+    rightly = target.library
+    target.library = Librdkafka(kafka.DEFAULT_LIBRDKAFKA, SABOTAGED)
+    try:
+        verdict = judged(target, tmp_path / "run")
+    finally:
+        target.library = rightly
+    assert found(verdict)[BUGS[bug]] is ClauseVerdict.REFUTED
+
+
+def test_the_profile_follows_from_the_target() -> None:
+    names = {
+        "4.3.1": "kafka-librdkafka",
+        "4.3.1,enable.auto.commit=true": "kafka-librdkafka-auto",
+        "4.3.1,enable.auto.commit=true,enable.auto.offset.store=false": "kafka-librdkafka-stored",
+        "4.3.1+java:4.4.0,group.protocol=consumer": "kafka-java",
+        "4.3.1+java:4.4.0,enable.auto.commit=true": "kafka-java-auto",
+    }
+    assert {text: local(text).profile for text in names} == names
+    assert all(profiles.load(name) for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "words"),
+    [
+        (local, None, "needs a version"),
+        (local, "9.9", "known: 4.1.0, 4.3.1"),
+        (local, "4.3.1+java:1.0", "There is no Java client"),
+        (local, "4.3.1+librdkafka:1.0", "There is no librdkafka"),
+        (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
+        (local, "4.3.1,app.on.failure=cry", "wait or pause"),
+        (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
+        (remote, "4.3.1", "needs a broker's address"),
+    ],
+)
+def test_what_is_not_there_is_told_before_anything_starts(
+    make: object, text: str | None, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        make(text)  # type: ignore[operator]
+
+
+@needs_parts
+def test_nobody_reads_a_credential(tmp_path: Path) -> None:
+    """They are in no file that a run leaves, and in no command line."""
+    secret = f"secret-{os.getpid()}"
+    config = tmp_path / "mine.toml"
+    config.write_text(f'[credentials]\n"sasl.password" = "{secret}"\n')
+    # The password alone is used for nothing, so that the server needs to know none.
+    made = local(f"{kafka.DEFAULT},config={config}")
+    assert secret not in made.name + repr(made.parties)
+    driver = made.library.start("c1", {"sasl.password": secret}, tmp_path, lambda _: None)
+    try:
+        driver.hello()
+        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
+    finally:
+        driver.kill()
+    logs = [path for path in tmp_path.iterdir() if path != config]
+    assert [path for path in logs if secret in path.read_text()] == []
