@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance import again
 from conformance.reports.saving import save
 from specs.history.row import Row
-from specs.history.store import write_history
-from specs.verdicts.verdict import Verdict
+from specs.history.store import History, write_history
+from specs.profiles import Profile
+from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, conclude
 
 FOLDER = "refuted"
 
@@ -22,3 +24,30 @@ def keep(out: Path, clause: str, verdict: Verdict, rows: Sequence[Row]) -> str:
     write_history(folder, info, list(rows), why_cut=verdict.cut)
     save(replace(verdict, info=info), folder)
     return folder.relative_to(out).as_posix()
+
+
+def keep_first(
+    out: Path,
+    profile: Profile,
+    done: Iterable[tuple[History, Examination]],
+    *,
+    ours_too: bool = False,
+) -> dict[str, str]:
+    """For each refuted clause the first run that refutes it, judged by itself: where it is, as seen from `out`.
+
+    done: the runs, each with what was found in it. ours_too: as `conclude` has it.
+    """
+    kept: dict[str, str] = {}
+    for history, examination in done:
+        alone = conclude(
+            examination,
+            history.info,
+            profile,
+            require_exercised=False,
+            ours_too=ours_too,
+            tool=by_python(),
+        )
+        for clause in (judged.id for judged in alone.of(ClauseVerdict.REFUTED)):
+            if clause not in kept:
+                kept[clause] = keep(out, clause, alone, list(history.rows()))
+    return kept

@@ -17,7 +17,7 @@ from typing import Any
 
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
-from conformance.keeping import keep
+from conformance.keeping import keep_first
 from conformance.run import fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
@@ -144,28 +144,13 @@ def _concluded(
         ours_too=ours_too,
         tool=by_python(),
     )
-    kept = _kept(done, profile, out) if stop.bounds.keep_going else {}
+    kept: dict[str, str] = {}
+    if stop.bounds.keep_going and stop.bounds.keeps:
+        runs = [(one.history, one.examination) for one in done]
+        kept = keep_first(out, profile, runs, ours_too=ours_too)
     is_over = bool(verdict.of(ClauseVerdict.REFUTED)) and not stop.bounds.keep_going
     search = stop.record(len(done), rounds, refuted=is_over, kept=kept)
     return replace(verdict, search=search)
-
-
-def _kept(done: Sequence[Round], profile: Profile, out: Path) -> dict[str, str]:
-    """For each refuted clause the first round that refutes it, judged by itself, in a folder of its own."""
-    kept: dict[str, str] = {}
-    for one in done:
-        alone = conclude(
-            one.examination,
-            one.history.info,
-            profile,
-            floor=1,
-            require_exercised=False,
-            tool=by_python(),
-        )
-        for clause in (judged.id for judged in alone.of(ClauseVerdict.REFUTED)):
-            if clause not in kept:
-                kept[clause] = keep(out, clause, alone, list(one.history.rows()))
-    return kept
 
 
 def _word(name: str) -> str:

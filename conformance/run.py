@@ -83,7 +83,7 @@ def run(
         parties=target.parties,
         profile=target.profile,
         clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
-        config=target.told(plan),
+        config=target.settings(plan),
         plan=plan.to_json(),
         environment={
             **({NAMES: prefix} if prefix else {}),

@@ -25,15 +25,20 @@ class Bounds:
 
     budget_s: after so many seconds it begins no further run; without a number of runs it goes on until then. workers:
     how many searches, each with a seed of its own, do it at the same time. keep_going: a refutation does not end it.
+    keeps: then each refuted clause gets a run of its own.
     """
 
     budget_s: float | None = None
     workers: int = 1
     keep_going: bool = False
+    keeps: bool = True
 
 
 UNBOUND = Bounds()
 """One search, as long as it takes, to its first refutation."""
+
+TO_THE_END = Bounds(keep_going=True, keeps=False)
+"""For who looks at all that was found: all runs that were asked for, whatever they refute."""
 
 
 class Stop:
@@ -76,7 +81,7 @@ class Stop:
 
         refuted: it ended since a claimed clause was refuted.
         """
-        if self.bounds == UNBOUND and not self.interrupted:
+        if self.bounds in (UNBOUND, TO_THE_END) and not self.interrupted:
             return None
         ended = Ended.REFUTED if refuted else Ended.FINISHED
         if self.interrupted or (not refuted and (most is None or runs < most)):

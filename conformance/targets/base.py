@@ -85,6 +85,10 @@ class Asked:
         """How many runs are to be made; None: as many as the budget allows."""
         if self.examples is None and self.stop.bounds.budget_s is not None:
             return None
+        return self.number(default)
+
+    def number(self, default: int) -> int:
+        """How many of whatever is counted by `examples`, its part of them; at least one."""
         return max(1, self._part_of(default if self.examples is None else self.examples))
 
     def at_stake(self, default: int) -> int:
@@ -199,7 +203,7 @@ class Target(ABC):
         """The plan with what the target's configuration says whatever the plan does."""
         return plan
 
-    def told(self, plan: Plan) -> Config:
+    def settings(self, plan: Plan) -> Config:
         """What `run.json` says that the system was told: the plan's configuration, which is RocketMQ's.
 
         A target of another system gives its own (`specs.plan.config.config_of`), with `system`; what it leaves out
@@ -321,12 +325,21 @@ def names() -> tuple[str, ...]:
 
 
 def find(text: str) -> Target:
-    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names."""
+    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names.
+
+    And for a registered factory that makes none.
+    """
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
-            factory: Callable[[str | None], Target] = point.load()
-            return factory(argument if colon else None)
+            factory: Callable[[str | None], object] = point.load()
+            made = factory(argument if colon else None)
+            if not isinstance(made, Target):
+                raise UsageError(
+                    f"{point.value} made a {type(made).__name__} for {text!r}, which is no Target: let its class be "
+                    f"one of conformance.targets.base (docs/targets.md)"
+                )
+            return made
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
 
 

@@ -238,7 +238,7 @@ def pair(broker: str | None, client: str | None) -> Paired:
         config=config,
         watched=broker is None,
         open_system=opens,
-        abilities=of_system,
+        abilities=of_system | {Ability.OWN_SYSTEM},
     )
     return JavaTarget(found, client)
 

@@ -408,7 +408,10 @@ def library_of(argument: Argument) -> Library:
 
 
 def local(text: str | None) -> KafkaTarget:
-    """A released server on this machine. Raises UsageError for what is not known."""
+    """A released Kafka server on this machine, as `kafka-local:4.3.1`; librdkafka or `+java:VERSION` works on it.
+
+    Raises UsageError for what is not known.
+    """
     argument = parse("kafka-local", text, clients=CLIENTS, options=OPTIONS)
     if argument.head is None:
         raise UsageError(
@@ -419,7 +422,10 @@ def local(text: str | None) -> KafkaTarget:
 
 
 def remote(text: str | None) -> KafkaTarget:
-    """One that runs already, by an address of one of its brokers. Raises UsageError."""
+    """A Kafka cluster that runs already, by an address of one of its brokers.
+
+    Raises UsageError for what is no address.
+    """
     argument = parse("kafka", text, clients=CLIENTS, options=OPTIONS)
     host, colon, port = (argument.head or "").rpartition(":")
     if not host or not colon or not port.isdecimal():

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from conformance import again
+from conformance.keeping import keep_first
 from conformance.records import OF_OUR_CLIENTS
 from conformance.run import fresh_names, run
-from conformance.stopping import Stop
+from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.systems import System
 from conformance.wire.machine import run_machine
 from conformance.wire.session import Session
@@ -35,8 +36,8 @@ from specs.plan.traits import Trait
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
-from specs.verdicts.tally import Check, Examination
-from specs.verdicts.verdict import RunVerdict, Verdict, conclude
+from specs.verdicts.tally import Examination
+from specs.verdicts.verdict import Search, Verdict, by_python, conclude
 from specs.vocabulary import Level, Outcome
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
@@ -168,12 +169,10 @@ class Worked:
     session: Session
     asked: Part
     rounds: tuple[Part, ...]
+    stop: Stop
 
-    def verdict(self, profile: Profile, floor: int, more: Sequence[Check] = ()) -> Verdict:
-        """What it comes to under a profile; one of the same way, for others were other clients at work.
-
-        more: further checks of the search itself.
-        """
+    def verdict(self, profile: Profile, floor: int) -> Verdict:
+        """What it comes to under a profile; one of the same way, for others were other clients at work."""
         if way_of(profile) != self.way:
             raise UsageError(
                 f"the run was {self.way}, and {profile.name} speaks of {way_of(profile)}"
@@ -191,15 +190,15 @@ class Worked:
                 floor=floor,
                 beside=ASKED_BESIDE,
             ),
-            more=more,
             extra=self.session.under(profile).judged(self.target.parties["broker"], floor),
-            tool={"engine": "python", "inorder": version("inorder")},
+            more=self.stop.checks(1 + len(self.rounds)),
+            tool=by_python(),
         )
 
     def shown(self, profile: Profile) -> Part:
         """The first part that refutes a claimed clause, else the first in which our clients were at work."""
         for part in (self.asked, *self.rounds):
-            if any(profile.claim(name).status == "claimed" for name in part.examination.refuted()):
+            if _refutes(part, profile):
                 return part
         return self.rounds[0] if self.rounds else self.asked
 
@@ -219,11 +218,11 @@ def conform_wire(
 ) -> tuple[Verdict, History]:
     """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each.
 
-    rounds: how many (`conformance.wire.work`), None for the target's own number, or, with a budget, as many as that
-    allows. In `out` lies the history of the first part that refutes a claimed clause, else of the first plan; what was
-    asked is in `asked/`, every plan's own run in `rounds/`. stop: when it ends.
+    rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
+    first part that refutes a claimed clause, else of the first plan; what was asked is in `asked/`, every plan's own
+    run in `rounds/`. stop: when it ends, else with all rounds; a budget leaves time for as many as fit into it.
     """
-    stop = Stop() if stop is None else stop
+    stop = Stop(TO_THE_END) if stop is None else stop
     worked = work(
         target,
         profile,
@@ -240,23 +239,25 @@ def conform_wire(
     if info.plan is not None:
         info = replace(info, replay=again.command("replay", out))
     history = write_history(out, info, list(shown.history.rows()), why_cut=shown.history.why_cut)
-    verdict = worked.verdict(profile, floor, more=stop.checks(len(worked.rounds)))
-    most = None if _has_budget(stop, rounds) else 1 + _rounds_of(target, rounds)
-    is_over = most is not None and len(worked.rounds) < most
-    search = stop.record(
-        len(worked.rounds), most, refuted=is_over and verdict.verdict is RunVerdict.REFUTED
-    )
-    told = replace(verdict.info, replay=info.replay)
-    return replace(verdict, info=told, search=search), history
+    verdict = worked.verdict(profile, floor)
+    search = _record(worked, profile, out)
+    verdict = replace(verdict, info=replace(verdict.info, replay=info.replay), search=search)
+    return verdict, history
 
 
-def _has_budget(stop: Stop, rounds: int | None) -> bool:
-    """Does time alone say how many plans are done?"""
-    return rounds is None and stop.bounds.budget_s is not None
+def _refutes(part: Part, profile: Profile) -> bool:
+    return any(profile.claim(name).status == "claimed" for name in part.examination.refuted())
 
 
-def _rounds_of(target: WireTarget, rounds: int | None) -> int:
-    return target.rounds if rounds is None else rounds
+def _record(worked: Worked, profile: Profile, out: Path) -> Search | None:
+    """What the search did, if it was told more than how many rounds to make."""
+    stop, kept = worked.stop, dict[str, str]()
+    parts = (worked.asked, *worked.rounds)
+    if stop.bounds.keep_going and stop.bounds.keeps:
+        kept = keep_first(out, profile, [(part.history, part.examination) for part in parts])
+    is_over = not stop.bounds.keep_going and any(_refutes(part, profile) for part in parts)
+    most = None if stop.bounds.budget_s is not None else len(parts)
+    return stop.record(len(parts), most, refuted=is_over, kept=kept)
 
 
 def work(
@@ -273,72 +274,71 @@ def work(
 ) -> Worked:
     """Ask, and let our clients work, in the profile's way; see `conform_wire`.
 
-    The raw clients and the first plan share a system; each further plan has one of its own. Raises KeyboardInterrupt
-    where a Ctrl-C came before the raw clients had their answers.
+    The raw clients and the first plan share a system; each further plan has one of its own.
     """
-    stop = Stop() if stop is None else stop
+    stop = Stop(TO_THE_END) if stop is None else stop
     replace_run_folder(out)
     config = replace(
         configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
     )
-    more = "" if _has_budget(stop, rounds) else f" of {_rounds_of(target, rounds)}"
-    way, done = way_of(profile), list[Part]()
-    asked: Part | None = None
+    way = way_of(profile)
+    say(f"starting {target.name}")
+    done: list[Part] = []
+    told: tuple[Session, Part] | None = None
     stop.breaks_in = True
     try:
-        say(f"starting {target.name}")
         with target.open_system(config, False) as system:
             say(f"asking the broker over the wire ({examples} examples)")
-            session, asked = ask(
+            told = session, asked = ask(
                 target, system, config, profile, seed=seed, examples=examples, out=out, say=say
             )
             if target.sought in {*asked.examination.refuted(), *session.broken()}:
-                return Worked(target, way, session, asked, ())
+                return Worked(target, way, session, asked, (), stop)
             say(f"our {way} consumers at work")
             prefix = fresh_names(seed, 0)
             first = orderly_plan(
                 config,
                 prefix,
                 seed,
-                # With kills, so that enough happens between two of them.
-                messages * (2 if target.kills_broker else 1),
+                messages
+                * (2 if target.kills_broker else 1),  # so that enough happens between two kills
                 broker=PLANNED if target.kills_broker else None,
             )
             done.append(_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say))
-        while _goes_on(target, done, rounds, stop):
+        more = target.rounds if rounds is None else rounds
+        while _goes_on(target, done, more, profile, stop):
             number = len(done)
-            say(f"round {number}{more}")
+            say(f"round {number}{'' if stop.bounds.budget_s is not None else f' of {more}'}")
             prefix = fresh_names(seed, number)
-            plan = _round(target, config, prefix, seed, number)
+            fills = Ability.FILL_DISK in target.abilities
+            plan = round_plan(
+                round_config(config, number),
+                prefix,
+                seed,
+                number,
+                PLANNED,
+                kills=target.kills_broker or (fills and not number % 2),
+                fills=fills,
+            )
             done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
     except KeyboardInterrupt:
         # What was begun is left out: it was not read to its end.
-        if not stop.interrupted or stop.again or asked is None:
+        if told is None or not stop.interrupted or stop.again:
             raise
     finally:
         stop.breaks_in = False
-    assert asked is not None, "else it was raised why"
-    return Worked(target, way, session, asked, tuple(done))
+    return Worked(target, way, *told, tuple(done), stop)
 
 
-def _goes_on(target: WireTarget, done: Sequence[Part], rounds: int | None, stop: Stop) -> bool:
-    """Is there another plan to do, after the first?"""
-    if stop.why is not None or target.sought in done[-1].examination.refuted():
+def _goes_on(
+    target: WireTarget, done: Sequence[Part], more: int, profile: Profile, stop: Stop
+) -> bool:
+    """Is there another plan? A mutant's search ends with the breach that it looks for, any other with the first."""
+    if stop.why is not None or (stop.bounds.budget_s is None and len(done) > more):
         return False
-    return _has_budget(stop, rounds) or len(done) <= _rounds_of(target, rounds)
-
-
-def _round(target: WireTarget, config: Config, prefix: str, seed: int, number: int) -> Plan:
-    fills = Ability.FILL_DISK in target.abilities
-    return round_plan(
-        round_config(config, number),
-        prefix,
-        seed,
-        number,
-        PLANNED,
-        kills=target.kills_broker or (fills and not number % 2),
-        fills=fills,
-    )
+    if target.sought:
+        return target.sought not in done[-1].examination.refuted()
+    return stop.bounds.keep_going or not _refutes(done[-1], profile)
 
 
 def ask(

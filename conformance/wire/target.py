@@ -74,7 +74,8 @@ class WireTarget(Target):
     )
 
     def __post_init__(self) -> None:
-        self.abilities = OF_OUR_CLIENTS | self.of_system
+        own = () if self.remembers else (Ability.OWN_SYSTEM,)
+        self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
         self._brokers: Brokers | None = None
         self._nodes: ClientNodes | None = None
         self._stalls: asyncio.Task[None] | None = None
@@ -108,7 +109,7 @@ class WireTarget(Target):
             self,
             profile,
             seed=asked.seed,
-            examples=EXAMPLES if asked.examples is None else asked.examples,
+            examples=asked.number(EXAMPLES),
             out=asked.out,
             floor=asked.at_stake(FLOOR),
             say=asked.say,

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conformance.drivers.runner import Round
 
 from conformance import rounds as rounds_module
 from conformance.cli.main import root
 from conformance.cli.seam import Watch, prepare
 from conformance.reports.text import report
 from conformance.reports.view import VerdictView, open_run
-from conformance.rounds import conform_rounds
+from conformance.rounds import Round, conform_rounds
 from conformance.runner import Result, conform_simulated
 from conformance.stopping import UNBOUND, Bounds, Stop, listening
 from conformance.targets.base import Asked

@@ -15,6 +15,7 @@ from typing import Any
 
 from conformance.drivers.plans import CHANGES
 from conformance.rounds import FLOOR, ROUNDS, conform_rounds
+from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.driven import Paired, pair
 from specs import profiles
 from specs.errors import UsageError
@@ -130,6 +131,7 @@ def run_cell(
         ours_too=True,
         changes=CHANGES if changes is None else changes,
         say=say,
+        stop=Stop(TO_THE_END),  # what a cell shows is all that its rounds find
     )
     return summed_up(run, profile, verdict, rounds=len(done), seed=seed, date=date)
 

@@ -27,7 +27,7 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 
-from inorder.evidence import false_alarms, planted
+from inorder.evidence import chaos_grid, false_alarms, planted
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
@@ -47,6 +47,10 @@ GRIDS = {{
         for way, names in profile_grid.ways(()).items()
     ][:{MOST}],
     "track record": [track_record.cell_for(each, 3) for each in track_record.ENTRIES[:{MOST}]],
+    "chaos": [
+        chaos_grid.cell_of("reference+tcp", name, "reference", 1)
+        for name in chaos_grid.scenario_names()[:{MOST}]
+    ],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
 
@@ -105,5 +109,5 @@ def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int) -> None:
     # Who is killed between a cell's last byte and its word says nothing of that cell: it is resumed.
     assert len(made) == len(set(made)) <= len(after)
     kinds = {Path(name).parent.name for name in after}
-    assert len(kinds) == 9
+    assert len(kinds) == 10
     assert min(sum(Path(n).parent.name == kind for n in after) for kind in kinds) >= 2
