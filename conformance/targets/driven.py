@@ -89,7 +89,7 @@ class JavaTarget(DriverTarget):
         self._waited = False
         self._brokers = await asyncio.to_thread(self._open, run)
 
-    def told(self, plan: Plan) -> Config:
+    def settings(self, plan: Plan) -> Config:
         config = plan.config
         return config if self.lease_known else without_the_brokers(config, self.parties["broker"])
 

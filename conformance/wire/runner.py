@@ -364,7 +364,7 @@ def ask(
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
         records=OF_OUR_CLIENTS,
-        config=target.told(Plan(config=config)),
+        config=target.settings(Plan(config=config)),
         replay=again.command("conform", *words, "--examples", examples),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )

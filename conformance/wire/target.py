@@ -88,7 +88,7 @@ class WireTarget(Target):
     def suited(self, plan: Plan) -> Plan:
         return with_config(plan, self.plan_config)
 
-    def told(self, plan: Plan) -> Config:
+    def settings(self, plan: Plan) -> Config:
         """Where the system is somebody's, what its brokers were told is not known, whatever plans take for it."""
         if self.lease_known:
             return plan.config

@@ -34,14 +34,14 @@ def test_what_somebodys_brokers_were_told_is_not_known() -> None:
     target = remote("127.0.0.1:9876")
     assert isinstance(target, WireTarget)
     plan = Plan(config=target.config)
-    info = RunInfo(run="r", config=target.told(plan))
+    info = RunInfo(run="r", config=target.settings(plan))
     assert plan.config.broker_lease_ms == 60_000
     unknown = {clause.id for clause in all_clauses() if clause.unmet(info) is not None}
     assert {"LSE-1", "LSE-7", "LIV-2", "SND-7"} <= unknown
     assert not {"ORD-2", "DLQ-2", "CMT-8", "SND-1"} & unknown
     assert RunInfo.from_json(info.to_json()).config.untold == info.config.untold
     told = remote("127.0.0.1:9876,broker_lease_ms=30000")
-    known = RunInfo(run="r", config=told.told(Plan(config=told.config)))
+    known = RunInfo(run="r", config=told.settings(Plan(config=told.config)))
     assert (told.config.broker_lease_ms, told.name) == (
         30_000,
         "rocketmq:127.0.0.1:9876,broker_lease_ms=30000",
@@ -50,7 +50,7 @@ def test_what_somebodys_brokers_were_told_is_not_known() -> None:
     assert unknown - now >= {"LSE-1", "LSE-7"}
     assert "SND-7" in now
     mine = replace(target, lease_known=True)
-    assert mine.told(plan) == plan.config
+    assert mine.settings(plan) == plan.config
 
 
 @pytest.mark.parametrize(
