@@ -17,6 +17,7 @@ from chaos.runner import lacks, run_scenario
 from chaos.scenario import Scenario, load, names
 from conformance.cli.options import (
     JSON,
+    budget_option,
     draw_seed,
     folder_name,
     format_option,
@@ -40,8 +41,6 @@ PROCESS, DOCKER = "process", "docker"
 def find_target(name: str, backend: str) -> Target:
     """What is broken: a target's own parties, or our consumers on the brokers that it lends. Raises UsageError."""
     found = find(name)
-    if not isinstance(found, Target):
-        raise UsageError(f"chaos can't break anything of the target {name} yet")
     if lends_its_system(found):
         return hosted(found, in_containers=backend == DOCKER)
     if backend != PROCESS:
@@ -140,11 +139,12 @@ def _that_can(scenario: Scenario) -> Iterator[str]:
     type=click.Choice([PROCESS, DOCKER]),
     help="Consumers of ours are processes, or containers.",
 )
+@budget_option("Rounds with numbers drawn anew until then (90s, 10m, 2h); no run begins after it.")
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Rounds with numbers drawn anew, as long as that; no run begins after it.",
+    help="The same in minutes.",
 )
 @click.option(
     "--rounds",
@@ -165,6 +165,7 @@ def command(
     scenarios: tuple[str, ...],
     target: str,
     backend: str,
+    budget: float | None,
     minutes: float | None,
     rounds: int | None,
     profile: str | None,
@@ -183,9 +184,10 @@ def command(
     """
     asked, left_out = prepare(scenarios, target, profile, backend)
     seed = draw_seed() if seed is None else seed
-    if rounds is None and minutes is None:
+    budget = budget if minutes is None else minutes * 60
+    if rounds is None and budget is None:
         rounds = 1
-    bounds = Bounds(rounds, None if minutes is None else minutes * 60, lenient=not asked.named)
+    bounds = Bounds(rounds, budget, lenient=not asked.named)
     tried = Tried(left_out=left_out)
     folder = folder_name(f"chaos-{target}-{backend}", seed) if out is None else out
     ready = {scenario.name: asked.go(scenario) for scenario in asked.scenarios}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.live import FINISHED
 from specs.history.row import Row
 from specs.plan.ability import Ability
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome, dead_letter_topic
 
 
 def _takeover(rows: Sequence[Row]) -> str | None:
@@ -53,13 +53,14 @@ def _dead_letter(rows: Sequence[Row]) -> str | None:
 
 
 def _caught_up(rows: Sequence[Row]) -> str | None:
-    """Every acknowledged message was consumed or given up."""
+    """Every acknowledged message was consumed, or given up: it was told so, or lies among the dead letters."""
     sent = {row.message_id for row in rows if row.kind is Kind.SEND and row.outcome is Outcome.OK}
     done = {
         row.message_id
         for row in rows
         if (row.kind is Kind.DELIVER and row.outcome in FINISHED)
         or (row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK)
+        or (row.kind is Kind.READ and row.group and row.topic == dead_letter_topic(row.group))
     }
     return f"{len(sent)} messages" if sent and sent <= done else None
 

@@ -142,15 +142,23 @@ def judged(
     evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
     tool = {"engine": "python", "inorder": version("inorder"), "evidence": "; ".join(evidence)}
     verdict = _concluded(examination, history, profile, checks, tool)
-    idle = [
-        each.id
-        for each in verdict.clauses
-        if each.id in scenario.clauses and each.verdict is ClauseVerdict.NOT_EXERCISED
-    ]
+    idle = _idle(scenario, verdict)
     if idle:
         checks += [Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle))]
         verdict = _concluded(examination, history, profile, checks, tool)
     return verdict
+
+
+def _idle(scenario: Scenario, verdict: Verdict) -> list[str]:
+    """The scenario's clauses that were never at stake.
+
+    Where a client does not tell all, as somebody else's, one of them is enough: what it tells decides what can be.
+    """
+    named = [each for each in verdict.clauses if each.id in scenario.clauses]
+    idle = [each.id for each in named if each.verdict is ClauseVerdict.NOT_EXERCISED]
+    tells_all = not verdict.of(ClauseVerdict.NOT_RECORDED)
+    judged = [each for each in named if each.opportunities and each.id not in idle]
+    return idle if tells_all or not judged else []
 
 
 def _reached(rows: Sequence[Row], wanted: Sequence[str], short: str) -> Check:

@@ -23,6 +23,7 @@ from typing import Any
 
 from chaos.reached import CONDITIONS
 from chaos.step import StepTemplate
+from reference_impl.mutants import every_mutant
 from specs.clauses.catalogue import get
 from specs.errors import UsageError
 from specs.plan.ability import Ability
@@ -56,9 +57,10 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """backends: what may host the consumers, where the target lends its system to clients of ours.
+    """shows: a mutant that it must refute, if one is named.
 
-    asked_for: the word that `load` finds it by, a name or a file; None where it was not loaded.
+    backends: what may host the consumers, where the target lends its system to clients of ours. asked_for: the word
+    that `load` finds it by, a name or a file; None where it was not loaded.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Scenario:
     faults: tuple[StepTemplate, ...]
     backends: tuple[str, ...] = ("process", "docker")
     config: Mapping[str, Any] = field(default_factory=dict)
+    shows: str = ""
     asked_for: str | None = None
 
     @property
@@ -110,7 +113,7 @@ def load(name: str) -> Scenario:
 
 def _scenario(name: str, data: dict[str, Any]) -> Scenario:
     where = f"scenario {name}"
-    known = {"why", "clauses", "must_reach", "workload", "fault", "backends", "config"}
+    known = {"why", "clauses", "must_reach", "shows", "workload", "fault", "backends", "config"}
     unknown = sorted(set(data) - known)
     if unknown:
         raise UsageError(
@@ -125,6 +128,9 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
             raise UsageError(
                 f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}"
             )
+    shows = data.get("shows", "")
+    if shows and shows not in {mutant.name for mutant in every_mutant()}:
+        raise UsageError(f"{where}: there is no mutant {shows!r}; `inorder list mutants` shows all")
     workload = _workload(_table(data, "workload", where), where)
     config = _table(data, "config", where)
     Config.from_json(config)
@@ -146,6 +152,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         faults,
         _words(data, "backends", ("process", "docker"), where),
         config,
+        shows,
     )
 
 

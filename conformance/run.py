@@ -35,7 +35,7 @@ from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, Plan
 from specs.profiles import Profile
 from specs.verdicts.verdict import Verdict
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import Kind, Lane, Level, Outcome
 
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
 """What the harness orders, and writes down where the target does not."""
@@ -83,7 +83,7 @@ def run(
         parties=target.parties,
         profile=target.profile,
         clock_bounds_us={"virtual" if target.clock is ClockKind.VIRTUAL else "host": 0},
-        config=target.told(plan),
+        config=target.settings(plan),
         plan=plan.to_json(),
         environment={
             **({NAMES: prefix} if prefix else {}),
@@ -164,6 +164,9 @@ def records_of(target: Target) -> dict[str, tuple[str, ...]]:
         level: frozenset(Kind(kind) for kind in kinds) for level, kinds in target.records.items()
     }
     by_level[Level.CLIENT.value] = by_level.get(Level.CLIENT.value, frozenset()) | BEFALLS | MOVES
+    if Ability.PROGRESS in target.abilities:
+        store = by_level.get(Level.STORE.value, frozenset())
+        by_level[Level.STORE.value] = store | {Kind.PROGRESS}
     if Ability.READ in target.abilities:
         by_level[Level.WIRE.value] = by_level.get(Level.WIRE.value, frozenset()) | {Kind.READ}
     return declared(**by_level)
@@ -205,6 +208,8 @@ class _Made:
             settled = await target.settle(self._run)
             if not target.reads_at_work:
                 await self._stop_all()
+            if Ability.PROGRESS in target.abilities:
+                await self._witness()
             if plan.drain and Ability.READ in target.abilities and not self._reads_itself:
                 self._say("reading everything back")
                 await self._read_all(SETTLED if settled and target.reads_at_work else {})
@@ -348,6 +353,21 @@ class _Made:
         for kinds in (("producer", "prober"), ("consumer",)):
             names = [client.id for client in self._run.plan.clients if client.kind in kinds]
             await asyncio.gather(*(self._stop(name) for name in names))
+
+    async def _witness(self) -> None:
+        """Write down what the store says of each group, in the queues that it may have consumed."""
+        plan = self._run.plan
+        journal = self._run.journal("witness", level=Level.STORE)
+        wanted = {client.group: client.topics for client in plan.clients if client.topics}
+        everything = tuple(topic.name for topic in plan.topology.topics)
+        for group in dict.fromkeys((*plan.topology.groups, *wanted)):
+            for queue, dead in self._target.queues(self._run):
+                if dead is None and queue.topic in wanted.get(group, everything):
+                    lane = Lane(group, *queue)
+                    journal.begin(lane, Kind.PROGRESS, lane._asdict())
+                    value = await self._target.progress(group, queue)
+                    outcome = Outcome.REFUSED if value is None else Outcome.OK
+                    journal.end(lane, outcome, {"value": -1 if value is None else value})
 
     async def _read_all(self, mark: Mapping[str, Any]) -> None:
         """mark: what the markers say besides (docs/history.md)."""

@@ -85,7 +85,9 @@ def _judged_elsewhere(
 
     ship(session)
     if history.parquet:
-        frame = session.read.parquet(*(str(path) for path in history.parquet))
+        frame = session.read.option("mergeSchema", True).parquet(
+            *(str(path) for path in history.parquet)
+        )
     else:
         frame = session.createDataFrame(rows_to_table(history.loaded))
     chosen = select(options["clauses"]) if options.get("clauses") else None

@@ -96,7 +96,8 @@ def read_history(path: str, session: Any = None) -> tuple[Any, RunInfo]:
     except Exception as error:  # whatever a file system, py4j or JSON says about a file
         reason = str(error).strip().splitlines()[0]
         raise HistoryError(f"{place}/run.json can't be read: {reason}") from error
-    return conform(session.read.parquet(f"{place}/history/*.parquet")), info
+    files = session.read.option("mergeSchema", True)  # some may lack columns that may be null
+    return conform(files.parquet(f"{place}/history/*.parquet")), info
 
 
 def write_history(rows: Any, path: str, run: RunInfo) -> None:

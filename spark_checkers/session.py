@@ -38,7 +38,8 @@ def open_session(
 ) -> Any:
     """The process's Spark session (`pyspark.sql.SparkSession`); made at the first call.
 
-    master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode.
+    master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode, and of
+    each executor elsewhere.
     scratch: where shuffles are written. Raises UsageError where there is no Java or the master is no master,
     and TargetMisbehaved where Java is there and Spark does not start.
     """
@@ -52,9 +53,11 @@ def open_session(
     # Spark's default for its workers is the first python3 in PATH, which lacks our packages; who names one knows why.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master or DEFAULT_MASTER).appName("inorder")
-    for name, value in _settings(memory, scratch).items():
+    master = master or DEFAULT_MASTER
+    if _is_here(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("inorder")
+    for name, value in _settings(memory, scratch, master).items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
@@ -67,22 +70,30 @@ def open_session(
         raise TargetMisbehaved(f"Spark did not start: {reason}") from error
 
 
-def _settings(memory: str, scratch: Path | None) -> Mapping[str, str]:
+def _is_here(master: str) -> bool:
+    """Is the master on this machine, and reached by its own loop only?"""
+    return master.startswith("local") or "127.0.0.1" in master or "localhost" in master
+
+
+def _settings(memory: str, scratch: Path | None, master: str) -> Mapping[str, str]:
     settings = {
         "spark.driver.memory": memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": memory,
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
-        # A partition holds whole keys; merging or splitting partitions behind our back would only move rows.
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "8",
+        # Exactly this number switches a slower way off, in which every batch is measured while it is made.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
         # One file of a history is one stretch of it.
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()} -XX:+UseParallelGC",
     }
+    if _is_here(master):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    if master.startswith("local"):
+        # Elsewhere Spark merges small partitions as it goes; a partition holds whole keys then as well.
+        settings |= {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "8"}
     if scratch is not None:
         settings["spark.local.dir"] = str(scratch)
     return settings

@@ -160,8 +160,7 @@ def known_faults(target: str | None = None) -> Iterable[Item]:
 
 
 def _abilities_of(target: str) -> Collection[Ability]:
-    # Not each target that is found says its abilities; one that does not can have nothing done to it.
-    return getattr(find(target), "abilities", frozenset())
+    return find(target).abilities
 
 
 def _cant(lacks: Sequence[Ability]) -> str:

@@ -286,7 +286,7 @@ def _real_target_of(info: RunInfo) -> Target | None:
     if info.plan is None or not (by_plan or info.plan.get("steps")):
         return None
     found = find(info.target)
-    if isinstance(found, Target) and Ability.REPLAY not in found.abilities:
+    if Ability.REPLAY not in found.abilities:
         return found
     return None
 

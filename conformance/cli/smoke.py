@@ -21,7 +21,7 @@ from specs.errors import EXIT_SUITE
     "--target",
     required=True,
     metavar="TARGET",
-    help="`exec:COMMAND`, or a system and its Java client as `rocketmq-local:5.4.0+java:5.4.0`.",
+    help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`.",
 )
 @target_config_option
 @format_option()

@@ -82,6 +82,17 @@ class AdminTarget(DriverTarget):
         answer = self.ask(self.admin, "read", topic=topic, **more)
         return list(answer.get("messages", ()))
 
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        """What the store says that a group has reached in a queue; None for nothing. The admin is in no group."""
+        return await asyncio.to_thread(self._reached, group, queue)
+
+    def _reached(self, group: str, queue: Queue) -> int | None:
+        answer = self.ask(self.admin, "progress", group=group, topic=queue.topic)
+        for found in answer.get("progress", ()):
+            if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id):
+                return None if found["value"] < 0 else int(found["value"])
+        return None
+
     async def close(self) -> None:
         await super().close()
         if self._admin is not None:

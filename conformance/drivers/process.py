@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import jsonschema
 
-from conformance.drivers.protocol import LINE_BYTES_MAX, LINES, VERSION
+from conformance.drivers.protocol import LINE_BYTES_MAX, LINES, VERSIONS
 from conformance.parts.processes import Process
 
 ANSWER_S = 60.0
@@ -41,6 +41,8 @@ class DriverProcess:
         self.faults: list[str] = []
         self._on_event = on_event
         self._is_greeted = False
+        self.version = VERSIONS[0]
+        """Of the protocol that it speaks."""
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
         self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
@@ -53,8 +55,19 @@ class DriverProcess:
         return self._process
 
     def hello(self) -> Mapping[str, Any]:
-        """Greet it; the answer names the driver and its client's version."""
-        said = self.ask("hello", version=VERSION)
+        """Greet it; the answer names the driver and its client's version.
+
+        Who refuses the newest version of the protocol is asked for the ones before.
+        """
+        for version in sorted(VERSIONS, reverse=True)[:-1]:
+            said = self.ask_anything(
+                {"verb": "hello", "id": next(self._numbers), "version": version}
+            )
+            if said["ok"]:
+                break
+        else:
+            said = self.ask("hello", version=VERSIONS[0])
+        self.version = said.get("version", VERSIONS[0])
         self._is_greeted = True
         return said
 

@@ -1,4 +1,4 @@
-"""The driver protocol, version 1: JSON lines, requests on the driver's stdin, answers and events on its stdout.
+"""The driver protocol, version 2: JSON lines, requests on the driver's stdin, answers and events on its stdout.
 
 A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; a driver
 may also know `send_batch` (several messages in one request, told as one `sent`), `send_delayed` (one that is there for
@@ -29,6 +29,10 @@ it away or dropped it. It comes before anything beyond the message is delivered,
 driver that does not know when that happens does not name the event: then nothing is concluded from there being none,
 and what rests on it is possible and not refuted. Where nobody ever gives up it is named, for it can't happen.
 
+Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
+message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
+version 2 is greeted once more with version 1, and then asked for nothing that is new.
+
 `python -m conformance.drivers.protocol` writes the schema into `specs/schemas/`.
 """
 
@@ -44,8 +48,12 @@ from specs.faults import crash
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
 
-DRIVER_SCHEMA = "inorder/driver/v1"
-VERSION = 1
+DRIVER_SCHEMA = "inorder/driver/v2"
+VERSION = 2
+VERSIONS = (1, 2)
+"""Those that are spoken, and the newest: what a driver is asked for first."""
+WITH_PROPERTIES = 2
+"""From which on messages have properties."""
 LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
@@ -91,6 +99,11 @@ def _line(required: dict[str, Any], optional: dict[str, Any] | None = None) -> d
 
 
 _ID = {"type": "integer", "minimum": 0}
+_PROPERTIES = {
+    "type": "object",
+    "additionalProperties": _TEXT,
+    "description": "The application's own, by name. Without the field nobody says.",
+}
 _MESSAGE = _line(
     {
         "topic": _TEXT,
@@ -105,6 +118,7 @@ _MESSAGE = _line(
         "key": _MAYBE_TEXT,
         "key_seq": _MAYBE_TEXT,
         "tags": _MAYBE_TEXT,
+        "properties": _PROPERTIES,
         "incarnation": {
             "type": "integer",
             "minimum": 1,
@@ -134,7 +148,7 @@ _SEND_MORE = {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT}
 _CLIENT = {"client": {**_TEXT, "description": "Of a process that hosts everybody: whose it is."}}
 
 REQUESTS: dict[str, dict[str, Any]] = {
-    "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"const": VERSION}}),
+    "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"enum": list(VERSIONS)}}),
     "start": _line(
         {
             "verb": {"const": "start"},
@@ -219,7 +233,7 @@ LINES: dict[str, dict[str, Any]] = {
     "answer": _line(
         {"reply": _ID, "ok": {"const": True}, "at_us": _AT},
         {
-            "version": {"const": VERSION},
+            "version": {"enum": list(VERSIONS)},
             "driver": _TEXT,
             "client": {**_TEXT, "description": "The version of the client library."},
             "client_id": {**_TEXT, "description": "Its id in the protocol."},
@@ -367,6 +381,9 @@ LINES: dict[str, dict[str, Any]] = {
     ),
 }
 
+for _asked in REQUESTS.values():
+    if "message" in _asked["properties"]:
+        _asked["properties"]["properties"] = _PROPERTIES
 for _told in LINES.values():
     if "event" in _told["properties"]:
         _told["properties"] |= _CLIENT
@@ -398,10 +415,10 @@ def driver_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as `specs/schemas/driver.v1.json` holds it."""
+    """The schema as `specs/schemas/driver.v2.json` holds it."""
     return json.dumps(driver_schema(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    path = Path(__file__).resolve().parents[2] / "specs" / "schemas" / "driver.v1.json"
+    path = Path(__file__).resolve().parents[2] / "specs" / "schemas" / "driver.v2.json"
     path.write_text(schema_text(), encoding="utf-8")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from specs.history.clock import RecorderClock, host_clock
+from specs.history.hashes import props_hash
 from specs.history.journal import Journal
 from specs.vocabulary import Kind, Lane, Outcome
 
@@ -47,6 +48,12 @@ HASH_SELECTOR = "java-hash"
 def told_by(events: Iterable[str]) -> frozenset[Kind]:
     """The kinds of rows that a driver tells which announces these events."""
     return frozenset(TOLD_BY[event] for event in events if event in TOLD_BY)
+
+
+def shown_properties(message: Mapping[str, Any]) -> int | None:
+    """The hash of the properties that a driver shows of a message; None where it tells none."""
+    found = message.get("properties")
+    return None if found is None else props_hash(found)
 
 
 class DriverRecorder:
@@ -221,6 +228,7 @@ class DriverRecorder:
                 "attempt": self._attempts[place],
                 "body_hash": zlib.crc32(message["body"].encode()),
                 "tags": message.get("tags"),
+                "props_hash": shown_properties(message),
             }
             self._delivered[place] = row
             rows.append(row)

@@ -20,12 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from conformance.drivers.process import DriverProcess, Event
-from conformance.drivers.protocol import REQUIRED_EVENTS, configured, rules_as_json
-from conformance.drivers.recording import TOLD_BY, DriverRecorder, told_by
+from conformance.drivers.protocol import (
+    REQUIRED_EVENTS,
+    WITH_PROPERTIES,
+    configured,
+    rules_as_json,
+)
+from conformance.drivers.recording import TOLD_BY, DriverRecorder, shown_properties, told_by
 from conformance.targets.base import NEVER_ASKED, Run, Target
 from specs.clauses.stored import waits_ms
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash, pause
+from specs.history.hashes import props_hash
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan
@@ -256,6 +262,9 @@ class DriverTarget(Target):
             number = driver.next_number()
             client.asked += 1
             columns = {k: v for k, v in message.columns().items() if v is not None}
+            if driver.version >= WITH_PROPERTIES:
+                fields["properties"] = message.properties
+                columns["props_hash"] = props_hash(message.properties)
             recorder.sending(number, columns)
             driver.send(number, verb, topic=args["topic"], **fields, **tags, **delay, **hosted)
 
@@ -285,4 +294,5 @@ def columns_of(message: Mapping[str, Any]) -> dict[str, Any]:
         "reconsume_times": message["reconsume_times"],
         "body_hash": zlib.crc32(message["body"].encode()),
         "tags": message.get("tags"),
+        "props_hash": shown_properties(message),
     }

@@ -40,8 +40,12 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "inorder.targets"
 QUIET_LOOK_S = 0.05
-NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK, Kind.DEAD_LETTER})
-"""What a target without half messages, delayed retries and dead letters declares too: it can't have happened."""
+NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK})
+"""What a target without half messages and delayed retries declares too: it can't have happened.
+
+A dead letter is not among it: a system that is never asked to give a message up may do it by itself. A target declares
+that kind where it tells of each, or where its system knows no dead letters.
+"""
 
 
 class CutShort(TargetMisbehaved):
@@ -199,7 +203,7 @@ class Target(ABC):
         """The plan with what the target's configuration says whatever the plan does."""
         return plan
 
-    def told(self, plan: Plan) -> Config:
+    def settings(self, plan: Plan) -> Config:
         """What `run.json` says that the system was told: the plan's configuration, which is RocketMQ's.
 
         A target of another system gives its own (`specs.plan.config.config_of`), with `system`; what it leaves out
@@ -236,6 +240,13 @@ class Target(ABC):
         found where there is more that can't be read.
         """
         raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
+
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        """What the store says that a group has reached in a queue: the next offset that it would hand out.
+
+        Read by somebody who is not the client under test; None where nothing is stored. Needs Ability.PROGRESS.
+        """
+        raise UsageError(f"the target {self.name} can't {Ability.PROGRESS.value}")
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         """What is read at the end, each with the group whose dead letters it holds (None for a topic's queue)."""
@@ -314,12 +325,21 @@ def names() -> tuple[str, ...]:
 
 
 def find(text: str) -> Target:
-    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names."""
+    """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names.
+
+    And for a registered factory that makes none.
+    """
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
-            factory: Callable[[str | None], Target] = point.load()
-            return factory(argument if colon else None)
+            factory: Callable[[str | None], object] = point.load()
+            made = factory(argument if colon else None)
+            if not isinstance(made, Target):
+                raise UsageError(
+                    f"{point.value} made a {type(made).__name__} for {text!r}, which is no Target: let its class be "
+                    f"one of conformance.targets.base (docs/targets.md)"
+                )
+            return made
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
 
 

@@ -35,8 +35,8 @@ from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
-from specs.plan.config import Config
-from specs.plan.plan import Action, ClientPlan
+from specs.plan.config import Config, without_the_brokers
+from specs.plan.plan import Action, ClientPlan, Plan
 from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE = "reference"
@@ -71,6 +71,8 @@ class JavaTarget(DriverTarget):
         self.name, self.parties = pair.name, pair.parties
         self.profile, self.config = pair.profile, pair.config
         self.abilities = pair.abilities | _OF_JAVA
+        if not pair.watched:  # there a question is told like any client's
+            self.abilities |= {Ability.PROGRESS}
         self._kept = ExitStack()
         self._system: System | None = None
         self._brokers: Brokers | None = None
@@ -86,6 +88,10 @@ class JavaTarget(DriverTarget):
         await super().prepare(run)
         self._waited = False
         self._brokers = await asyncio.to_thread(self._open, run)
+
+    def settings(self, plan: Plan) -> Config:
+        config = plan.config
+        return config if self.lease_known else without_the_brokers(config, self.parties["broker"])
 
     def _open(self, run: Run) -> Brokers:
         """The brokers of a run. Watched ones are new in each, any others are kept until `release`."""
@@ -151,6 +157,9 @@ class JavaTarget(DriverTarget):
             await asyncio.sleep(self.config.dead_letter_bound_ms * 2 / 1000)
             self._waited = True
         return await asyncio.to_thread(self.brokers.read, queue)
+
+    async def progress(self, group: str, queue: Queue) -> int | None:
+        return await asyncio.to_thread(self.brokers.progress, group, queue)
 
     async def settle(self, run: Run) -> bool:
         await asyncio.to_thread(self.brokers.heal)
@@ -255,7 +264,9 @@ def abroad(address: str, client: str) -> JavaTarget:
         open_system=lambda _config, _watch: Remote(address),
         abilities=Remote.abilities,
     )
-    return JavaTarget(found, client)
+    target = JavaTarget(found, client)
+    target.lease_known, target.remembers = False, True
+    return target
 
 
 def find_java(text: str) -> JavaTarget:

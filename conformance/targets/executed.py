@@ -45,6 +45,8 @@ class ExecutedTarget(AdminTarget):
             self.abilities |= {Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT}
         elif crash.VERB in verbs:
             self.abilities |= {Ability.CRASH_CLIENT}
+        if "progress" in verbs:
+            self.abilities |= {Ability.PROGRESS}
 
     def spawn_driver(
         self, name: str, folder: Path, on_event: Callable[[Event], Any]

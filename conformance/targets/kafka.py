@@ -8,8 +8,9 @@ an option says otherwise.
 Queues are read by one more process that is in no group: an independent reader.
 
 Where the library commits by itself nobody tells when. There a second process, the witness, asks the brokers all the
-time what they have stored of the group; each new answer is a COMMIT at level `wire`, of whoever owned the lane when it
-came: by then it had been committed. So it is never too early, and what it shows to be passed was passed.
+time what they have stored of the group. Each new answer is PROGRESS at level `store`, and a COMMIT at level `wire` of
+whoever owned the lane when it came: by then it had been committed. So it is never too early, and what it shows to be
+passed was passed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from conformance.parts import kafka
 from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
-from conformance.targets.base import NEVER_ASKED, Run
+from conformance.targets.base import Run
 from conformance.targets.options import Argument, parse
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash
@@ -103,6 +104,7 @@ NEW_PROTOCOL = "consumer"
 WITNESS = "witness"
 LOOK_EVERY_S = 0.02
 ANSWER_S = 10.0
+RECONNECT_MS = 500
 WORK_MS = 20
 """So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
 SESSION_SLACK = 2
@@ -157,7 +159,10 @@ class Librdkafka(Library):
         on_event: Callable[[Event], Any],
     ) -> DriverProcess:
         # The settings may hold credentials: they stand in no command line and in no log.
-        env = {"PYTHONPATH": str(self._wheel.folder), OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        env = {
+            "PYTHONPATH": str(self._wheel.ensure()),
+            OPTIONS_VARIABLE: json.dumps(dict(settings)),
+        }
         argv: list[str | Path] = [sys.executable, self._driver]
         log = folder / f"{name}.log"
         return DriverProcess(f"librdkafka {self.version} ({name})", argv, log, on_event, env)
@@ -219,6 +224,7 @@ class KafkaTarget(AdminTarget):
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
         self._server: KafkaServer | None = None
+        self._is_down = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
         self._automatic = is_automatic(argument.options)
@@ -236,6 +242,8 @@ class KafkaTarget(AdminTarget):
             own["session.timeout.ms"] = str(session_ms)
             own["heartbeat.interval.ms"] = str(config.heartbeat_ms)
         own["auto.commit.interval.ms"] = str(config.persist_ms)
+        # Else a client may look for a server that lives again only ten seconds later.
+        own["reconnect.backoff.max.ms"] = str(RECONNECT_MS)
         self._settings = {**own, **self._argument.options, **self._argument.credentials}
         await super().prepare(run)
         if self._automatic:
@@ -259,8 +267,8 @@ class KafkaTarget(AdminTarget):
             # say so, and the server that was started here keeps all of them.
             told |= {Kind.PULL}
         if not self._automatic:
-            return declared(client=told | NEVER_ASKED)
-        return declared(client=told | NEVER_ASKED, wire={Kind.COMMIT})
+            return declared(client=told)
+        return declared(client=told, wire={Kind.COMMIT}, store={Kind.PROGRESS})
 
     async def close(self) -> None:
         witness, self._witness = self._witness, None
@@ -274,7 +282,8 @@ class KafkaTarget(AdminTarget):
         for row in rows:
             if row.kind is Kind.ADD:
                 owners.setdefault(row.lane, []).append(row)
-        return [_owned(row, owners) if row.process == WITNESS else row for row in rows]
+        seen = {row.seq_begin for row in rows if row.process == WITNESS and row.kind is Kind.COMMIT}
+        return [_owned(row, owners) if row.seq_begin in seen else row for row in rows]
 
     def _open(self) -> None:
         self.library.ensure()
@@ -304,14 +313,29 @@ class KafkaTarget(AdminTarget):
     async def start(self, party: str) -> None:
         if self._server is not None and party in self.run.plan.topology.brokers:
             await asyncio.to_thread(self._server.start_again)
+            self._is_down = False
         else:
             await super().start(party)
 
     async def act(self, action: Action) -> None:
-        if self._server is not None and action.do == broker_crash.VERB:
-            await asyncio.to_thread(self._server.kill)
-        else:
+        if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
+            return
+        await asyncio.to_thread(self._server.kill)
+        self._is_down = True
+        with self.run.journal("server") as journal:
+            columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
+            journal.note(Kind.CRASH, Outcome.OK, columns)
+
+    async def settle(self, run: Run) -> bool:
+        """A server that was killed lives again before anything can come to rest.
+
+        A member that died is missed only when its session is over, and nothing happens until then: so it rests for
+        two leases before it counts as at rest.
+        """
+        if self._is_down:
+            await self.start(run.plan.topology.brokers[0])
+        return await super().settle(run) and await super().settle(run)
 
     def release(self) -> None:
         if self._server is not None:
@@ -327,7 +351,7 @@ class _Witness:
 
     def __init__(self, run: Run, driver: DriverProcess) -> None:
         self._driver = driver
-        self._journal: Journal = run.journal(WITNESS, level=Level.WIRE)
+        self._journal: Journal = run.journal(WITNESS)
         topology = run.plan.topology
         self._asked = [
             (group, topic.name) for group in topology.groups for topic in topology.topics
@@ -359,7 +383,9 @@ class _Witness:
     def _saw(self, lane: Lane, value: int) -> None:
         if value >= 0 and self._known.get(lane) != value:
             self._known[lane] = value
-            self._journal.note(Kind.COMMIT, Outcome.OK, {**lane._asdict(), "value": value})
+            told = {**lane._asdict(), "value": value}
+            self._journal.note(Kind.PROGRESS, Outcome.OK, {**told, "level": Level.STORE})
+            self._journal.note(Kind.COMMIT, Outcome.OK, {**told, "level": Level.WIRE})
 
     def close(self) -> None:
         """Raises TargetMisbehaved where it went blind in the run."""
@@ -408,7 +434,10 @@ def library_of(argument: Argument) -> Library:
 
 
 def local(text: str | None) -> KafkaTarget:
-    """A released server on this machine. Raises UsageError for what is not known."""
+    """A released Kafka server on this machine, as `kafka-local:4.3.1`; librdkafka or `+java:VERSION` works on it.
+
+    Raises UsageError for what is not known.
+    """
     argument = parse("kafka-local", text, clients=CLIENTS, options=OPTIONS)
     if argument.head is None:
         raise UsageError(
@@ -419,7 +448,10 @@ def local(text: str | None) -> KafkaTarget:
 
 
 def remote(text: str | None) -> KafkaTarget:
-    """One that runs already, by an address of one of its brokers. Raises UsageError."""
+    """A Kafka cluster that runs already, by an address of one of its brokers.
+
+    Raises UsageError for what is no address.
+    """
     argument = parse("kafka", text, clients=CLIENTS, options=OPTIONS)
     host, colon, port = (argument.head or "").rpartition(":")
     if not host or not colon or not port.isdecimal():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 from conformance.drivers.targets import MARK
 from conformance.parts import jars
 from conformance.targets.driven import Paired, abroad, pair, profile_of
+from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
 from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
-from specs.plan.config import Config
+from specs.plan.config import OF_BROKERS, Config
 
 
 def _parties(broker: str) -> dict[str, str]:
@@ -41,36 +44,52 @@ def local(version: str | None) -> WireTarget | Paired:
 def remote(address: str | None) -> WireTarget | Paired:
     """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s.
 
-    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it.
+    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it. `HOST:PORT,broker_lease_ms=30000` says what its
+    brokers were told: then that is known, and what rests on it is judged.
     """
+    asked = parse("rocketmq", address, clients=("java",), options=sorted(OF_BROKERS))
+    address = asked.head
     if not address or ":" not in address:
         raise UsageError(
             "the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876"
         )
-    address, mark, client = address.partition(MARK)
     split_address(address)
-    if mark:
-        return abroad(address, client)
+    if asked.client is not None:
+        if asked.options:
+            raise UsageError(f"{asked.named('rocketmq')}: with a Java client it takes no options")
+        return abroad(address, asked.client_version or "")
+    known = _settings(asked.options)
 
     def open_remote(_config: Config, proxied: bool) -> Remote:
         if proxied:
             raise UsageError("the brokers of a running cluster can't be put behind a proxy of ours")
         return Remote(address)
 
-    short = SHORT_LEASES
-    config = replace(
-        short,
-        broker_lease_ms=Config().broker_lease_ms,
-        # Our consumers' own lease may be short; the broker's is not ours to choose.
-        client_lease_ms=short.client_lease_ms,
-        delay_levels=Config().delay_levels,
-    )
+    released = Config()
+    guessed = {
+        "broker_lease_ms": released.broker_lease_ms,
+        "delay_levels": released.delay_levels,
+    }
+    # Our consumers' own lease may be short; the broker's is not ours to choose.
+    config = replace(SHORT_LEASES, **{**guessed, **known})
     return WireTarget(
-        name=f"rocketmq:{address}",
+        name=asked.named("rocketmq"),
         parties=_parties(f"Apache RocketMQ at {address}"),
         profile="rocketmq-5-orderly",
         config=config,
         lease_known=False,
+        told_us=frozenset(known),
         remembers=True,
         opens=open_remote,
     )
+
+
+def _settings(options: Mapping[str, str]) -> dict[str, Any]:
+    """What the options say of the brokers, as a configuration has it. Raises UsageError for what is no such value."""
+    kinds = {each.name: each.type for each in fields(Config)}
+    for name, value in options.items():
+        if kinds[name] == "int" and not value.isdecimal():
+            raise UsageError(f"the target rocketmq needs a number of ms for {name}, not {value!r}")
+    told = {name: int(value) if kinds[name] == "int" else value for name, value in options.items()}
+    Config.from_json(told)
+    return told

@@ -153,7 +153,10 @@ def mutant_names() -> tuple[str, ...]:
 
 
 def mutant(argument: str | None = None) -> SimulatedTarget:
-    """The reference with the bug of that name. Raises UsageError with near matches for any other."""
+    """The reference with the bug of that name.
+
+    Raises UsageError with near matches for any other.
+    """
     if not argument:
         raise UsageError(
             f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}"

@@ -375,8 +375,11 @@ class WireClient:
         return answer, value
 
     def stored(self, lane: Lane) -> int | None:
-        """As `fetch`, and no row tells of it: the word of a witness, not an event of the run."""
-        header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
+        """As `fetch`, and no row tells of it: the word of a witness, not an event of the run.
+
+        A broker that knows how to says the plain truth of a young queue too, of which nothing is stored.
+        """
+        header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id, False)
         answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
         return (
             OffsetResponse.from_ext(answer.ext).offset

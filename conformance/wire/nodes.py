@@ -20,7 +20,6 @@ from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node
 from reference_impl.sim.cluster import Cores
 from reference_impl.sim.prober import Ask
-from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.plan.messages import PlannedMessage
 from specs.vocabulary import Kind, Outcome, Queue
@@ -203,61 +202,3 @@ def _message(planned: PlannedMessage, args: Mapping[str, Any]) -> SendMessage:
         transaction=Transaction(args["ends"], args["checked"]) if "ends" in args else None,
         properties=planned.properties,
     )
-
-
-class PlanRunner:
-    """Does a plan's actions on a system that is open, and makes neither topics nor a history.
-
-    For whoever has not moved to `conformance.run.run` over `conformance.wire.target.WireTarget` yet.
-    """
-
-    def __init__(self, plan: Any, system: Any, folder: Any, prefix: str) -> None:
-        self._run = Run(plan, folder, prefix)
-        self._system = system
-
-    async def run(self) -> None:
-        """Do everything, then stop every client in good order."""
-        from conformance.wire.stalls import Stalls
-
-        run, nodes = self._run, ClientNodes(self._run, self._system.namesrv)
-        run.began()
-        stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
-        try:
-            for action in run.plan.actions:
-                await asyncio.sleep(max(0.0, (action.at_ms - run.now_ms) / 1000))
-                args = action.args
-                match action.do:
-                    case "start" | "restart":
-                        nodes.start(args["client"])
-                    case "stop":
-                        await nodes.stop(args["client"])
-                    case "crash":
-                        await nodes.kill(args["client"])
-                        group = run.client(args["client"]).group or None
-                        with Journal(run.folder, "harness") as journal:
-                            columns = {"client_id": args["client"], "group": group}
-                            journal.note(Kind.CRASH, Outcome.OK, columns)
-                    case "broker_crash":
-                        await asyncio.to_thread(self._system.crash_broker, args["broker"])
-                        with Journal(run.folder, args["broker"]) as journal:
-                            columns = {"broker": args["broker"], "detail": "killed by the harness"}
-                            journal.note(Kind.CRASH, Outcome.OK, columns)
-                    case "broker_restart":
-                        await asyncio.to_thread(self._system.restart_broker, args["broker"])
-                    case do if do in SENDS:
-                        nodes.send(args)
-                    case do if do in PROBES:
-                        broker = args["broker"]
-                        nodes.probe(do, args, broker, self._system.brokers[broker])
-                    case do:
-                        raise UsageError(
-                            f"the action {do!r} is none that clients on sockets can do"
-                        )
-            await asyncio.sleep(max(0.0, (run.plan.until_ms - run.now_ms) / 1000))
-            await nodes.sent()
-        finally:
-            for name in nodes:
-                await nodes.stop(name)
-            stalls.cancel()
-            await asyncio.wait([stalls])
-            run.close()

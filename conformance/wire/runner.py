@@ -20,15 +20,12 @@ from conformance.records import OF_OUR_CLIENTS
 from conformance.run import fresh_names, run
 from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.systems import System
-from conformance.wire.brokers import make_topic
-from conformance.wire.client import WireClient
 from conformance.wire.machine import run_machine
 from conformance.wire.session import Session
 from conformance.wire.target import WireTarget
 from conformance.wire.work import Way, configured, round_config, round_plan, way_of
 from specs.errors import UsageError
 from specs.faults import broker_crash, crash
-from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import History, compact_journal, write_history
@@ -41,7 +38,7 @@ from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Search, Verdict, by_python, conclude
-from specs.vocabulary import Level, Outcome, Queue, dead_letter_topic
+from specs.vocabulary import Level, Outcome
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
 """What a run on the wire has beside its plans: a raw client's part, read back before any broker is killed."""
@@ -367,7 +364,7 @@ def ask(
         levels=(Level.WIRE, Level.CLIENT),
         clock_bounds_us={"host": 0},
         records=OF_OUR_CLIENTS,
-        config=config,
+        config=target.settings(Plan(config=config)),
         replay=again.command("conform", *words, "--examples", examples),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
@@ -382,7 +379,7 @@ def ask(
             config,
             profile.wire,
             fresh_names(seed, 0),
-            target.lease_known,
+            target.lease_known or "broker_lease_ms" in target.told_us,
             excused=profile.rules,
         )
         run_machine(
@@ -423,27 +420,3 @@ def replace_run_folder(out: Path) -> None:
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
     out.mkdir(parents=True)
-
-
-def run_nonce(system: System) -> str:
-    """A word that no earlier run on this cluster used: the clock of the broker's host moves on."""
-    return format(host_clock().wall_us() // 1000, "x")
-
-
-def make_topics(session: Session, plan: Plan, namesrv: str) -> None:
-    """Create the plan's topics on the session's broker, and wait until routes lead there."""
-    client: WireClient = session.client("setup")
-    try:
-        for topic in plan.topology.topics:
-            make_topic(client, topic.name, topic.queues, namesrv)
-    finally:
-        client.close()
-
-
-def note_queues(session: Session, plan: Plan) -> None:
-    """The queues of the plan, and its groups' dead letters, join the drain."""
-    for topic in plan.topology.topics:
-        for queue_id in range(topic.queues):
-            session.to_drain.append((Queue(topic.name, session.broker_name, queue_id), None))
-    for group in plan.topology.groups:
-        session.to_drain.append((Queue(dead_letter_topic(group), session.broker_name, 0), group))

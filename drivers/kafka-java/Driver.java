@@ -139,6 +139,7 @@ public final class Driver {
         }
         greeted = true;
         List<String> told = new ArrayList<>(List.of("delivered", "finished", "sent", "added", "dropped", "looked_up"));
+        told.add("gave_up"); // a consumer gives no record up: with it that can't happen
         if (!automatic()) {
             told.add("committed");
         }

@@ -45,7 +45,8 @@ BROKER = "b0"
 POLL_S = 0.05
 ANSWER_S = 10.0
 READ_S = 30.0
-TOLD = ["delivered", "finished", "sent", "added", "dropped", "looked_up"]
+TOLD = ["delivered", "finished", "sent", "added", "dropped", "looked_up", "gave_up"]
+"""A consumer gives no message up: with it that can't happen."""
 REFUSALS = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -456,6 +457,7 @@ COMMON_SETTINGS = (
     "client.",
     "debug",
     "metadata.",
+    "reconnect.",
     "topic.",
 )
 PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",

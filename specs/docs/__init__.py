@@ -28,7 +28,7 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/faults.md": faults_page,
     "docs/history.md": history_page,
     "specs/schemas/history-row.v2.json": lambda: schema_text(history_row_schema()),
-    "specs/schemas/plan.v1.json": lambda: schema_text(plan_schema()),
+    "specs/schemas/plan.v2.json": lambda: schema_text(plan_schema()),
     "specs/schemas/run.v2.json": lambda: schema_text(run_schema()),
     "specs/schemas/verdict.v1.json": lambda: schema_text(verdict_schema()),
 }

@@ -1,1 +1,1 @@
-"""Plan v1: what a run is to do, as data."""
+"""Plan v2: what a run is to do, as data."""

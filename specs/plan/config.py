@@ -7,7 +7,7 @@ RocketMQ's stands for what is not told, and a clause that would need it is not j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -122,6 +122,20 @@ class Config:
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
+OF_BROKERS = frozenset(
+    {
+        "broker_lease_ms",
+        "channel_expiry_ms",
+        "delay_levels",
+        "transaction_timeout_ms",
+        "transaction_check_interval_ms",
+        "transaction_check_max",
+        "keep_ms",
+        "flush",
+        "flush_ms",
+    }
+)
+"""What a broker was told, and its clients need not know."""
 ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
 """Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
 NOTHING_IS_LOST = frozenset({"flush", "flush_ms", "keep_ms"})
@@ -177,6 +191,16 @@ def config_of(data: Mapping[str, Any], where: str = "") -> Config:
         return Config.from_json(told)
     except UsageError as error:
         raise UsageError(f"{where}: {error}".removeprefix(": ")) from error
+
+
+def without_the_brokers(config: Config, system: str, *, known: Collection[str] = ()) -> Config:
+    """What is known of it where the brokers are somebody's: what our own clients were told.
+
+    system: whose they are. known: what of these brokers' settings somebody has told us.
+    """
+    unknown = OF_BROKERS.difference(known)
+    told = {name: value for name, value in config.to_json().items() if name not in unknown}
+    return config_of({"system": system, **told})
 
 
 def config_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Plan v1: what a run is to do, as data: topology, numbers, clients, actions in time, listener decisions, seed.
+"""Plan v2: what a run is to do, as data: topology, numbers, clients, actions in time, listener decisions, seed.
 
 A case and a scenario compile to a plan, a machine's run prints one, a driver gets one, replay and shrink work on
 one. A plan decides nothing by itself: what an action does to a system is its target's affair. An action that
@@ -43,7 +43,8 @@ from specs.reading import (
 )
 from specs.vocabulary import Outcome
 
-PLAN_SCHEMA = "inorder/plan/v1"
+PLAN_SCHEMA = "inorder/plan/v2"
+"""Version 1 had no steps, and is read as it is."""
 DEFAULT_DURATION_MS = 1
 CONSUMER_DEFAULT = -1
 CLIENT_KINDS = ("consumer", "producer", "prober")
@@ -321,7 +322,7 @@ class Plan:
     steps: tuple[Step, ...] = field(default=(), metadata=told(reads=_steps, schema=_steps_schema))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of version 1. Absent and default fields of rules, clients and steps are left out."""
+        """JSON of version 2. Absent and default fields of rules, clients and steps are left out."""
         return {
             "schema": PLAN_SCHEMA,
             "seed": self.seed,

@@ -1,4 +1,4 @@
-"""The JSON schema of plan v1, made from the plan's own model; `specs/schemas/plan.v1.json` is its copy."""
+"""The JSON schema of plan v2, made from the plan's own model; `specs/schemas/plan.v2.json` is its copy."""
 
 from __future__ import annotations
 

@@ -75,6 +75,19 @@ def test_every_scenario_says_why_and_what_it_must_reach() -> None:
         assert scenario.must_reach
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in names() if load(name).shows])
+def test_a_scenario_can_fail(tmp_path: Path, name: str) -> None:
+    """It is refuted where the cluster or its clients have the bug that it shows."""
+    scenario = load(name)
+    if Ability.BREAK_LINK in scenario.needs and not toxiproxy_binary.present():
+        pytest.skip("the toxiproxy server is not built; run `make setup`")
+    target = hosted(mutant(scenario.shows), in_containers=False)
+    profile = profiles.load(target.profile)
+    verdict, _history = run_scenario(scenario, target, profile, seed=1, out=tmp_path / "run")
+    assert verdict.verdict is RunVerdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -90,6 +103,7 @@ def test_every_scenario_says_why_and_what_it_must_reach() -> None:
         ('why = "x"\nfault = 3', "table of its own"),
         ('why = "x"\nmust_reach = ["the moon"]', "must_reach knows"),
         ('why = "x"\nclauses = ["ORD-99"]', "no clause ORD-99"),
+        ('why = "x"\nshows = "a-bug"', "no mutant 'a-bug'"),
         ("why = ", "no TOML"),
         ('why = "x"\nweather = "bad"', "unknown weather"),
     ],

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from recorded import recorded
 
+from conformance import run as runs
 from conformance.cli import seam
 from spark_checkers import engine, scatter
 from spark_checkers.catalogue import all_twins, kernels
@@ -141,6 +142,6 @@ def test_the_engine_suits_the_size(
     monkeypatch: pytest.MonkeyPatch, events: int, master: str | None, expected: str
 ) -> None:
     monkeypatch.setattr(seam, "rows_in", lambda _history: events)
-    monkeypatch.setattr(seam, "engine_names", lambda: ("arrow", "python", "spark"))
+    monkeypatch.setattr(runs, "engine_names", lambda: ("arrow", "python", "spark"))
     asked = seam.question(engine="auto", profile=None, clauses=(), master=master, floor=1)
     assert asked.engine_for(None) == expected  # type: ignore[arg-type]

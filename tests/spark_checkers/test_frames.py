@@ -26,7 +26,7 @@ from specs.history.store import rows_to_table, write_history
 from specs.verdicts import engine as python_engine
 from specs.vocabulary import Kind
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.timeout(900)]
 
 
 def planted() -> tuple[RunInfo, list[Row]]:

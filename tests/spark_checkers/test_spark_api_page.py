@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import SPARK
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.timeout(900)]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-api.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 

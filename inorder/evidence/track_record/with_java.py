@@ -11,10 +11,10 @@ from typing import Any
 from conformance.drivers.stage import HOST_MARK
 from conformance.drivers.work import work
 from conformance.records import BEHIND_A_TAP
+from conformance.run import fresh_names
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
 from conformance.targets.driven import find_java
-from conformance.wire.runner import run_nonce
 from inorder.evidence.track_record.on_the_wire import judge_history
 from specs import profiles
 from specs.history.journal import Journal
@@ -72,7 +72,7 @@ def consume_with_java(
                     skip=frozenset({Kind.SEND}),
                 )
                 with ThreadedTap(system.namesrv, watcher) as tap:
-                    prefix = f"t{seed}x{run_nonce(system)}-"
+                    prefix = fresh_names(seed, 0)
                     through = partial(work, namesrv=tap.namesrv, incarnation_of=watcher.incarnation)
                     through(system, driven.version, config, inside, prefix, say)
             found.append(judge_history(inside, profiles.load(profile), judged_by))

@@ -167,4 +167,11 @@ def test_batches_tags_delays_and_messages_without_a_key(
     read = [row for row in rows if row.kind is Kind.READ and row.message_id is not None]
     assert {row.message_id for row in read} == {f"m{number}" for number in range(1, 8)}
     assert {row.level for row in read} == {Level.WIRE}
+    stored = {row.queue_id: row.value for row in rows if row.kind is Kind.PROGRESS}
+    reached = {queue: -1 for queue in (0, 1)}
+    for call in calls.values():
+        queue = call.queue_id or 0
+        reached[queue] = max(reached[queue], (call.queue_offset or 0) + 1)
+    assert stored == reached
+    assert {row.level for row in rows if row.kind is Kind.PROGRESS} == {Level.STORE}
     assert [row.message_id for row in read if row.sharding_key is not None] == ["m7"]

@@ -15,7 +15,7 @@ from conformance.drivers.process import DriverProcess
 from conformance.drivers.protocol import driver_schema, schema_text
 from specs.errors import TargetMisbehaved
 
-FILE = Path(specs.__file__).parent / "schemas" / "driver.v1.json"
+FILE = Path(specs.__file__).parent / "schemas" / "driver.v2.json"
 
 MESSAGE = {
     "topic": "orders",
@@ -63,6 +63,12 @@ GOOD: list[dict[str, Any]] = [
     {"reply": None, "ok": False, "error": "not JSON", "at_us": 1},
     {"event": "delivered", "call": 1, "messages": [MESSAGE], "at_us": 2},
     {
+        "event": "delivered",
+        "call": 1,
+        "messages": [{**MESSAGE, "properties": {"number": "1"}}],
+        "at_us": 2,
+    },
+    {
         "event": "finished",
         "call": 1,
         "outcome": "null",
@@ -85,7 +91,9 @@ GOOD: list[dict[str, Any]] = [
 
 BAD: list[dict[str, Any]] = [
     {"verb": "dance", "id": 1},
-    {"verb": "hello", "id": 1, "version": 2},
+    {"verb": "hello", "id": 1, "version": 3},
+    {"verb": "stop", "id": 1, "properties": {}},
+    {"event": "delivered", "call": 1, "messages": [{**MESSAGE, "properties": 3}], "at_us": 2},
     {"reply": 1, "ok": True},
     {"event": "delivered", "call": 1, "messages": [], "at_us": 2},
     {
@@ -112,6 +120,40 @@ def test_lines_of_the_protocol(line: dict[str, Any]) -> None:
 @pytest.mark.parametrize("line", BAD, ids=json.dumps)
 def test_lines_that_are_none(line: dict[str, Any]) -> None:
     assert not jsonschema.Draft202012Validator(driver_schema()).is_valid(line)
+
+
+V1 = Path(__file__).parents[2] / "specs" / "history" / "v1" / "driver.jsonl"
+
+
+def test_what_a_driver_of_version_1_said_is_still_understood() -> None:
+    """A recorded conversation, by both schemas: the one that it was held by is kept."""
+    old = json.loads(FILE.with_name("driver.v1.json").read_text(encoding="utf-8"))
+    lines = V1.read_text(encoding="utf-8").splitlines()
+    for line in map(json.loads, lines):
+        if line.get("verb") != "dance":
+            jsonschema.Draft202012Validator(old).validate(line)
+            jsonschema.Draft202012Validator(driver_schema()).validate(line)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "told", "version"),
+    [((1,), True, 1), ((1, 2), True, 2), ((2,), True, 2), ((1, 2, 3), False, 1)],
+    ids=["only the old one", "both", "only the new one", "does not look, and says nothing"],
+)
+def test_a_driver_is_greeted_in_the_newest_version_that_it_speaks(
+    tmp_path: Path, spoken: tuple[int, ...], told: bool, version: int
+) -> None:
+    says = "**({'version': line['version']} if told else {})".replace("told", str(told))
+    program = (
+        f"good = line['verb'] == 'stop' or line['version'] in {spoken}\n"
+        f"if not good: say(reply=line['id'], ok=False, error='which version?'); continue\n"
+        f"if line['verb'] == 'stop': say(reply=line['id'], ok=True); break\n"
+        f"say(reply=line['id'], ok=True, driver='d', client='1', events=['sent'], {says})"
+    )
+    with driver(tmp_path, program, []) as running:
+        running.hello()
+        assert (running.version, running.faults) == (version, [])
+        running.stop()
 
 
 def driver(tmp_path: Path, program: str, seen: list[Any]) -> DriverProcess:

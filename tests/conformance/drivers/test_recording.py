@@ -131,3 +131,30 @@ def test_what_was_given_up_belongs_to_the_work_that_it_was_delivered_to(tmp_path
         (Kind.DEAD_LETTER, Outcome.OK, 8, "m2", "c1.1#9"),
     ]
     assert (rows[0].sharding_key, rows[0].reconsume_times, rows[0].group) == ("k", 2, "billing")
+
+
+def test_what_a_coordinator_hands_out_is_granted_and_an_accepted_commit_proves_it(
+    tmp_path: Path,
+) -> None:
+    """A commit of which nobody knows whether it was accepted proves nothing."""
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(
+        tmp_path, "c1", "billing", suspend_ms=200, lanes=True, handed_out=True
+    )
+    lane = {"topic": "orders", "broker": "b0", "queue_id": 3}
+    recorder.on_event({"event": "added", **lane, "incarnation": 1, "at_us": 10})
+    for number, outcome in ((1, "ok"), (2, "refused")):
+        begun = {"event": "committing", "commit": number, "value": 7, **lane, "at_us": 10 * number}
+        recorder.on_event(begun)
+        ended = {"event": "committed", "commit": number, "outcome": outcome}
+        recorder.on_event({**ended, "at_us": 10 * number + 5})
+    recorder.on_event({"event": "dropped", **lane, "incarnation": 1, "at_us": 40})
+    recorder.close()
+    rows = list(compact_journal(tmp_path).rows())
+    leases = [(row.kind, row.outcome, row.started_us, row.ended_us) for row in rows]
+    assert [lease for lease in leases if lease[0] in (Kind.LOCK, Kind.UNLOCK)] == [
+        (Kind.LOCK, Outcome.OK, 10, 10),
+        (Kind.LOCK, Outcome.OK, 10, 15),
+        (Kind.LOCK, Outcome.UNKNOWN, 20, 25),
+        (Kind.UNLOCK, Outcome.OK, 40, 40),
+    ]

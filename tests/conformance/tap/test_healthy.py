@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from conformance.targets.systems import ReferenceOnSockets
-from conformance.wire.client import WireClient
-from conformance.wire.nodes import PlanRunner
-from specs.history.journal import Journal
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind, Outcome
 from tests.conformance.tap.tapping import Seen, tap_before
-from tests.conformance.tap.test_tap import Behind
+from tests.conformance.tap.test_tap import work_behind
 
 CONFIG = Config(
     max_reconsume_times=1,
@@ -42,11 +38,7 @@ def play(
         listener=(ListenerRule(Outcome.SUSPEND, number=3, duration_ms=1),),
         until_ms=until_ms,
     )
-    with Journal(folder, "setup") as journal:
-        setup = WireClient("setup", system.brokers["b0"], "b0", journal)
-        assert setup.create_topic("orders", 2).code == 0
-        setup.close()
-    asyncio.run(PlanRunner(plan, Behind(seen.namesrv), folder, "").run())
+    work_behind(seen.namesrv, system.brokers, plan, folder)
 
 
 def test_healthy_work_of_our_own_clients_is_not_refuted(tmp_path: Path) -> None:

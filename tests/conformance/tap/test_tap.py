@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,15 @@ from typing import Self
 
 import pytest
 
+from conformance.run import run
 from conformance.tap.faults import Faults, parse_rule
 from conformance.tap.lives import BrokerLife, Sign
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
+from conformance.targets import reference_tcp
 from conformance.targets.systems import ReferenceOnSockets, System, broker_addresses
 from conformance.waiting import wait_until
 from conformance.wire.client import WireClient
-from conformance.wire.nodes import PlanRunner
 from reference_impl.protocol.bodies import (
     ConsumerData,
     Heartbeat,
@@ -59,16 +59,21 @@ CONFIG = Config(
 
 
 class Behind(System):
-    """A running system, as those see it who know nothing but the tap."""
+    """A running system whose clients know nothing but the tap; who reads it back asks its brokers themselves."""
 
-    def __init__(self, namesrv: str) -> None:
-        self.namesrv = namesrv
+    def __init__(self, namesrv: str, brokers: Mapping[str, str]) -> None:
+        self.namesrv, self.brokers = namesrv, brokers
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def work_behind(namesrv: str, brokers: Mapping[str, str], plan: Plan, folder: Path) -> None:
+    """Our own clients do a plan behind a tap."""
+    run(plan, reference_tcp.target(None).on(Behind(namesrv, brokers)), folder)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
@@ -139,11 +144,8 @@ def test_our_clients_own_record_is_what_the_tap_sees(system: System, tmp_path: P
         until_ms=1_600,
     )
     with tapped(system, tmp_path) as tap:
-        client = through(tap, tmp_path, "setup")
-        assert client.create_topic("seen", 1).code == 0
-        client.close()
-        asyncio.run(PlanRunner(plan, Behind(tap.namesrv), tmp_path, "").run())
-    seen, own = rows_of(tmp_path, "tap"), rows_of(tmp_path, "c1")
+        work_behind(tap.namesrv, system.brokers, plan, tmp_path / "own")
+    seen, own = rows_of(tmp_path, "tap"), rows_of(tmp_path / "own", "c1")
     assert {row.level for row in seen} == {Level.TAP}
     lane = Lane("watched", "seen", "b0", 0)
     mine = [row for row in seen if row.client_id == "c1" and row.lane == lane]
@@ -163,7 +165,7 @@ def test_our_clients_own_record_is_what_the_tap_sees(system: System, tmp_path: P
     (given_up,) = [row for row in mine if row.kind is Kind.DEAD_LETTER]
     assert (given_up.queue_offset, given_up.message_id, given_up.attempt) == (2, "m3", 1)
     sends = [row for row in seen if row.kind is Kind.SEND]
-    told = [row for row in rows_of(tmp_path, "shop") if row.kind is Kind.SEND]
+    told = [row for row in rows_of(tmp_path / "own", "shop") if row.kind is Kind.SEND]
     assert [
         (r.queue, r.queue_offset, r.message_id, r.sharding_key, r.key_seq, r.body_hash, r.attempt)
         for r in sends

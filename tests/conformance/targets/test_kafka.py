@@ -70,7 +70,7 @@ def target() -> Iterator[KafkaTarget]:
     made.release()
 
 
-def judged(target: KafkaTarget, folder: Path) -> Verdict:
+def judged(target: KafkaTarget, folder: Path, *faults: Action) -> Verdict:
     """A run of ten seconds: a second consumer comes and goes while messages flow, and one fails once."""
     names = fresh_names(7, 1)
     topic, group = f"{names}orders", f"{names}billing"
@@ -97,7 +97,7 @@ def judged(target: KafkaTarget, folder: Path) -> Verdict:
         actions=(
             Action(0, "start", {"client": shop}),
             Action(0, "start", {"client": first}),
-            *sorted(sends + changes, key=lambda action: action.at_ms),
+            *sorted([*sends, *changes, *faults], key=lambda action: action.at_ms),
         ),
         listener=(ListenerRule(Outcome.SUSPEND, number=20, delivery_max=1),),
         until_ms=5_500,
@@ -122,6 +122,19 @@ def test_it_is_upheld_and_leaves_nothing(target: KafkaTarget, tmp_path: Path) ->
     names = [child.name() for child in psutil.Process().children() if child.status() != "zombie"]
     assert names.count("java") == 1
     assert [name for name in names if name.startswith("python")] == []
+
+
+@needs_parts
+@pytest.mark.long
+def test_a_server_that_is_killed_keeps_what_it_promised(
+    target: KafkaTarget, tmp_path: Path
+) -> None:
+    """It is killed in the midst of the work, and started again on its data: nothing is lost, and all goes on."""
+    broker = {"broker": "b0"}
+    faults = (Action(2_200, "broker_crash", broker), Action(3_200, "broker_restart", broker))
+    told = found(judged(target, tmp_path / "run", *faults))
+    assert [name for name, each in told.items() if each is ClauseVerdict.REFUTED] == []
+    assert {told[name] for name in ("ORD-2", "ORD-7", "SND-1", "SND-2", "LIV-1")} == {KEPT}
 
 
 @needs_parts

@@ -8,9 +8,10 @@ import pytest
 
 from conformance.parts.processes import living
 from conformance.run import run
-from conformance.targets.base import Asked
+from conformance.targets.base import Asked, find
 from conformance.targets.mutant_tcp import mutant
 from conformance.wire.runner import SHORT_LEASES, orderly_plan
+from conformance.wire.target import WireTarget
 from specs import profiles
 from specs.errors import UsageError
 from specs.history.store import open_history
@@ -21,7 +22,8 @@ from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 @pytest.mark.parametrize("name", ["takeover-keeps-old-owner", "key-without-queue-id"])
 def test_a_mutant_of_the_lease_table_is_refuted_over_the_wire(name: str, tmp_path: Path) -> None:
     """One by a clause, from the history; one by a wire rule, that no well-behaved client notices."""
-    target = mutant(name)
+    target = find(f"mutant+tcp:{name}")
+    assert isinstance(target, WireTarget)
     asked = Asked(seed=1, examples=3, floor=1, out=tmp_path / "run")
     verdict = target.search(profiles.load(target.profile), asked).verdict
     assert verdict.verdict is RunVerdict.REFUTED

@@ -127,6 +127,14 @@ def test_a_driver_for_each_client(
     _judge_driver(path, tmp_path, command.strip(), bug)
 
 
+def test_a_driver_whose_messages_lose_their_properties(
+    path: dict[str, str], tmp_path: Path, server: int
+) -> None:
+    """The protocol's second version tells them; the body is as it was sent."""
+    command = f"{sys.executable} {TOYS / 'networked.py'} {server} forgets"
+    _judge_driver(path, tmp_path, command, "forgets")
+
+
 def test_a_driver_is_tried_before_anything_is_judged_by_it(
     path: dict[str, str], tmp_path: Path
 ) -> None:
@@ -165,7 +173,7 @@ def _judge_driver(path: dict[str, str], tmp_path: Path, command: str, bug: str) 
     assert done.returncode == (1 if bug else 0), done.stdout + done.stderr
     found = clauses(out)
     if bug:
-        assert found[WRONG[bug]] == "refuted"
+        assert found[{**WRONG, "forgets": "SND-10"}[bug]] == "refuted"
     else:
         assert len([clause for clause, verdict in found.items() if verdict == "upheld"]) >= 8
 

@@ -137,6 +137,20 @@ def test_half_messages_resets_and_a_full_disk_are_done_on_sockets_too(tmp_path: 
     assert [row.detail for row in marks] == ["settled"]
 
 
+def test_what_the_store_says_of_a_group_is_written_down_at_the_end(tmp_path: Path) -> None:
+    """By somebody who is neither the consumer nor the drain; a group that stored nothing is told so."""
+    rows = history_of(short_plan((send(300), send(310)), 2_000), tmp_path)
+    told = {
+        row.group: (row.level, row.process, row.outcome, row.value)
+        for row in rows
+        if row.kind is Kind.PROGRESS
+    }
+    assert told == {
+        "billing": ("store", "witness", Outcome.OK, 2),
+        "moved": ("store", "witness", Outcome.REFUSED, -1),
+    }
+
+
 def test_a_broadcast_consumer_that_comes_again_goes_on_at_its_own_offset(tmp_path: Path) -> None:
     again = (Action(2_000, "stop", {"client": "c1"}), Action(2_600, "restart", {"client": "c1"}))
     plan = short_plan(

@@ -14,6 +14,7 @@ from specs.clauses.catalogue import all_clauses
 from specs.history.arrow import VERSION_KEY
 from specs.history.store import open_history, write_history
 from specs.plan.plan import read_plan
+from specs.plan.schema import plan_schema
 from specs.verdicts.examine import Examiner
 
 V1 = Path(__file__).parent / "v1"
@@ -56,6 +57,15 @@ def test_the_schemas_of_version_1_are_kept() -> None:
         jsonschema.validate(json.loads(line), rows)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**json.loads(lines[0]), "generation": 1}, rows)
+
+
+def test_a_plan_of_version_1_keeps_its_schema_and_is_written_as_version_2() -> None:
+    """The newer schema has everything that the older one had."""
+    old = json.loads((V1 / "plan.json").read_text(encoding="utf-8"))
+    jsonschema.validate(old, json.loads((SCHEMAS / "plan.v1.json").read_text(encoding="utf-8")))
+    new = read_plan(V1 / "plan.json").to_json()
+    jsonschema.validate(new, plan_schema())
+    assert {**new, "schema": old["schema"]} == old
 
 
 def test_what_version_1_wrote_is_written_again_as_version_2(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_plan_comes_back_from_json_as_it_went_and_keeps_its_schema(plan: Plan)
 
 
 def test_the_schema_file_is_the_generated_one() -> None:
-    path = Path(__file__).parents[3] / "specs" / "schemas" / "plan.v1.json"
+    path = Path(__file__).parents[3] / "specs" / "schemas" / "plan.v2.json"
     assert json.loads(path.read_text(encoding="utf-8")) == plan_schema()
 
 
@@ -110,7 +110,11 @@ def whole() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (("schema",), "inorder/plan/v2", "this version reads 'inorder/plan/v1'"),
+        (
+            ("schema",),
+            "inorder/plan/v3",
+            "this version reads inorder/plan/v1 to v2; a newer inorder",
+        ),
         (("sede",), 1, "unknown field 'sede'; did you mean 'seed'"),
         (("seed",), "1", "'seed' must be a whole number"),
         (("seed",), True, "'seed' must be a whole number"),

@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 
-BUG = sys.argv[2] if len(sys.argv) > 2 else ""  # skips, twice or loses
+BUG = sys.argv[2] if len(sys.argv) > 2 else ""  # skips, twice, loses or forgets
 EVENTS = ["delivered", "finished", "sent", "added", "dropped", "committed", "looked_up", "gave_up"]
-HELLO = {"version": 1, "driver": "networked toy", "client": "1", "events": EVENTS}
+HELLO = {"version": 2, "driver": "networked toy", "client": "1", "events": EVENTS}
 HELLO["verbs"] = ["prepare", "read"]
 out = threading.Lock()
 
@@ -95,12 +95,12 @@ class Driver:
     def send(self, ask):
         message = {"topic": ask["topic"], "message_id": ask["message"], "body": ask["body"]}
         message |= {"key": ask.get("key"), "key_seq": str(ask.get("key_seq") or "")}
+        message |= {"properties": {} if BUG == "forgets" else ask.get("properties", {})}
         places = self.server("places", ask["topic"])
         place = places[sum(map(ord, ask.get("key", ""))) % len(places)]
-        at = {"broker": "b0", "queue_id": int(place.split()[1])}
         lost = BUG == "loses" and ask.get("key_seq") == 5
-        at["queue_offset"] = 0 if lost else self.server("put", place, message)
-        self.say(event="sent", id=ask["id"], outcome="ok", **at)
+        at = {"broker": "b0", "queue_offset": 0 if lost else self.server("put", place, message)}
+        self.say(event="sent", id=ask["id"], outcome="ok", queue_id=int(place.split()[1]), **at)
 
     def read(self, topic):
         found = []
@@ -112,7 +112,7 @@ class Driver:
 
     def answer(self, ask):
         match ask["verb"]:
-            case "hello" if ask["version"] == 1:
+            case "hello" if ask["version"] == 2:
                 return HELLO
             case "prepare":
                 for topic in ask["topics"]:

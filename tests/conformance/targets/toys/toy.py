@@ -13,8 +13,8 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind
 class Toy(InProcess):
     name, profile, config = "toy", "ordered-queue", FAST
     parties = dict.fromkeys(("broker", "client", "producer"), "toy 1")
-    told = (Kind.SEND, Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP)
-    records = declared(client={*told, *NEVER_ASKED, Kind.FETCH_OFFSET, Kind.DEAD_LETTER})
+    kinds = (Kind.SEND, Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP)
+    records = declared(client={*kinds, *NEVER_ASKED, Kind.FETCH_OFFSET, Kind.DEAD_LETTER})
 
     async def prepare(self, run):
         await super().prepare(run)
