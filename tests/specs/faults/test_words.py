@@ -25,6 +25,7 @@ OTHER_MEANINGS = {
     "spark_checkers/grants.py": "how a lease ended",
     "spark_checkers/batches.py": "a slot for the outcome CUT",
     "fuzzing/readers.py": "bytes that end too soon",
+    "conformance/targets/kafka.py": "what an application does when a record failed: Consumer.pause",
     "conformance/tap/faults.py": "the tap's own rules, on frames of one code",
     "machines/lock_table.py": "an operation of a bench's program",
     "machines/membership.py": "an operation of a bench's program",
