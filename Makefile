@@ -5,7 +5,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-WORKERS ?= 3
+WORKERS ?= 4
 
 # The tests start hundreds of processes, and each would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -43,7 +43,7 @@ from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
-from specs.plan.config import Config
+from specs.plan.config import Config, config_of
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
@@ -100,6 +100,18 @@ CONFIG = replace(
 )
 """broker_lease_ms is the session: so long after a member's last word its partitions are another's. persist_ms is the
 interval of automatic commits."""
+TOLD = (
+    "batch",
+    "broker_lease_ms",
+    "client_lease_ms",
+    "consume_from",
+    "message_model",
+    "mode",
+    "persist_first_ms",
+    "persist_ms",
+    "subscription",
+)
+NO_LIMIT = {"max_reconsume_times": -1}
 NEW_PROTOCOL = "consumer"
 WITNESS = "witness"
 LOOK_EVERY_S = 0.02
@@ -255,6 +267,11 @@ class KafkaTarget(AdminTarget):
         if not self._automatic or ListenerRule(duration_ms=WORK_MS) in plan.listener:
             return plan
         return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
+
+    def settings(self, plan: Plan) -> Config:
+        """What the driver and the library are told. Kafka knows neither a limit of retries nor RocketMQ's timers."""
+        ours = plan.config.to_json()
+        return config_of({"system": "kafka", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
 
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]

@@ -483,7 +483,7 @@ _NO_TASK = "neither a lane that was dropped nor one of a consumer that stops get
 EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
     (
         "leases",
-        "Leases._lease_answered",
+        "Leases.lease_answered",
         "self.consumer.end(op, Outcome.UNKNOWN, {'code': answer.code, 'detail': answer.remark})",
         "",
     ): _STAYS_OPEN,

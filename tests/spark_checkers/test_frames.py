@@ -49,6 +49,7 @@ def context_of_pyspark_alone(session: Any) -> Any:
     return session._sc
 
 
+@pytest.mark.long
 def test_a_frame_gives_the_verdict_of_the_python_engine_and_every_finding(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

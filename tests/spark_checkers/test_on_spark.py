@@ -183,7 +183,7 @@ def test_what_spark_writes_is_a_history(session: Any, tmp_path: Path, form: str)
     write_runinfo(tmp_path / "theirs", info)
     theirs = open_history(tmp_path / "theirs")
     assert list(theirs.rows()) == list(rows)
-    assert engine.examine(theirs, session) == examine(rows, info)
+    assert engine.examine(theirs, OnSpark(session)) == examine(rows, info)
 
 
 def test_an_error_in_a_task_comes_back_as_one_sentence(session: Any, tmp_path: Path) -> None:

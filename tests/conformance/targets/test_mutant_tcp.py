@@ -34,6 +34,7 @@ def test_a_mutant_of_the_lease_table_is_refuted_over_the_wire(name: str, tmp_pat
     assert living() == []
 
 
+@pytest.mark.long
 def test_a_mutant_of_the_consumer_is_refuted_by_a_plan_on_a_store(tmp_path: Path) -> None:
     """And the broker's store lies on a disk."""
     target = mutant("renewal-forgotten:sync")

@@ -114,12 +114,12 @@ def bugs(*at_once: str) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("bug", bugs("", "skips"))
+@pytest.mark.parametrize("bug", bugs(""))
 def test_a_driver_that_hosts_everybody(path: dict[str, str], tmp_path: Path, bug: str) -> None:
     _judge_driver(path, tmp_path, f"{sys.executable} {TOYS / 'hosted.py'} {bug}".strip(), bug)
 
 
-@pytest.mark.parametrize("bug", bugs("", "loses"))
+@pytest.mark.parametrize("bug", bugs("loses"))
 def test_a_driver_for_each_client(
     path: dict[str, str], tmp_path: Path, server: int, bug: str
 ) -> None:

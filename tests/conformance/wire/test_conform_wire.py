@@ -105,6 +105,7 @@ def test_rocketmq_5_4_0_keeps_what_5_x_promises(tmp_path: Path) -> None:
     assert by_id(verdict)["ORD-2"].verdict is ClauseVerdict.NOT_CLAIMED
 
 
+@pytest.mark.long
 @pytest.mark.apache
 @needs("4.9.7")
 def test_rocketmq_4_9_7_breaks_a_promise_of_5_x_and_answers_with_its_own_codes(

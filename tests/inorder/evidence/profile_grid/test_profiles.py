@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import inorder.evidence.profile_grid.__main__ as command
 from conformance.parts.processes import living
+from conformance.stopping import Stop
 from conformance.targets.base import find
 from conformance.wire.runner import SHORT_LEASES, Worked
 from conformance.wire.target import WireTarget
@@ -250,6 +251,13 @@ def test_every_profile_is_kept_everywhere(target: str, way: Way, tmp_path: Path)
 def test_a_verdict_of_another_way_is_refused() -> None:
     run = find("reference+tcp")
     assert isinstance(run, WireTarget)
-    worked = Worked(run, Way("orderly", "clustering", "5.x"), None, None, ())  # type: ignore[arg-type]
+    worked = Worked(
+        run,
+        Way("orderly", "clustering", "5.x"),
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        (),
+        Stop(),
+    )
     with pytest.raises(UsageError, match="speaks of concurrent"):
         worked.verdict(profiles.load("reference-concurrent"), 1)

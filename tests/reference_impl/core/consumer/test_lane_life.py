@@ -68,7 +68,7 @@ def test_every_change_is_a_row_and_every_row_is_seen() -> None:
         on_run=lambda run: plans.append(run.plan),
         judge=lambda rows, info: Examination(),
     )
-    run_machine(drawn, 1, PLANS)
+    run_machine(drawn, 2, PLANS)
     for plan in plans:
         play(plan)
     assert SEEN.keys() == LIFE.keys()

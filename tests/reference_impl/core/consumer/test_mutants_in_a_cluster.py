@@ -122,6 +122,24 @@ def taken_over() -> Plan:
     )
 
 
+def refused(client: str, at_ms: int, code: RequestCode, times: int) -> list[Action]:
+    """The broker answers the next requests of that code with an error."""
+    said = {"a": client, "b": "b0", "code": int(code)}
+    return [Action(at_ms, "request_error", said) for _ in range(times)]
+
+
+def renewals_refused() -> Plan:
+    """The broker answers renewals with errors for longer than the client's lease, with messages cached."""
+    return alone(*refused("c1", 3_000, RequestCode.LOCK_BATCH_MQ, 12), duration_ms=500)
+
+
+def queries_refused() -> Plan:
+    """The first consumer dies with messages waiting, and its successor's queries are answered with errors."""
+    errors = refused("c2", 1_400, RequestCode.QUERY_CONSUMER_OFFSET, 6)
+    handover = (Action(1_500, "start", {"client": "c2"}), Action(3_000, "crash", {"client": "c1"}))
+    return with_config(alone(*errors, *handover, duration_ms=300), {"consume_from": "last"})
+
+
 def second_query_lost(consume_from: str = "last") -> Plan:
     """The first consumer dies with messages waiting, and the answer to its successor's second query is lost."""
     handover = (Action(1_500, "start", {"client": "c2"}), Action(3_000, "crash", {"client": "c1"}))
@@ -417,6 +435,8 @@ OCCASIONS: dict[str, Callable[[], Plan]] = {
     "refused-lease-still-consumes": taken_over,
     "error-taken-for-not-found": second_query_lost,
     "error-taken-for-zero": second_query_of_a_member_lost,
+    "lock-error-is-a-grant": renewals_refused,
+    "offset-error-is-nothing-stored": queries_refused,
     "guard-inverted": cut_off,
     "guard-locked-or-fresh": cut_off,
     "loop-without-guard": cut_off,
