@@ -18,13 +18,12 @@ class Lane(Counting):
     __slots__ = ()
 
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
-        if (
-            last is not None
-            and not last.failed
-            and self._over(last)
-            and ended_before(last.ops[op.offset], op)
-        ):
-            self.found(last.ops[op.offset], op)
+        if last is None or last.failed or not ended_before(last.ops[op.offset], op):
+            return
+        shown = self._over(counter, last)
+        if shown is not None:
+            mine = last.ops[op.offset]
+            self.found(*(each for each in shown if each is not mine), mine, op)
 
     def given_up(self, last: Try, op: Op) -> None:
         limit, before = self.config.max_reconsume_times, last.ops[op.offset]
@@ -38,12 +37,19 @@ class Lane(Counting):
         counter = self.counters.get(op.incarnation)
         if op.kind is Kind.DELIVER and counter is not None and not counter.rolled_back:
             mine = counter.tries.get(op.offset)
-            self.stakes += mine is not None and mine.number == op.op and self._over(mine)
+            if mine is not None and mine.number == op.op:
+                self.stakes += self._over(counter, mine) is not None
         super().ends(op)
 
-    def _over(self, call: Try) -> bool:
-        """Was every message of the call delivered for the last time allowed, in vain?"""
-        return self.complete(call) and all(self.exhausted(op) for op in call.ops.values())
+    def _over(self, counter: Counter, call: Try) -> list[Op] | None:
+        """The rows without which nobody knows that every message of the call had its last try; None if one had not."""
+        if not all(self.exhausted(op) for op in call.ops.values()):
+            return None
+        if self.config.batch == 1 or self.context.info.closed_world:
+            return []
+        if len(call.ops) >= self.config.batch:
+            return list(call.ops.values())
+        return None if counter.add is None else [counter.add, *call.ops.values()]
 
 
 TWIN = Twin("RTY-5", OP_COLUMNS, machine_kernel(Lane, COUNTING_KINDS, lease=False))

@@ -34,11 +34,13 @@ NEEDS = frozenset({Kind.DELIVER})
 
 @dataclass(frozen=True, slots=True)
 class LimitMissed(Finding):
-    """next: the delivery that came too much, or the dead letter that came too soon."""
+    """next: the delivery that came too much, or the dead letter that came too soon. call: what shows that the call is
+    there as a whole, where a history may lack some of it."""
 
     last: Row
     next: Row
     limit: int
+    call: tuple[Row, ...] = ()
 
 
 class LaneJudge(CountingJudge):
@@ -47,14 +49,13 @@ class LaneJudge(CountingJudge):
     __slots__ = ()
 
     def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
-        if call is None or call.failed or not self._is_over(call):
+        if call is None or call.failed:
             return NOTHING
+        shown = self._over(counter, call)
         last = call.rows[row.queue_offset or 0]
-        return (
-            (LimitMissed(last, row, self.config.max_reconsume_times),)
-            if ended_before(last, row)
-            else NOTHING
-        )
+        if shown is None or not ended_before(last, row):
+            return NOTHING
+        return (LimitMissed(last, row, self.config.max_reconsume_times, shown),)
 
     def given_up(self, call: Call, row: Row) -> Iterable[Finding]:
         offset, limit = row.queue_offset or 0, self.config.max_reconsume_times
@@ -68,13 +69,24 @@ class LaneJudge(CountingJudge):
         counter = self.counters.get(row.incarnation or "")
         if row.kind is Kind.DELIVER and counter is not None and not counter.rolled_back:
             call = counter.calls.get(row.queue_offset if row.queue_offset is not None else -1)
-            if call is not None and call.op == row.op_id and self._is_over(call):
+            mine = call is not None and call.op == row.op_id
+            if mine and call is not None and self._over(counter, call) is not None:
                 self.opportunities += 1
         return CountingJudge.ends(self, row)
 
-    def _is_over(self, call: Call) -> bool:
-        """Was each of its messages delivered for the last time allowed, in vain?"""
-        return self.is_whole(call) and all(self.is_exhausted(row) for row in call.rows.values())
+    def _over(self, counter: Counter, call: Call) -> tuple[Row, ...] | None:
+        """What shows that each message of the call was delivered for the last time allowed, in vain; None: it was not.
+
+        In a closed world, and of a call of one message, no row is missing. Else the call is full, or the incarnation is
+        there from its begin on.
+        """
+        if not all(self.is_exhausted(row) for row in call.rows.values()):
+            return None
+        if self.context.info.closed_world or self.config.batch == 1:
+            return ()
+        if len(call.rows) >= self.config.batch:
+            return tuple(call.rows.values())
+        return None if counter.add is None else (counter.add, *call.rows.values())
 
 
 judge = LaneJudge
