@@ -100,6 +100,7 @@ def test_a_frame_gives_the_verdict_of_the_python_engine_and_every_finding(
     assert verdicts["LSE-1"] == "refuted"
 
 
+@pytest.mark.long
 def test_rows_that_are_there_twice_are_told_or_dropped(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     frame = frame_of(session, tmp_path, [*rows, *rows[40:43]])
@@ -128,6 +129,7 @@ def test_what_is_no_history_is_refused_before_any_job(session: Any, tmp_path: Pa
         judge(frame, run=RunInfo(info.run))
 
 
+@pytest.mark.long
 def test_a_column_that_may_be_null_may_be_missing_and_another_may_be_there(
     session: Any, tmp_path: Path
 ) -> None:

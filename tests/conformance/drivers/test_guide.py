@@ -98,10 +98,9 @@ def reader(tmp_path: Path) -> Reader:
 
 
 def broken() -> Iterator[object]:
-    """Each change of the guide with the commands that follow it; one of them in every run of the tests."""
+    """Each change of the guide with the commands that follow it."""
     for number, pair in enumerate(zip(blocks("diff"), blocks("console")[-3:], strict=True)):
-        marks = [pytest.mark.long] if number else []
-        yield pytest.param(*pair, id=str(number), marks=marks)
+        yield pytest.param(*pair, id=str(number))
 
 
 def test_the_blocks_import_nothing_of_this_project(reader: Reader) -> None:
@@ -118,6 +117,7 @@ def test_the_driver_of_the_guide_is_right(reader: Reader) -> None:
         reader.do(console)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("diff", "console"), list(broken()))
 def test_each_change_of_the_guide_is_refuted(reader: Reader, diff: str, console: str) -> None:

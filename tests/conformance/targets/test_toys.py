@@ -127,6 +127,7 @@ def test_a_driver_for_each_client(
     _judge_driver(path, tmp_path, command.strip(), bug)
 
 
+@pytest.mark.long
 def test_a_driver_whose_messages_lose_their_properties(
     path: dict[str, str], tmp_path: Path, server: int
 ) -> None:
