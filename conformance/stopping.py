@@ -5,15 +5,13 @@ The first Ctrl-C ends the search: what was searched until then is judged and kep
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from conformance.parts.processes import is_heard
+from conformance.parts.processes import ctrl_c_goes_to, is_heard
 from conformance.waiting import now_s
 from specs.verdicts.tally import Check
 from specs.verdicts.verdict import Ended, Search
@@ -94,7 +92,7 @@ class Stop:
 def listening(stop: Stop, told: Callable[[str], Any]) -> Iterator[None]:
     """While it lasts the first Ctrl-C ends the search, and a second one raises KeyboardInterrupt.
 
-    told: takes the sentence for who pressed it. Only in the main thread, and where nobody else has taken the signal.
+    told: takes the sentence for who pressed it. Only where `ctrl_c_goes_to` hears of it.
     """
 
     def on_ctrl_c(number: int, frame: FrameType | None) -> None:
@@ -107,12 +105,5 @@ def listening(stop: Stop, told: Callable[[str], Any]) -> Iterator[None]:
         if stop.breaks_in or not first:
             raise KeyboardInterrupt
 
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    with ctrl_c_goes_to(on_ctrl_c):
         yield
-        return
-    signal.signal(signal.SIGINT, on_ctrl_c)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

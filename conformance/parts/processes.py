@@ -348,21 +348,28 @@ def exit_on_sigterm() -> None:
 
 @contextlib.contextmanager
 def ctrl_c_is_heard() -> Iterator[None]:
-    """While it lasts no Ctrl-C is lost to a moment whose exceptions Python ignores.
-
-    Only in the main thread, and only where Python's own handler is set: asyncio, for one, looks for just that, so
-    this is for a stretch of work and not for a whole program.
-    """
+    """While it lasts no Ctrl-C is lost to a moment whose exceptions Python ignores; see `ctrl_c_goes_to`."""
 
     def on_ctrl_c(number: int, frame: FrameType | None) -> None:
         if is_heard(number, frame):
             raise KeyboardInterrupt
 
+    with ctrl_c_goes_to(on_ctrl_c):
+        yield
+
+
+@contextlib.contextmanager
+def ctrl_c_goes_to(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """While it lasts the handler hears of Ctrl-C.
+
+    Only in the main thread, and only where Python's own handler is set: asyncio, for one, looks for just that, so
+    this is for a stretch of work and not for a whole program.
+    """
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, on_ctrl_c)
+    signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

@@ -149,8 +149,12 @@ def test_a_mutant_of_the_consumer_disagrees_with_the_model(machine: str, name: s
     assert repeat(found.broken, chosen.bench_class, None) is None
 
 
+NEVER_MET = {"lock-error-is-a-grant", "offset-error-is-nothing-stored"}
+"""No program of these machines has a request answered with an error."""
+
+
 def test_most_mutants_of_the_consumer_are_found() -> None:
-    known = {m.name for m in all_mutants() if is_of_the_orderly_consumer(m)}
+    known = {m.name for m in all_mutants() if is_of_the_orderly_consumer(m)} - NEVER_MET
     found = {
         name
         for machine, names in KILLS.items()
@@ -158,7 +162,7 @@ def test_most_mutants_of_the_consumer_are_found() -> None:
         for name in names
     }
     assert found <= known
-    assert len(found) >= 0.7 * len(known)
+    assert len(found) >= 0.75 * len(known)
 
 
 # ---------------------------------------------------------------- the process queue
