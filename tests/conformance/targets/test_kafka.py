@@ -108,6 +108,12 @@ def judged(target: KafkaTarget, folder: Path, *faults: Action) -> Verdict:
     return judge(history, profiles.load(target.profile), options={"floor": 1})
 
 
+def children() -> set[psutil.Process]:
+    """Those of this process that run; other tests of the same process have theirs."""
+    running = psutil.Process().children()
+    return {child for child in running if child.status() != psutil.STATUS_ZOMBIE}
+
+
 def found(verdict: Verdict) -> dict[str, ClauseVerdict]:
     return {clause.id: clause.verdict for clause in verdict.clauses}
 
@@ -115,13 +121,15 @@ def found(verdict: Verdict) -> dict[str, ClauseVerdict]:
 @needs_parts
 def test_it_is_upheld_and_leaves_nothing(target: KafkaTarget, tmp_path: Path) -> None:
     """Nothing that it promises is refuted, what this run puts at stake is upheld, and no driver is left."""
+    before = children()
     verdict = judged(target, tmp_path / "run")
     told = found(verdict)
     assert [name for name, each in told.items() if each is ClauseVerdict.REFUTED] == []
     assert [name for name in FLOORS if told[name] is not ClauseVerdict.UPHELD] == []
-    names = [child.name() for child in psutil.Process().children() if child.status() != "zombie"]
-    assert names.count("java") == 1
-    assert [name for name in names if name.startswith("python")] == []
+    left = children().difference(before)
+    assert sorted(child.name() for child in left) in ([], ["java"]), (
+        "the server may stay for the next"
+    )
 
 
 @needs_parts
