@@ -41,6 +41,8 @@ class Lane(Machine):
             if client.unlock is None:
                 client.unlock = op
         elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
+            if self._is_over(client):
+                return
             self.stakes += 1
             if client.others is not None and not self.broker_died_since(client.lock):
                 name = "committed-while-leaving" if self.may_be_leaving(op.client) else None
@@ -54,9 +56,16 @@ class Lane(Machine):
         for code, client in self.clients.items():
             if code == op.client or client.unlock is None or client.others is not None:
                 continue
+            if self._is_over(client):
+                continue
             if ended <= client.lock.started + self.limit_us and ended_before(client.lock, op):
                 client.others = op
                 self.stakes += 1  # from here on it must not commit
+
+    def _is_over(self, client: Client) -> bool:
+        """Whoever had the lease is a process that died, or a life in the group that ended."""
+        lock, name = client.lock, self.lane.name(client.lock.client)
+        return self.context.is_of_an_old_life(name, self.lane.group, lock.begin, self.now)
 
 
 TWIN = Twin(

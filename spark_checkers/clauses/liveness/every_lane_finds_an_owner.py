@@ -92,6 +92,11 @@ class Lane(Settled):
             return
         if any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
             return
+        drop = last.dropped
+        if drop is not None:
+            undisturbed_us = drop.started - self.context.calm_since_us(drop.begin)
+            if undisturbed_us > self.bound_us:
+                return
         self.stakes += 1
         if add.started - self._calm_since_us(end[1]) > self.bound_us:
             evidence = [*places(last.add, add), *end[2]]

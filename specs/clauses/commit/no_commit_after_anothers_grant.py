@@ -2,7 +2,8 @@
 
 Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the
 lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
-fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1).
+fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1). The next process of
+its name, or its next life in the group, knows nothing of what it gave back.
 
 RocketMQ's shutdown frees its leases before it reports its last offsets, in every version; profiles allow that. So what
 a client does while it shuts down its work in the group, or where nobody records who does, is a finding of its own:
@@ -90,6 +91,8 @@ class LaneJudge(Judge):
         other, unlock = client.others_lock, client.unlock
         if row.kind is not Kind.COMMIT or row.incarnation is None or unlock is None:
             return NOTHING
+        if self._is_over(client.lock):
+            return NOTHING
         self.opportunities += 1
         if other is None or self.context.broker_died_since(row.broker, client.lock):
             return NOTHING
@@ -114,10 +117,14 @@ class LaneJudge(Judge):
             ):
                 continue
             in_time = (row.ended_us or row.started_us) <= lock.started_us + self.limit_us
-            if in_time and ended_before(lock, row):
+            if in_time and ended_before(lock, row) and not self._is_over(lock):
                 client.others_lock = row
                 self.opportunities += 1  # from here on it must not commit
         return NOTHING
+
+    def _is_over(self, lock: Row) -> bool:
+        """Does whoever was granted this live no more?"""
+        return self.context.is_of_an_old_life(lock.client_id, lock.group, lock)
 
 
 judge = LaneJudge

@@ -15,7 +15,8 @@ longer, a rebalance, one more request for the lease, the delay of a request and 
 last of: the incarnation's end, the end of its last call, the last time that somebody who is no member may have been
 granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
 clock step). Nothing is said where the lane's broker has died, since nobody
-tells when it is back.
+tells when it is back. Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed the
+run for as long as that bound. Its queue may have left the topic's route, which no row tells, and come back later.
 
 Where the members' shares are fixed lists nothing is claimed: who has gone leaves a lane that is in nobody else's list.
 
@@ -110,7 +111,7 @@ class TooLate(Finding):
 class QueueJudge(SettledJudge):
     """At stake where the lane had to find another owner, now or before, or its first one, and the group lives."""
 
-    __slots__ = ("bound_ms", "leased_us", "nobodys")
+    __slots__ = ("bound_ms", "calm", "leased_us", "nobodys")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -124,8 +125,11 @@ class QueueJudge(SettledJudge):
         self.nobodys: dict[
             str, Row | None
         ] = {}  # by group that never had the lane: the first message found
+        self.calm: set[int] = set()  # the drops in calm: their seq_begin
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DROP:
+            self._drops(row)
         if row.kind is not Kind.LOCK:
             return super().begins(row)
         group = row.group or ""
@@ -135,6 +139,11 @@ class QueueJudge(SettledJudge):
             us = row.started_us if row.ended_us is None else row.ended_us
             self.leased_us[group] = max(us, self.leased_us.get(group, us))
         return NOTHING
+
+    def _drops(self, row: Row) -> None:
+        bound_us = self.bound_ms * MS + self.context.info.clock_bound_us
+        if self.context.disturbed_us < row.started_us - bound_us:
+            self.calm.add(row.seq_begin)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         return NOTHING if row.kind is Kind.LOCK else super().ends(row)
@@ -172,7 +181,7 @@ class QueueJudge(SettledJudge):
         broker = add.broker or ""
         if last.add is None or end is None or join is None or broker in context.broker_deaths:
             return NOTHING
-        if broker in context.epoch_deaths:
+        if broker in context.epoch_deaths or end.seq_begin in self.calm:
             return NOTHING
         self.opportunities += 1
         ended_us = end.started_us if end.ended_us is None else end.ended_us

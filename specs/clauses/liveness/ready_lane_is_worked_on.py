@@ -69,6 +69,11 @@ PREMISE = (
     Premise(
         "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
     ),
+    Premise(
+        "no wait of its own",
+        "the consumer was told no interval between pulls (`pullInterval`), and nobody suspends it (`suspend()`); "
+        "no row tells either",
+    ),
     Premise("threads for all lanes", "the client has twice as many threads as it ever added lanes"),
     Premise(
         "nothing in the way",
