@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,6 +47,7 @@ from specs.errors import (
 )
 from specs.history.row import Row
 from specs.model.rules import RULES
+from specs.verdicts.baseline import read_baseline
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 SUITE_MODULE = "conformance.suite.test_clauses"
@@ -223,7 +225,13 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = draw_seed() if seed is None else seed
     out = config.getoption("--inorder-out")
     with _sentences():
-        ready = seam.prepare(target, config.getoption("--inorder-profile"))
+        known = config.getoption("--inorder-baseline")
+        today = datetime.now(tz=UTC).date()
+        ready = seam.prepare(
+            target,
+            config.getoption("--inorder-profile"),
+            baseline=read_baseline(Path(known), today) if known else None,
+        )
     suite = config.stash[KEY] = Suite(
         ready=ready,
         seed=seed,

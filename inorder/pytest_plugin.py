@@ -35,6 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many generated runs; more take longer",
     )
     group.addoption(
+        "--inorder-baseline",
+        metavar="FILE",
+        help="what is known to be broken, as `inorder baseline` writes it: told, and let pass",
+    )
+    group.addoption(
         "--inorder-out", metavar="DIR", help="where the run is kept (default: runs/TARGET-SEED)"
     )
 

@@ -7,9 +7,15 @@ from pathlib import Path
 import click
 
 from conformance.cli import seam
-from conformance.cli.options import format_option, print_verdict, profile_option
+from conformance.cli.options import (
+    baseline_option,
+    format_option,
+    print_verdict,
+    profile_option,
+)
 from conformance.cli.people import tell
 from specs.history.files import STDIN, STDIN_NAME
+from specs.verdicts.baseline import Baseline
 
 
 @click.command(name="check")
@@ -56,6 +62,7 @@ from specs.history.files import STDIN, STDIN_NAME
     metavar="DIR",
     help="Write every finding here, as Parquet: clause, finding, evidence, lane and time. With arrow or spark.",
 )
+@baseline_option
 @format_option()
 def command(
     history: Path,
@@ -66,6 +73,7 @@ def command(
     floor: int,
     out: Path | None,
     findings: Path | None,
+    baseline: Baseline | None,
     form: str,
 ) -> int:
     """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
@@ -84,6 +92,7 @@ def command(
         master=master,
         floor=floor,
         findings=findings,
+        baseline=baseline,
     )
     opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)

@@ -9,6 +9,7 @@ import click
 from conformance import again
 from conformance.cli import seam
 from conformance.cli.options import (
+    baseline_option,
     draw_seed,
     folder_name,
     format_option,
@@ -20,6 +21,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.people import tell, watching
 from conformance.stopping import Bounds, Stop
+from specs.verdicts.baseline import Baseline
 
 
 @click.command(name="conform")
@@ -47,6 +49,7 @@ from conformance.stopping import Bounds, Stop
     help="At stake less often, a clause is not exercised.",
 )
 @search_options
+@baseline_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -63,6 +66,7 @@ def command(
     out: Path | None,
     form: str,
     bounds: Bounds,
+    baseline: Baseline | None,
 ) -> int:
     """Run the conformance suite against a target.
 
@@ -77,7 +81,7 @@ def command(
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage, 70 the suite failed
     or the run can't be trusted.
     """
-    ready = seam.prepare(target, profile, bounds)
+    ready = seam.prepare(target, profile, bounds, baseline)
     seed = draw_seed() if seed is None else seed
     out = folder_name(target, seed) if out is None else out
     tell(f"judging {target} under {ready.profile.name}, seed {seed}")

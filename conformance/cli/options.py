@@ -8,6 +8,7 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -22,6 +23,7 @@ from conformance.reports.view import VerdictView
 from conformance.stopping import Bounds
 from conformance.targets.options import with_config
 from specs.history.store import History
+from specs.verdicts.baseline import read_baseline
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,6 +122,24 @@ def target_config_option(command: F) -> F:
     @functools.wraps(command)
     def with_the_file(*, target: str, target_config: Path | None, **rest: Any) -> Any:
         return command(target=with_config(target, target_config), **rest)
+
+    return with_the_file  # type: ignore[return-value]
+
+
+def baseline_option(command: F) -> F:
+    """`--baseline FILE`: what is known to be broken, handed on as `baseline`; the day is today's, UTC."""
+
+    @click.option(
+        "--baseline",
+        "known",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="What is known to be broken, by finding, with an owner and a last day: it is told, and lets the run pass.",
+    )
+    @functools.wraps(command)
+    def with_the_file(*, known: Path | None, **rest: Any) -> Any:
+        today = datetime.now(tz=UTC).date()
+        return command(baseline=None if known is None else read_baseline(known, today), **rest)
 
     return with_the_file  # type: ignore[return-value]
 

@@ -31,6 +31,8 @@ from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
+from specs.verdicts.baseline import Baseline
+from specs.verdicts.verdict import Verdict
 
 ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
@@ -58,6 +60,7 @@ class Conformance:
     target: str
     profile: Profile
     system: Any
+    baseline: Baseline | None = None
 
     @property
     def on_the_wire(self) -> bool:
@@ -87,13 +90,18 @@ class Conformance:
             searched = self._search(asked)
         if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
             watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
-        return save(searched.verdict, out, events=searched.events)
+        return save(_with(self.baseline, searched.verdict), out, events=searched.events)
 
     def _search(self, asked: Asked) -> Searched:
         if asked.stop.bounds.workers > 1:
             return search_by_workers(self.target, self.profile, asked)
         searched: Searched = self.system.search(self.profile, asked)
         return searched
+
+
+def _with(baseline: Baseline | None, verdict: Verdict) -> Verdict:
+    """The verdict, with what came of the entries of the baseline under which it was reached."""
+    return verdict if baseline is None else replace(verdict, baseline=baseline.told(verdict))
 
 
 def make_room(out: Path, *marks: str) -> None:
@@ -109,8 +117,16 @@ def make_room(out: Path, *marks: str) -> None:
         raise UsageError(f"{out} is a file; give a folder with --out")
 
 
-def prepare(target: str, profile: str | None, bounds: Bounds = UNBOUND) -> Conformance:
-    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist, or can't be done."""
+def prepare(
+    target: str,
+    profile: str | None,
+    bounds: Bounds = UNBOUND,
+    baseline: Baseline | None = None,
+) -> Conformance:
+    """Find the target and its profile. Raises UsageError (exit 64) for what does not exist, or can't be done.
+
+    baseline: what is known to be broken; it is allowed, as by the profile.
+    """
     try:
         system: Any = find(target)
     except ImportError as error:
@@ -120,7 +136,10 @@ def prepare(target: str, profile: str | None, bounds: Bounds = UNBOUND) -> Confo
             f"the target {target} can't {Ability.OWN_SYSTEM}, and several on the same one would take each other's "
             "messages and leases: leave --workers out"
         )
-    return Conformance(target, load_profile(profile or system.profile), system)
+    chosen = load_profile(profile or system.profile)
+    if baseline is not None:
+        chosen = baseline.under(chosen)
+    return Conformance(target, chosen, system, baseline)
 
 
 def load_profile(name: str) -> Profile:
@@ -143,7 +162,7 @@ class Question:
 
     engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
     clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims. findings: a folder
-    for all findings; None: each clause's first ones are enough.
+    for all findings; None: each clause's first ones are enough. baseline: what is known to be broken.
     """
 
     engine: str | None
@@ -152,6 +171,7 @@ class Question:
     master: str | None
     floor: int
     findings: Path | None = None
+    baseline: Baseline | None = None
 
     def engine_for(self, history: History) -> str:
         """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
@@ -166,6 +186,10 @@ class Question:
 
     def profile_for(self, history: History, name: str) -> Profile:
         """What is held against a history. Raises UsageError where nobody says what was promised."""
+        chosen = self._promised(history, name)
+        return chosen if self.baseline is None else self.baseline.under(chosen)
+
+    def _promised(self, history: History, name: str) -> Profile:
         if self.clauses:
             return self._asked_for()
         if self.profile is not None:
@@ -201,6 +225,7 @@ def question(
     master: str | None,
     floor: int,
     findings: Path | None = None,
+    baseline: Baseline | None = None,
 ) -> Question:
     """Raises UsageError for an engine or a clause that does not exist, SpecError for such a profile."""
     if findings is not None and engine == "python":
@@ -216,6 +241,7 @@ def question(
         master,
         floor,
         findings,
+        baseline,
     )
 
 
@@ -255,6 +281,7 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     verdict = replace(
         verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen))
     )
+    verdict = _with(asked.baseline, verdict)
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))

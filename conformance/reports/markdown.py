@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.reports.text import WORDS, closing, failure
+from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
 from conformance.reports.view import ClauseView, VerdictView, families
 from specs.history.row import Row
 from specs.verdicts.verdict import ClauseVerdict
@@ -52,6 +52,9 @@ def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
     if failed:
         lines += ["", "## Checks of the run that failed", ""]
         lines += [f"- {check.id} {check.title}: {_cell(check.detail)}" for check in failed]
+    if verdict.known:
+        lines += ["", "## Known, by the baseline", ""]
+        lines += [f"- {KNOWN_WORDS[entry.state]}: {_cell(entry.told)}" for entry in verdict.known]
     if verdict.replay:
         lines += ["", f"Replay: `{verdict.replay}`"]
     return "\n".join(lines) + "\n"

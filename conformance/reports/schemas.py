@@ -20,6 +20,7 @@ MATRIX_SCHEMA = "inorder/mutants/v1"
 SHRINK_SCHEMA = "inorder/shrink/v1"
 PROGRAM_SCHEMA = "inorder/program/v1"
 CROSSING_SCHEMA = "inorder/crossing/v1"
+DIFF_SCHEMA = "inorder/diff/v1"
 NAMES = (
     VERDICT_SCHEMA,
     LIST_SCHEMA,
@@ -28,6 +29,7 @@ NAMES = (
     SHRINK_SCHEMA,
     PROGRAM_SCHEMA,
     CROSSING_SCHEMA,
+    DIFF_SCHEMA,
 )
 
 
@@ -48,6 +50,8 @@ def schema(name: str) -> dict[str, Any]:
         return program_schema()
     if name == CROSSING_SCHEMA:
         return crossing_schema()
+    if name == DIFF_SCHEMA:
+        return diff_schema()
     raise SpecError(f"there is no schema of the name {name}")
 
 
@@ -96,6 +100,48 @@ def crossing_schema() -> dict[str, Any]:
                 "schema": {"const": CROSSING_SCHEMA},
                 "cells": {"type": "array", "items": _object(cell)},
                 "features": {"type": "array", "items": _object(feature)},
+            }
+        ),
+    }
+
+
+def diff_schema() -> dict[str, Any]:
+    """What `inorder diff --format json` prints; draft 2020-12."""
+    side = _object(
+        {
+            "run": _TEXT,
+            "target": _TEXT,
+            "profile": _TEXT,
+            "seed": {"type": "integer"},
+            "verdict": {"enum": [each.value for each in RunVerdict]},
+            "parties": {"type": "object", "additionalProperties": _TEXT},
+        }
+    )
+    words = {"enum": ["not judged", *(each.value for each in ClauseVerdict)]}
+    change = _object(
+        {
+            "clause": _TEXT,
+            "title": _TEXT,
+            "finding": {**_TEXT, "description": "Its public name, where the change is about one."},
+            "before": words,
+            "after": words,
+        }
+    )
+    changes = {"type": "array", "items": change}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": DIFF_SCHEMA,
+        "title": "Two verdicts, compared",
+        **_object(
+            {
+                "schema": {"const": DIFF_SCHEMA},
+                "before": side,
+                "after": side,
+                "broke": changes,
+                "perhaps": changes,
+                "mended": changes,
+                "no_longer": changes,
+                "newly": changes,
             }
         ),
     }

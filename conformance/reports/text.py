@@ -42,6 +42,7 @@ COLOURS: dict[ClauseVerdict, str] = {
     ClauseVerdict.NOT_CLAIMED: "dim",
     ClauseVerdict.ALLOWED: "cyan",
 }
+KNOWN_WORDS = {"seen": "known", "not_seen": "no longer", "not_told": "known", "expired": "expired"}
 _RUN_COLOURS: dict[RunVerdict, str] = {
     RunVerdict.UPHELD: "bold green",
     RunVerdict.REFUTED: "bold red",
@@ -126,6 +127,17 @@ def check_lines(checks: Sequence[CheckView]) -> list[Text]:
     return [Text.assemble(("check failed  ", "bold yellow"), _told(check)) for check in failed]
 
 
+def known_lines(verdict: VerdictView) -> list[Text]:
+    """A line for each entry of the baseline; what somebody should look at stands out."""
+    return [
+        Text(
+            f"{KNOWN_WORDS[entry.state]:<14}{entry.told}",
+            style="dim" if entry.state in ("seen", "not_told") else "yellow",
+        )
+        for entry in verdict.known
+    ]
+
+
 def coverage_lines(verdict: VerdictView) -> list[Text]:
     """How much of what a cluster can meet the search has seen, and whether more runs would see more."""
     coverage = verdict.coverage
@@ -207,6 +219,7 @@ def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> 
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     parts += check_lines(verdict.met)
+    parts += known_lines(verdict)
     parts += coverage_lines(verdict)
     parts += search_lines(verdict)
     parts.append(closing_line(verdict))

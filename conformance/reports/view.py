@@ -94,6 +94,36 @@ class CheckView:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownView:
+    """An entry of a baseline (`specs.verdicts.baseline`). expires: its last day. state: what came of it."""
+
+    clause: str
+    finding: str
+    reason: str
+    owner: str
+    issue: str
+    expires: str
+    state: str
+
+    @property
+    def told(self) -> str:
+        """One line: what it is about, whose it is, and what to do."""
+        name = " ".join(filter(None, (self.clause, self.finding)))
+        whose = ", ".join(filter(None, (self.owner, self.issue)))
+        match self.state:
+            case "seen":
+                return f"{name}: until {self.expires} ({whose}): {self.reason}"
+            case "not_seen":
+                return (
+                    f"{name} was not seen, although it could have been; its entry may go ({whose})"
+                )
+            case "expired":
+                return f"{name}: expired with {self.expires} ({whose}): {self.reason}"
+            case _:
+                return f"{name}: this run can't say ({whose})"
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictView:
     """A verdict, read. events: rows of the history, where known."""
 
@@ -115,6 +145,12 @@ class VerdictView:
     events: int | None = None
     coverage: Coverage | None = None
     search: Search | None = None
+
+    @property
+    def known(self) -> tuple[KnownView, ...]:
+        """What a baseline knows to be broken, and what this run says of it."""
+        found = (self.raw.get("baseline") or {}).get("known", ())
+        return tuple(KnownView(**each) for each in found)
 
     @property
     def exit_code(self) -> int:

@@ -71,6 +71,22 @@ def verdict_schema() -> dict[str, Any]:
             "kept": {"type": "object", "additionalProperties": _TEXT},
         }
     )
+    day = {"type": "string", "format": "date"}
+    known = _object(
+        {
+            "clause": _TEXT,
+            "finding": {**_TEXT, "description": "Its public name; empty for a wire rule."},
+            "reason": _TEXT,
+            "owner": _TEXT,
+            "issue": _TEXT,
+            "expires": {**day, "description": "The last day on which it is let pass."},
+            "state": {
+                "enum": ["seen", "not_seen", "not_told", "expired"],
+                "description": "not_seen: although the clause was at stake. not_told: this run can't say.",
+            },
+        }
+    )
+    baseline = _object({"file": _TEXT, "today": day, "known": {"type": "array", "items": known}})
     check = _object(
         {"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT}
     )
@@ -100,7 +116,8 @@ def verdict_schema() -> dict[str, Any]:
                 "tool": {"type": "object", "additionalProperties": _TEXT},
                 "coverage": coverage,
                 "search": search,
+                "baseline": baseline,
             },
-            ("coverage", "search"),
+            ("coverage", "search", "baseline"),
         ),
     }

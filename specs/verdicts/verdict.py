@@ -178,7 +178,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """coverage: of a search by a machine; None for any other run. search: what a search says of itself, if anything."""
+    """coverage: of a search by a machine; None for any other run. search: what a search says of itself, if anything.
+
+    baseline: what came of what was known to be broken, where a gate was told (`specs.verdicts.baseline`).
+    """
 
     verdict: RunVerdict
     info: RunInfo
@@ -190,6 +193,7 @@ class Verdict:
     tool: Mapping[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
     search: Search | None = None
+    baseline: Mapping[str, Any] | None = None
 
     @property
     def exit_code(self) -> int:
@@ -218,6 +222,7 @@ class Verdict:
             "tool": dict(self.tool),
             **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
             **({"search": self.search.to_json()} if self.search is not None else {}),
+            **({"baseline": dict(self.baseline)} if self.baseline is not None else {}),
         }
 
 
