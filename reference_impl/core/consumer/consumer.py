@@ -1,6 +1,7 @@
 """The consumer's core: inputs dispatched, requests remembered, effects gathered, and the parts that do the work.
 
-`Consumer(config).handle(now_ms, input)` returns the effects to be carried out, in order. No input makes it raise.
+`Consumer(config).handle(now_ms, input)` returns the effects to be carried out, in order. No input makes it raise; an
+`UnknownStep` of a lane is an error in the code.
 
 Each part is one rule in one file, with the state that only this rule needs; the consumer holds what several of them
 look at: the lanes that it has to do with, each in its phase (`lane_life`), who is where, and whether we are leaving.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 
 from specs.errors import InorderError
 
@@ -56,12 +55,8 @@ class Event(Enum):
 
 
 _ELSEWHERE, _ASKING, _GRANTED, _IDLE = Phase.ELSEWHERE, Phase.ASKING, Phase.GRANTED, Phase.IDLE
-_IN_LINE, _CHOOSING, _CALLING, _WAITING = (
-    Phase.IN_LINE,
-    Phase.CHOOSING,
-    Phase.CALLING,
-    Phase.WAITING,
-)
+_IN_LINE, _CHOOSING = Phase.IN_LINE, Phase.CHOOSING
+_CALLING, _WAITING = Phase.CALLING, Phase.WAITING
 _FROZEN, _FROZEN_CALLING = Phase.FROZEN, Phase.FROZEN_CALLING
 _LEAVING, _DROPPED = Phase.LEAVING, Phase.DROPPED
 
@@ -74,62 +69,58 @@ OVER = (Phase.FROZEN, Phase.FROZEN_CALLING, *LEFT)
 
 Life = Mapping[tuple[Phase, Event], Phase]
 
-LIFE: Life = MappingProxyType(
-    {
-        (_ELSEWHERE, Event.WANT): _ASKING,
-        # What a lane leaves behind: its place in the line, and what follows from a call that was cut.
-        (_ELSEWHERE, Event.THREAD): _ELSEWHERE,
-        (_ELSEWHERE, Event.END): _ELSEWHERE,
-        (_ELSEWHERE, Event.PAUSE): _ELSEWHERE,
-        (_ASKING, Event.GRANT): _GRANTED,
-        (_ASKING, Event.SKIP): _ELSEWHERE,
-        (_ASKING, Event.RELEASE): _ELSEWHERE,
-        (_GRANTED, Event.ADD): _IDLE,
-        (_GRANTED, Event.SKIP): _ELSEWHERE,
-        (_GRANTED, Event.RELEASE): _ELSEWHERE,
-        (_IDLE, Event.LINE_UP): _IN_LINE,
-        (_IDLE, Event.RESET): _FROZEN,
-        (_IDLE, Event.DROP): _DROPPED,
-        (_IN_LINE, Event.THREAD): _CHOOSING,
-        (_IN_LINE, Event.RESET): _FROZEN,
-        (_IN_LINE, Event.DROP): _DROPPED,
-        (_CHOOSING, Event.CALL): _CALLING,
-        (_CHOOSING, Event.PAUSE): _WAITING,
-        (_CHOOSING, Event.REST): _IDLE,
-        (_CHOOSING, Event.DROP): _DROPPED,  # the shutdown waited for its call, and for no other
-        (_CALLING, Event.END): _CHOOSING,
-        (_CALLING, Event.CUT): _IDLE,
-        (_CALLING, Event.RESET): _FROZEN_CALLING,
-        (_CALLING, Event.DROP): _LEAVING,
-        (_WAITING, Event.LINE_UP): _IN_LINE,
-        (_WAITING, Event.RESET): _FROZEN,
-        (_WAITING, Event.DROP): _DROPPED,
-        # Its task may still be in the line or wait for its time, and finds that it has nothing to do.
-        (_FROZEN, Event.LINE_UP): _FROZEN,
-        (_FROZEN, Event.THREAD): _FROZEN,
-        (_FROZEN, Event.PAUSE): _FROZEN,
-        (_FROZEN, Event.RESET): _FROZEN,
-        (_FROZEN, Event.DROP): _DROPPED,
-        (_FROZEN_CALLING, Event.END): _FROZEN,
-        (_FROZEN_CALLING, Event.CUT): _FROZEN,
-        (_FROZEN_CALLING, Event.RESET): _FROZEN_CALLING,
-        (_FROZEN_CALLING, Event.DROP): _LEAVING,
-        (_LEAVING, Event.END): _DROPPED,
-        (_LEAVING, Event.CUT): _DROPPED,
-        (_DROPPED, Event.RELEASE): _ELSEWHERE,
-    }
-)
+LIFE: Life = {
+    (_ELSEWHERE, Event.WANT): _ASKING,
+    # What a lane leaves behind: its place in the line, and what follows from a call that was cut.
+    (_ELSEWHERE, Event.THREAD): _ELSEWHERE,
+    (_ELSEWHERE, Event.END): _ELSEWHERE,
+    (_ELSEWHERE, Event.PAUSE): _ELSEWHERE,
+    (_ASKING, Event.GRANT): _GRANTED,
+    (_ASKING, Event.SKIP): _ELSEWHERE,
+    (_ASKING, Event.RELEASE): _ELSEWHERE,
+    (_GRANTED, Event.ADD): _IDLE,
+    (_GRANTED, Event.SKIP): _ELSEWHERE,
+    (_GRANTED, Event.RELEASE): _ELSEWHERE,
+    (_IDLE, Event.LINE_UP): _IN_LINE,
+    (_IDLE, Event.RESET): _FROZEN,
+    (_IDLE, Event.DROP): _DROPPED,
+    (_IN_LINE, Event.THREAD): _CHOOSING,
+    (_IN_LINE, Event.RESET): _FROZEN,
+    (_IN_LINE, Event.DROP): _DROPPED,
+    (_CHOOSING, Event.CALL): _CALLING,
+    (_CHOOSING, Event.PAUSE): _WAITING,
+    (_CHOOSING, Event.REST): _IDLE,
+    (_CHOOSING, Event.DROP): _DROPPED,  # the shutdown waited for its call, and for no other
+    (_CALLING, Event.END): _CHOOSING,
+    (_CALLING, Event.CUT): _IDLE,
+    (_CALLING, Event.RESET): _FROZEN_CALLING,
+    (_CALLING, Event.DROP): _LEAVING,
+    (_WAITING, Event.LINE_UP): _IN_LINE,
+    (_WAITING, Event.RESET): _FROZEN,
+    (_WAITING, Event.DROP): _DROPPED,
+    # Its task may still be in the line or wait for its time, and finds that it has nothing to do.
+    (_FROZEN, Event.LINE_UP): _FROZEN,
+    (_FROZEN, Event.THREAD): _FROZEN,
+    (_FROZEN, Event.PAUSE): _FROZEN,
+    (_FROZEN, Event.RESET): _FROZEN,
+    (_FROZEN, Event.DROP): _DROPPED,
+    (_FROZEN_CALLING, Event.END): _FROZEN,
+    (_FROZEN_CALLING, Event.CUT): _FROZEN,
+    (_FROZEN_CALLING, Event.RESET): _FROZEN_CALLING,
+    (_FROZEN_CALLING, Event.DROP): _LEAVING,
+    (_LEAVING, Event.END): _DROPPED,
+    (_LEAVING, Event.CUT): _DROPPED,
+    (_DROPPED, Event.RELEASE): _ELSEWHERE,
+}
 """Which phase follows when something happens. What is no entry does not happen."""
 
 _SIDE_BY_SIDE = (_ELSEWHERE, _ASKING, _GRANTED, _IDLE, _FROZEN, _DROPPED)
 _OF_A_TASK = (Event.LINE_UP, Event.THREAD, Event.PAUSE, Event.END)
-SIDE_BY_SIDE: Life = MappingProxyType(
-    {
-        (phase, event): after
-        for (phase, event), after in LIFE.items()
-        if phase in _SIDE_BY_SIDE and event not in _OF_A_TASK
-    }
-)
+SIDE_BY_SIDE: Life = {
+    (phase, event): after
+    for (phase, event), after in LIFE.items()
+    if phase in _SIDE_BY_SIDE and event not in _OF_A_TASK
+}
 """What of the table is left where a lane has no task of its own."""
 
 
@@ -146,4 +137,4 @@ class UnknownStep(InorderError):
 
 def with_steps(steps: Life) -> Life:
     """The table with steps that it does not have, or that lead elsewhere: of a variant whose bug they are."""
-    return MappingProxyType({**LIFE, **steps})
+    return {**LIFE, **steps}

@@ -15,6 +15,8 @@ from reference_impl.core.consumer import ConcurrentConsumer, Consumer, OrderlyCo
 from reference_impl.core.consumer.candidate import Candidate
 from reference_impl.core.consumer.lane_life import (
     LIFE,
+    ON_THE_WAY_IN,
+    OVER,
     SIDE_BY_SIDE,
     Event,
     Phase,
@@ -32,6 +34,7 @@ from specs.vocabulary import LISTENER_SUSPENDS, Outcome, Queue
 Step = tuple[Phase, Event]
 QUEUES = 3
 STEPS = 60
+STORIES = 300
 WITHIN_AN_INPUT = {Phase.CHOOSING, Phase.DROPPED, Phase.ELSEWHERE}
 """No lane that a client tracks is left in one of these when an input has been taken in."""
 HELD = (
@@ -115,7 +118,7 @@ def test_every_step_of_the_table_is_taken_and_no_other_is_asked_for(bench: Any) 
     """Whatever happens to it: an unknown step would raise."""
     seen: set[Step] = set()
     consumer = watched(OrderlyConsumer, seen)
-    for seed in range(300):
+    for seed in range(STORIES):
         play(maker(bench, consumer, seed), seed)
     assert seen == LIFE.keys()
 
@@ -128,6 +131,68 @@ def test_a_lane_of_calls_side_by_side_takes_the_steps_of_their_table(bench: Any)
         play(maker(bench, consumer, seed), seed)
     without_leases = {(Phase.ASKING, Event.SKIP), (Phase.ASKING, Event.RELEASE)}
     assert seen == SIDE_BY_SIDE.keys() - without_leases
+
+
+OTHER_PHASES_THAT_CHANGE_NOTHING: dict[Step, set[Phase]] = {
+    # The lane is gone, and over in each of these.
+    (Phase.ELSEWHERE, Event.THREAD): {*OVER},
+    (Phase.ELSEWHERE, Event.PAUSE): {*OVER},
+    # The consumer has left, and asks no lane any more; only one that is dropped would be unlocked again.
+    (Phase.ELSEWHERE, Event.END): {*Phase} - {Phase.DROPPED},
+    # In the same moment the shutdown drops the lane or gives its lease back, whatever its phase.
+    (Phase.CHOOSING, Event.DROP): {*ON_THE_WAY_IN},
+    (Phase.CALLING, Event.CUT): {
+        Phase.IN_LINE,
+        Phase.CHOOSING,
+        Phase.WAITING,
+        Phase.FROZEN,
+    },
+    (Phase.FROZEN_CALLING, Event.CUT): {
+        Phase.IDLE,
+        Phase.IN_LINE,
+        Phase.CHOOSING,
+        Phase.WAITING,
+    },
+}
+"""Which wrong entries nobody can tell from the right one."""
+
+
+@pytest.mark.parametrize(
+    "away", [1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, len(Phase)))]
+)
+def test_a_wrong_entry_of_the_table_is_noticed(bench: Any, away: int) -> None:
+    """Each entry with another phase, so many further down: some story goes otherwise, or raises."""
+    phases = list(Phase)
+    wrong = {
+        step: phases[(phases.index(after) + away) % len(phases)] for step, after in LIFE.items()
+    }
+    right: list[list[Effect]] = []
+    unnoticed = set()
+    for step, other in wrong.items():
+        variant = type("Variant", (OrderlyConsumer,), {"life": with_steps({step: other})})
+        for seed in range(STORIES):
+            if seed == len(right):
+                right.append(story(bench, OrderlyConsumer, seed))
+            if story(bench, variant, seed) != right[seed]:
+                break
+        else:
+            unnoticed.add((step, other))
+    assert unnoticed == {
+        (step, other)
+        for step, other in wrong.items()
+        if other in OTHER_PHASES_THAT_CHANGE_NOTHING.get(step, ())
+    }
+
+
+def story(bench: Any, consumer: type[Consumer], seed: int) -> list[Effect]:
+    """All that the consumer did; where it raised, as far as it came and no story of the right one."""
+    b = maker(bench, consumer, seed)()
+    try:
+        play(lambda: b, seed)
+    except (UnknownStep, LookupError, AttributeError, AssertionError):
+        return []
+    effects: list[Effect] = b.effects
+    return effects
 
 
 def test_a_step_that_the_table_does_not_have_is_an_error_in_the_code(bench: Any) -> None:
