@@ -16,7 +16,7 @@ from reference_impl.core.broker.config import BrokerConfig
 from reference_impl.core.broker.dialect import DIALECTS, Dialect
 from reference_impl.core.broker.lock_table import ON_LOCK, ON_UNLOCK, Action, Situation
 from reference_impl.core.broker.log import BrokerStore
-from reference_impl.core.consumer.lane_life import LIFE, Phase
+from reference_impl.core.consumer.lane_life import LIFE, SIDE_BY_SIDE, Phase
 from reference_impl.core.consumer.results import RESULTS
 from reference_impl.core.consumer.start_offset import START
 from reference_impl.protocol.codes import RequestCode
@@ -27,8 +27,7 @@ FIRST_WORDS = """\
 
 <!-- Written by `python -m reference_impl.document`, from the tables that run. -->
 
-The reference decides by tables where it can; each one below is the data that the code looks into, or, where the code
-keeps no state of that name (the life of a lane), a table to which tests hold the code.
+The reference decides by tables where it can; each one below is the data that the code looks into.
 How a message passes through all of it is told in [one message's life](one-message.md).
 """
 
@@ -77,7 +76,11 @@ def _row(cells: Sequence[str]) -> str:
 
 def _life() -> list[str]:
     states = [f"    {phase.name.lower()} : {phase.value}" for phase in Phase]
-    arrows = [f"    {before.name.lower()} --> {after.name.lower()}" for before, after in LIFE]
+    arrows = [
+        f"    {before.name.lower()} --> {after.name.lower()} : {event.name.lower()}"
+        for (before, event), after in LIFE.items()
+        if after is not before
+    ]
     diagram = [
         "```mermaid",
         "stateDiagram-v2",
@@ -87,16 +90,24 @@ def _life() -> list[str]:
         "```",
         "",
     ]
+    words = [
+        "A lane's phase is stored, and `Consumer.move(lane, event)` moves it to the table's entry.",
+        "An event that is no entry of its phase is an error in the code, and raises.",
+        "Where calls of a lane run side by side it has no task, and takes only the steps that are marked.",
+        "",
+    ]
     steps = (
         (
             before.name.lower(),
+            event.name.lower(),
+            event.value,
             after.name.lower(),
-            step.why,
-            " or ".join(f"`{function}`" for function in step.functions),
+            _yes((before, event) in SIDE_BY_SIDE),
         )
-        for (before, after), step in LIFE.items()
+        for (before, event), after in LIFE.items()
     )
-    return [*diagram, *table(("from", "to", "when", "done by"), steps)]
+    head = ("phase", "event", "that is", "next phase", "side by side")
+    return [*words, *diagram, *table(head, steps)]
 
 
 def _results() -> list[str]:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from reference_impl.core.broker import Broker
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import ON_THE_WAY_IN, Phase
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.sim.cluster import Cluster
 from specs.vocabulary import Queue
 
+MOVING = (*ON_THE_WAY_IN, Phase.LEAVING)
 ATTEMPTS_MAX = 3
 GAP_FEW = 3
 
@@ -42,9 +44,11 @@ def lane_states(cluster: Cluster) -> Iterator[LaneState]:
     for client in cluster.plan.clients:
         core = cluster.node(client.id).core
         if client.kind == "consumer" and isinstance(core, OrderlyConsumer):
-            moving = bool(core.candidates or core.leaving)
+            moving = any(lane.phase in MOVING for lane in core.tracked.values())
             now_ms = cluster.node(client.id).wall_ms
-            for queue, pq in (*core.lanes.items(), *core.leaving.items()):
+            for queue, pq in core.tracked.items():
+                if not isinstance(pq, ProcessQueue):
+                    continue
                 yield LaneState(
                     _lease(now_ms, core, pq),
                     _flight(pq),
@@ -83,7 +87,7 @@ def _lease(now_ms: int, core: OrderlyConsumer, pq: ProcessQueue) -> str:
 def _flight(pq: ProcessQueue) -> str:
     if pq.dropped:
         return "leaving"
-    return "running" if pq.busy else "waiting" if pq.pending else "idle"
+    return "running" if pq.phase is Phase.CALLING else "waiting" if pq.pending else "idle"
 
 
 def _gap(cluster: Cluster, group: str, queue: Queue, pq: ProcessQueue) -> str:

@@ -478,7 +478,6 @@ _SET_FIRST = "whoever adds the lane sets it before anybody reads it"
 _STAYS_OPEN = "in the history a request that never ends says as little as one of unknown outcome, or that was not sent"
 _NUMBERS = "the numbers of calls need only differ"
 _DROPPED_FIRST = "whoever looks at a lane looks first whether it was dropped"
-_NO_TASK = "neither a lane that was dropped nor one of a consumer that stops gets another task"
 
 EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
     (
@@ -500,8 +499,6 @@ EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
         "self._call_number += 1",
         "self._call_number += 2",
     ): _NUMBERS,
-    ("orderly_loop", "OrderlyLoop.turn", "pq.consuming = False", "pq.consuming = True"): _NO_TASK,
-    ("orderly_loop", "OrderlyLoop.turn", "pq.consuming = False", ""): _NO_TASK,
     (
         "consumer_offsets",
         "ConsumerOffsets.persist",

@@ -5,6 +5,7 @@ lease that it works under.
 """
 
 from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event
 from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from specs.vocabulary import Queue
@@ -24,7 +25,7 @@ class MutatedRelease(LaneRelease):
         if not pq.pending:
             super().release(pq)
             return
-        self.consumer.leaving.pop(pq.queue, None)
+        self.consumer.move(pq, Event.RELEASE)
         self.consumer.set_timer(("late-unlock", pq.queue), self.config.lock_interval_ms)
 
     def unlock_late(self, now_ms: int, queue: Queue) -> None:

@@ -4,7 +4,8 @@ Shows when a client joins while the lanes hold several messages.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.lane_release import LaneRelease
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
+from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
 NAME = "dropped-lane-goes-on"
@@ -15,14 +16,18 @@ SOURCE = (
 KILLED_BY = "ORD-13"
 
 
-class MutatedRelease(LaneRelease):
-    def release(self, pq: ProcessQueue) -> None:
-        super().release(pq)
-        pq.locked, pq.dropped = True, False
+class MutatedLoop(OrderlyLoop):
+    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
+        goes_on = pq.phase is Phase.ELSEWHERE and not self.consumer.stopping
+        if goes_on and (batch := pq.take(self.config.batch)):
+            self.call(pq, batch)
+        else:
+            super().turn(now_ms, pq)
 
 
 class Mutated(OrderlyConsumer):
-    release_class = MutatedRelease
+    loop_class = MutatedLoop
+    life = with_steps({(Phase.ELSEWHERE, Event.CALL): Phase.ELSEWHERE})
 
 
 consumer = Mutated

@@ -4,6 +4,7 @@ Shows when a client joins or leaves while a batch of the lane is suspended.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
 from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
@@ -29,11 +30,12 @@ class MutatedLoop(OrderlyLoop):
             super().resubmit_due(now_ms, serial)
         else:
             self.consumer.calls.free_threads -= 1
-            self.consumer.calls.call_listener(pq, batch)
+            self.call(pq, batch)
 
 
 class Mutated(OrderlyConsumer):
     loop_class = MutatedLoop
+    life = with_steps({(Phase.ELSEWHERE, Event.CALL): Phase.ELSEWHERE})
 
 
 consumer = Mutated

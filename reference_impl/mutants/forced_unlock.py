@@ -4,6 +4,7 @@ Shows when a client joins or leaves while a listener takes longer than that: the
 """
 
 from reference_impl.core.consumer import Consumer, OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
 from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
@@ -21,18 +22,19 @@ class MutatedRelease(LaneRelease):
 
     def drop(self, now_ms: int, pq: ProcessQueue, reason: str) -> None:
         super().drop(now_ms, pq, reason)
-        if pq.busy:
+        if pq.phase is Phase.LEAVING:
             self.waited_for[pq.serial] = pq
             self.consumer.set_timer(("force", pq.serial), self.config.lock_interval_ms)
 
     def force(self, now_ms: int, serial: int) -> None:
         pq = self.waited_for.pop(serial)
-        if self.consumer.leaving.get(pq.queue) is pq:
+        if pq.phase is Phase.LEAVING:
             self.release(pq)
 
 
 class Mutated(OrderlyConsumer):
     release_class = MutatedRelease
+    life = with_steps({(Phase.LEAVING, Event.RELEASE): Phase.ELSEWHERE})
 
 
 consumer = Mutated

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from reference_impl.core.consumer import Consumer, OrderlyConsumer
 from reference_impl.core.consumer.candidate import Candidate
+from reference_impl.core.consumer.lane_life import Event, Phase
 from reference_impl.core.consumer.leases import Granted
 from reference_impl.core.consumer.rebalance import Rebalance
 from specs.vocabulary import Queue
@@ -29,7 +30,8 @@ class MutatedRebalance(Rebalance):
             super().candidates_answered(candidates, now_ms, granted)
             return
         for candidate in candidates:
-            self.consumer.candidates.pop(candidate.queue, None)
+            if candidate.phase is Phase.ASKING:
+                self.consumer.move(candidate, Event.SKIP)
             self.left_until[candidate.queue] = now_ms + 3 * self.config.rebalance_interval_ms
 
     def add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:

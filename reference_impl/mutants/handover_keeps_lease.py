@@ -4,6 +4,7 @@ Shows when a client joins: the successor waits until the lease has run out.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event
 from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
@@ -16,7 +17,7 @@ KILLED_BY = "LSE-16"
 class MutatedRelease(LaneRelease):
     def release(self, pq: ProcessQueue) -> None:
         pq.locked = False
-        self.consumer.leaving.pop(pq.queue, None)
+        self.consumer.move(pq, Event.RELEASE)
 
 
 class Mutated(OrderlyConsumer):

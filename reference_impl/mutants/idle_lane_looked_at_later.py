@@ -4,6 +4,7 @@ Shows when a message comes to a lane whose messages are all consumed.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
 from reference_impl.core.consumer.orderly_loop import OrderlyLoop
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.message import StoredMessage
@@ -24,6 +25,7 @@ class MutatedLoop(OrderlyLoop):
 
 class Mutated(OrderlyConsumer):
     loop_class = MutatedLoop
+    life = with_steps({(Phase.IDLE, Event.PAUSE): Phase.WAITING})
 
 
 consumer = Mutated

@@ -4,8 +4,7 @@ Shows when a message comes to a lane that was idle.
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
-from reference_impl.core.consumer.orderly_loop import OrderlyLoop
-from reference_impl.core.consumer.process_queue import ProcessQueue
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
 
 NAME = "lane-stands-still"
 BUG = "B-39: a flag stays set when the queue is empty, and the lane stands still"
@@ -13,15 +12,8 @@ SOURCE = "RocketMQ before commit 6f79c52cb0 (2013, issue 230)"
 KILLED_BY = "LIV-1"
 
 
-class MutatedLoop(OrderlyLoop):
-    def turn(self, now_ms: int, pq: ProcessQueue) -> None:
-        super().turn(now_ms, pq)
-        if not pq.pending and not pq.busy:
-            pq.consuming = True
-
-
 class Mutated(OrderlyConsumer):
-    loop_class = MutatedLoop
+    life = with_steps({(Phase.CHOOSING, Event.REST): Phase.WAITING})
 
 
 consumer = Mutated

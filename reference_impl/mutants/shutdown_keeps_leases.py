@@ -4,6 +4,7 @@ Shows when a client shuts down while another one is there: it waits until the le
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.shutdown import ShutdownSequence
 
@@ -17,8 +18,8 @@ class MutatedShutdown(ShutdownSequence):
     def release_all(self, lanes: list[ProcessQueue]) -> None:
         for pq in lanes:
             self.consumer.release.mark_dropped(pq, "shutdown")
-        self.consumer.leaving.clear()
-        self.consumer.candidates.clear()
+        for lane in list(self.consumer.tracked.values()):
+            self.consumer.move(lane, Event.RELEASE)
 
 
 class Mutated(OrderlyConsumer):

@@ -4,6 +4,7 @@ Shows when a client joins or leaves while a listener takes longer than the hando
 """
 
 from reference_impl.core.consumer import OrderlyConsumer
+from reference_impl.core.consumer.lane_life import Event, Phase, with_steps
 from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.process_queue import ProcessQueue
 
@@ -20,6 +21,7 @@ class MutatedRelease(LaneRelease):
 
 class Mutated(OrderlyConsumer):
     release_class = MutatedRelease
+    life = with_steps({(Phase.LEAVING, Event.RELEASE): Phase.ELSEWHERE})
 
 
 consumer = Mutated

@@ -1,6 +1,7 @@
 """The process queue against two plain lists: put, take, commit, put back, roll back, count.
 
 After every step the order of what waits, the set of what is taken, the counters and the number held are compared.
+The phase of the lane is the consumer's to move: here it follows from what the queue answers, a task or none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from inorder.evidence.machines.programs import Bench, Disagreement, ProgramMachine
+from reference_impl.core.consumer.lane_life import Phase
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.message import StoredMessage
@@ -36,10 +38,15 @@ class ProcessQueueBench(Bench):
 
     def put(self, first: int, count: int, carried: int) -> None:
         messages = [_message(offset, carried) for offset in range(first, first + count)]
-        self._same("put", self.queue.put(messages), self.model.put(range(first, first + count)))
+        begins = self.queue.put(messages)
+        if begins:
+            self.queue.phase = Phase.IN_LINE
+        self._same("put", begins, self.model.put(range(first, first + count)))
 
     def take(self, most: int) -> None:
         self.batch = self.queue.take(most)
+        if not self.batch:
+            self.queue.phase = Phase.IDLE
         self._same("take", [message.queue_offset for message in self.batch], self.model.take(most))
 
     def commit(self) -> None:
@@ -77,7 +84,7 @@ class ProcessQueueBench(Bench):
             sorted(queue.taken),
             dict(sorted(queue.extra_times.items())),
             queue.count,
-            queue.consuming,
+            queue.phase is not Phase.IDLE,
         )
         right = (
             expected,

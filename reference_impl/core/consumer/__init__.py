@@ -17,7 +17,7 @@ A consumer is made of parts (`consumer.Consumer`); a way of consuming is a choic
 | `dead_letters` | a message that is given up | `DeadLetters` | `DeadLetters` | – | – |
 | `send_backs` | a message that is sent back | – | – | `SendBacks` | – |
 
-A part has its consumer's own methods (requests, timers, rows, which lanes are ours), and asks these other parts:
+A part has its consumer's own methods (requests, timers, rows, the lanes and their phases), and asks these other parts:
 
 | part | asks |
 |---|---|
@@ -39,9 +39,15 @@ What a variant of a consumer (a mutant) may replace, and tests hold it to that:
 
 * it is a consumer of one mode whose `PART_class` is another class, and overrides nothing else of the consumer;
   a bug of the configuration alone may wrap `__init__`;
+* where its bug is a step that a lane's life does not have (`lane_life.LIFE`), the consumer's `life` is that table
+  with the step added (`with_steps`); a bug that is nothing but a wrong entry of the table replaces no part;
 * that class is a part of the table, or derives from the part of its mode and overrides its public methods, its
   tables (as `Rebalance.strategies`), or `__init__`, to add state and timers of its own;
 * names that begin with an underscore are the part's own, and may change from one day to the next.
+
+Where a lane stands is asked of its phase (`pq.phase`, `candidate.phase`, `consumer.phase_of(queue)`), and changed by
+`consumer.move(lane, event)` alone, which raises `UnknownStep` for what is no entry of `life`. `consumer.tracked` holds
+all lanes that the client has to do with, `consumer.lanes` those of them that are added and not dropped.
 """
 
 from collections.abc import Mapping

@@ -51,7 +51,6 @@ class Calls(Part):
             tries = counts[offset] = counts.get(offset, 0) + 1
             delivery.append(message.reconsume_times + tries)
             rows.append(self._delivery_row(pq, message, tries))
-        pq.busy += 1
         op = self.consumer.begin(Kind.DELIVER, pq.row, rows)
         self._call_number += 1
         self.open[self._call_number] = Call(pq, batch, op)

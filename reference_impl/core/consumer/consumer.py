@@ -1,10 +1,11 @@
 """The consumer's core: inputs dispatched, requests remembered, effects gathered, and the parts that do the work.
 
-`Consumer(config).handle(now_ms, input)` returns the effects to be carried out, in order. No input makes it raise.
+`Consumer(config).handle(now_ms, input)` returns the effects to be carried out, in order. No input makes it raise; an
+`UnknownStep` of a lane is an error in the code.
 
 Each part is one rule in one file, with the state that only this rule needs; the consumer holds what several of them
-look at: which lanes are ours, on their way in or being left, who is where, and whether we are leaving. A part is a
-class attribute, so that a way of consuming is a choice of parts (`orderly`, `concurrent`, `key_ordered`,
+look at: the lanes that it has to do with, each in its phase (`lane_life`), who is where, and whether we are leaving.
+A part is a class attribute, so that a way of consuming is a choice of parts (`orderly`, `concurrent`, `key_ordered`,
 `broadcast`, `pull_consumer`), and a variant replaces one part, or one method of one part.
 """
 
@@ -16,6 +17,14 @@ from typing import Any, ClassVar, Protocol
 from reference_impl.core.consumer.calls import Calls
 from reference_impl.core.consumer.candidate import Candidate
 from reference_impl.core.consumer.config import ConsumerConfig
+from reference_impl.core.consumer.lane_life import (
+    LEFT,
+    SIDE_BY_SIDE,
+    Event,
+    Life,
+    Phase,
+    UnknownStep,
+)
 from reference_impl.core.consumer.lane_release import LaneDrop
 from reference_impl.core.consumer.leases import Granted, NoLeases
 from reference_impl.core.consumer.offsets import BrokerOffsets, OffsetStore
@@ -97,11 +106,12 @@ class Consumer:
     """One client of one group. The modes choose `loop_class`, and the other parts where theirs differ.
 
     consume_type: what a heartbeat says about the way messages are asked for. has_retry_topic: the group's own retry
-    topic belongs to the subscription, where its members share the queues.
+    topic belongs to the subscription, where its members share the queues. life: by which a lane's phase moves.
     """
 
     consume_type: ClassVar[str] = CONSUME_PASSIVELY
     has_retry_topic: ClassVar[bool] = True
+    life: ClassVar[Life] = SIDE_BY_SIDE
 
     routes_class: ClassVar[type[Routes]] = Routes
     offsets_class: ClassVar[type[OffsetStore]] = BrokerOffsets
@@ -117,12 +127,10 @@ class Consumer:
     def __init__(self, config: ConsumerConfig) -> None:
         self.config = config
         self.retry_topic = retry_topic(config.group)
-        self.lanes: dict[Queue, ProcessQueue] = {}
-        self.serials: dict[
-            int, ProcessQueue
-        ] = {}  # the lanes, by the number in their timers' tokens
-        self.candidates: dict[Queue, Candidate] = {}  # lanes on their way in
-        self.leaving: dict[Queue, ProcessQueue] = {}  # dropped, but a call still runs
+        self.tracked: dict[
+            Queue, Candidate | ProcessQueue
+        ] = {}  # the lanes, until they are elsewhere
+        self.serials: dict[int, ProcessQueue] = {}  # `lanes`, by the number in their timers' tokens
         self.addresses: dict[str, Address] = {}  # broker name → its master
         self.subscriptions: dict[str, Subscription] = {}
         self.stopping = False  # no new call, no new pull
@@ -194,15 +202,37 @@ class Consumer:
 
     # ------------------------------------------------------------ the lanes
 
+    @property
+    def lanes(self) -> dict[Queue, ProcessQueue]:
+        """Those that were added and not dropped."""
+        return {
+            queue: lane
+            for queue, lane in self.tracked.items()
+            if isinstance(lane, ProcessQueue) and lane.phase not in LEFT
+        }
+
+    def phase_of(self, queue: Queue) -> Phase:
+        lane = self.tracked.get(queue)
+        return Phase.ELSEWHERE if lane is None else lane.phase
+
+    def move(self, lane: Candidate | ProcessQueue, event: Event) -> None:
+        """The event happens to the lane: its next phase is the table's. A lane that is elsewhere is not tracked."""
+        phase = self.life.get((lane.phase, event))
+        if phase is None:
+            raise UnknownStep(lane.queue, lane.phase, event)
+        lane.phase = phase
+        if phase is Phase.ELSEWHERE and self.tracked.get(lane.queue) is lane:
+            del self.tracked[lane.queue]
+
     def is_wanted(self, queue: Queue) -> bool:
         """Whether this client works on the lane, or is about to."""
-        return queue in self.lanes or queue in self.leaving or queue in self.candidates
+        return queue in self.tracked
 
     def row_of(self, queue: Queue) -> Mapping[str, Any]:
         """The columns that say which lane; with the incarnation, where one is open."""
-        pq = self.lanes.get(queue) or self.leaving.get(queue)
-        if pq is not None:
-            return pq.row
+        lane = self.tracked.get(queue)
+        if isinstance(lane, ProcessQueue):
+            return lane.row
         row = self._rows.get(queue)
         if row is None:
             row = self._rows[queue] = {

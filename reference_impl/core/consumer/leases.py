@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from reference_impl.core.consumer.lane_life import Event
 from reference_impl.core.consumer.part import UNREACHABLE, Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.bodies import LockBatch, decode_lock_answer
@@ -130,8 +131,9 @@ class Leases(Part):
         self.renew_all(now_ms)
 
     def renew_all(self, now_ms: int) -> None:
-        for broker, queues in by_broker(self.consumer.lanes).items():
-            pqs = [self.consumer.lanes[queue] for queue in queues]
+        lanes = self.consumer.lanes
+        for broker, queues in by_broker(lanes).items():
+            pqs = [lanes[queue] for queue in queues]
             self.ask_lease(now_ms, broker, queues, partial(self._renewed, pqs))
 
     def _renewed(self, pqs: Sequence[ProcessQueue], now_ms: int, granted: Granted) -> None:
@@ -161,6 +163,7 @@ class Leases(Part):
 
     def relock_later(self, pq: ProcessQueue, delay_ms: int) -> None:
         """The consuming task of the lane asks for the lease itself, after the delay."""
+        self.consumer.move(pq, Event.PAUSE)
         self.consumer.set_timer(("relock", pq.serial), delay_ms)
 
     def _relock(self, now_ms: int, serial: int) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 from reference_impl.core.consumer.config import ConsumerConfig
 from reference_impl.core.consumer.consumer import Consumer
 from reference_impl.core.consumer.dead_letters import DeadLetters
+from reference_impl.core.consumer.lane_life import LIFE, Life
 from reference_impl.core.consumer.lane_release import LaneRelease
 from reference_impl.core.consumer.leases import Leases
 from reference_impl.core.consumer.orderly_loop import OrderlyLoop
@@ -25,6 +26,7 @@ class OrderlyConsumer(Consumer):
     does not promise: that a message is delivered once.
     """
 
+    life: ClassVar[Life] = LIFE
     leases_class: ClassVar[type[Leases]] = Leases
     release_class: ClassVar[type[LaneRelease]] = LaneRelease
     loop_class: ClassVar[type[OrderlyLoop]] = OrderlyLoop

@@ -1,7 +1,7 @@
 """The consuming task of a lane: guard, take a batch, call the listener, do what its result means.
 
-At most `threads` lanes have a thread; the others wait in line. A lane has one task, which is running, waiting in
-line, or waiting for its time:
+At most `threads` lanes have a thread; the others wait in line. A lane has one task, and the lane's phase says where
+that stands (`lane_life`): in line, on a thread, or waiting for its time.
 
 | the task finds | then |
 |---|---|
@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from reference_impl.core.consumer.calls import Call
+from reference_impl.core.consumer.lane_life import WITH_A_CALL, Event, Phase
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.core.consumer.results import RESULTS, Back, clamp_suspend
@@ -60,8 +61,7 @@ class OrderlyLoop(Part):
         consumer.timers["resubmit"] = self.resubmit_due
 
     def is_at_rest(self) -> bool:
-        consumer = self.consumer
-        return not consumer.leaving and not any(pq.busy for pq in consumer.lanes.values())
+        return not any(lane.phase in WITH_A_CALL for lane in self.consumer.tracked.values())
 
     # ------------------------------------------------------------ threads
 
@@ -72,10 +72,12 @@ class OrderlyLoop(Part):
 
     def resubmit(self, now_ms: int, pq: ProcessQueue) -> None:
         """The lane gets in line for a thread."""
+        self.consumer.move(pq, Event.LINE_UP)
         self.in_line.append(pq)
         self.use_threads(now_ms)
 
     def resubmit_later(self, pq: ProcessQueue, delay_ms: int) -> None:
+        self.consumer.move(pq, Event.PAUSE)
         self.consumer.set_timer(("resubmit", pq.serial), delay_ms)
 
     def resubmit_due(self, now_ms: int, serial: int) -> None:
@@ -96,7 +98,8 @@ class OrderlyLoop(Part):
 
     def enter(self, now_ms: int, pq: ProcessQueue) -> None:
         leases = self.consumer.leases
-        if not pq.dropped and not leases.holds_lease(now_ms, pq):
+        self.consumer.move(pq, Event.THREAD)
+        if pq.phase is Phase.CHOOSING and not leases.holds_lease(now_ms, pq):
             self.leave_thread()
             leases.relock_later(pq, NO_LEASE_AT_ENTRY_MS)
             return
@@ -105,19 +108,27 @@ class OrderlyLoop(Part):
 
     def turn(self, now_ms: int, pq: ProcessQueue) -> None:
         """One turn of the loop; when no listener call comes of it, the thread is given up."""
+        if pq.phase is not Phase.CHOOSING or not self._chooses_a_batch(now_ms, pq):
+            self.leave_thread()
+
+    def _chooses_a_batch(self, now_ms: int, pq: ProcessQueue) -> bool:
         consumer = self.consumer
-        if pq.dropped or consumer.stopping:
-            pq.consuming = False
+        if consumer.stopping:
+            consumer.move(pq, Event.REST)
         elif not consumer.leases.holds_lease(now_ms, pq):
             consumer.leases.relock_later(pq, NO_LEASE_IN_LOOP_MS)
         elif now_ms - pq.loop_began_ms > self.config.continuous_ms:
             self.resubmit_later(pq, IN_LINE_AGAIN_MS)
+        elif batch := pq.take(self.config.batch):
+            self.call(pq, batch)
+            return True
         else:
-            batch = pq.take(self.config.batch)
-            if batch:
-                consumer.calls.call_listener(pq, batch)
-                return
-        self.leave_thread()
+            consumer.move(pq, Event.REST)
+        return False
+
+    def call(self, pq: ProcessQueue, batch: list[StoredMessage]) -> None:
+        self.consumer.move(pq, Event.CALL)
+        self.consumer.calls.call_listener(pq, batch)
 
     # ------------------------------------------------------------ the result
 

@@ -6,7 +6,7 @@ is not yet committed. A message is in one of the two, never in both and never tw
 | operation | what moves |
 |---|---|
 | put | new messages into pending; those already held are left alone |
-| take n | the n lowest from pending to taken; nothing there: the lane is no longer consuming |
+| take n | the n lowest from pending to taken |
 | commit | forgets all taken; the answer is the highest of them + 1, or -1 |
 | make_again | only the given batch goes back to pending |
 | roll_back | all taken go back to pending |
@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reference_impl.core.consumer.lane_life import OVER, Phase
 from reference_impl.protocol.message import StoredMessage
 from specs.vocabulary import Lane, Queue
 
@@ -29,17 +30,15 @@ NOTHING = -1
 class ProcessQueue:
     """One incarnation: a client's work on one lane, from add until drop.
 
-    Losing and regaining the lease inside it changes nothing but `locked`.
+    Losing and regaining the lease inside it changes nothing but `locked`. phase: where it stands in the life of a
+    lane; `Consumer.move` moves it.
     """
 
     __slots__ = (
         "anchored",
-        "busy",
         "commit_ext",
-        "consuming",
         "corrected",
         "delivered",
-        "dropped",
         "extra_times",
         "handed_on",
         "held",
@@ -51,6 +50,7 @@ class ProcessQueue:
         "next_offset",
         "offset",
         "pending",
+        "phase",
         "pull_ext",
         "queue",
         "row",
@@ -67,12 +67,14 @@ class ProcessQueue:
         start: int,
         row: Mapping[str, Any],
         delivered: dict[int, int] | None = None,
+        phase: Phase = Phase.IDLE,
     ) -> None:
         self.lane = lane
         self.queue: Queue = lane.queue
         self.serial = serial
         self.incarnation = incarnation
         self.row = row
+        self.phase = phase
         self.corrected: int | None = (
             None  # the offset that the broker's word, and no finished batch, moved us to
         )
@@ -81,9 +83,6 @@ class ProcessQueue:
         self.anchored = False  # whether the first pull has asked again where to start
         self.locked = False
         self.last_lock_ms = 0
-        self.dropped = False
-        self.consuming = False  # a task of this lane runs, waits for a thread or waits for its time
-        self.busy = 0  # listener calls (with what follows them) in progress
         self.loop_began_ms = 0
         self.pending: deque[StoredMessage] = deque()
         self.taken: dict[int, StoredMessage] = {}
@@ -99,12 +98,17 @@ class ProcessQueue:
         self.commit_ext: dict[str, str] = {}
 
     @property
+    def dropped(self) -> bool:
+        """The incarnation has ended, or is about to: no further call, and no result moves its offset."""
+        return self.phase in OVER
+
+    @property
     def count(self) -> int:
         """Messages held, taken ones included."""
         return len(self.held)
 
     def put(self, messages: Iterable[StoredMessage]) -> bool:
-        """Adds pulled messages; True when a consuming task must be started, which then counts as started."""
+        """Adds pulled messages; True when a consuming task must be started."""
         held, pending = self.held, self.pending
         for message in messages:
             offset = message.queue_offset
@@ -115,21 +119,16 @@ class ProcessQueue:
                 pending.append(message)
             else:
                 self._insert(message)
-        if self.consuming or not pending:
-            return False
-        self.consuming = True
-        return True
+        return bool(pending) and self.phase is Phase.IDLE
 
     def take(self, limit: int) -> list[StoredMessage]:
-        """The lowest pending messages, at most `limit`; none ends the lane's consuming."""
+        """The lowest pending messages, at most `limit`."""
         pending, taken = self.pending, self.taken
         batch: list[StoredMessage] = []
         while pending and len(batch) < limit:
             message = pending.popleft()
             taken[message.queue_offset] = message
             batch.append(message)
-        if not batch:
-            self.consuming = False
         return batch
 
     def commit(self) -> int:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from reference_impl.core.allocation import STRATEGIES, Strategy, strategy
 from reference_impl.core.consumer.candidate import Candidate
+from reference_impl.core.consumer.lane_life import Event, Phase
 from reference_impl.core.consumer.leases import Granted, by_broker
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.start_offset import (
@@ -145,15 +146,12 @@ class Rebalance(Part):
         share = self.allocate(self.config.client_id, queues, members)
         self._note_share(topic, queues, members, share)
         wanted = set(share)
-        for queue in sorted(
-            queue for queue in self.consumer.lanes if queue.topic == topic and queue not in wanted
-        ):
-            self.consumer.release.drop(
-                now_ms, self.consumer.lanes[queue], "assigned to somebody else"
-            )
-        for queue, candidate in self.consumer.candidates.items():
-            if queue.topic == topic:
-                candidate.unwanted = queue not in wanted
+        for queue, pq in sorted(self.consumer.lanes.items()):
+            if queue.topic == topic and queue not in wanted:
+                self.consumer.release.drop(now_ms, pq, "assigned to somebody else")
+        for queue, lane in self.consumer.tracked.items():
+            if queue.topic == topic and isinstance(lane, Candidate):
+                lane.unwanted = queue not in wanted
         self.add_lanes(now_ms, share)
 
     def in_order(self, queues: Sequence[Queue]) -> Sequence[Queue]:
@@ -183,18 +181,15 @@ class Rebalance(Part):
     # ------------------------------------------------------------ new lanes
 
     def add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        fresh = [
-            queue
-            for queue in share
-            if queue not in self.consumer.lanes and queue not in self.consumer.candidates
-        ]
-        if any(queue in self.consumer.leaving for queue in fresh):
-            fresh = [queue for queue in fresh if queue not in self.consumer.leaving]
+        phases = {queue: self.consumer.phase_of(queue) for queue in share}
+        if Phase.LEAVING in phases.values():
             self.soon(self.config.rebalance_retry_ms)
+        fresh = [queue for queue, phase in phases.items() if phase is Phase.ELSEWHERE]
         for broker, queues in by_broker(fresh).items():
             candidates = [Candidate(queue) for queue in queues]
             for candidate in candidates:
-                self.consumer.candidates[candidate.queue] = candidate
+                self.consumer.tracked[candidate.queue] = candidate
+                self.consumer.move(candidate, Event.WANT)
             then = partial(self.candidates_answered, candidates)
             self.consumer.leases.acquire(now_ms, broker, queues, then)
 
@@ -202,24 +197,29 @@ class Rebalance(Part):
         self, candidates: Sequence[Candidate], now_ms: int, granted: Granted
     ) -> None:
         for candidate in candidates:
+            if candidate.phase is Phase.ELSEWHERE:
+                continue  # the shutdown has taken care of it
             if granted is not None and candidate.queue in granted:
                 candidate.locked_ms = now_ms
+                self.consumer.move(candidate, Event.GRANT)
                 self.find_start(now_ms, candidate)
             else:
-                self._skip(candidate, locked=False)
+                self._skip(candidate)
 
-    def _skip(self, candidate: Candidate, *, locked: bool) -> None:
+    def _skip(self, candidate: Candidate) -> None:
         """Not this time; a lease that we got goes back, since nothing would renew it."""
-        if self.consumer.candidates.pop(candidate.queue, None) is None:
+        if candidate.phase is Phase.ELSEWHERE:
             return  # the shutdown has taken care of it
-        if locked:
+        has_lease = candidate.phase is Phase.GRANTED
+        self.consumer.move(candidate, Event.SKIP)
+        if has_lease:
             self.consumer.leases.unlock(candidate.queue.broker, [candidate.queue])
         if not candidate.unwanted:
             self.soon(self.config.rebalance_retry_ms)
 
     def find_start(self, now_ms: int, candidate: Candidate) -> None:
         if candidate.unwanted or self.consumer.stopping:
-            self._skip(candidate, locked=True)
+            self._skip(candidate)
         else:
             self.consumer.offsets.fetch_stored(
                 now_ms, candidate.queue, partial(self.stored_known, candidate)
@@ -227,7 +227,7 @@ class Rebalance(Part):
 
     def stored_known(self, candidate: Candidate, now_ms: int, stored: int) -> None:
         if stored == FAILED:
-            self._skip(candidate, locked=True)
+            self._skip(candidate)
         elif stored == NOT_FOUND:
             self.compute_start(now_ms, candidate)
         else:
@@ -260,20 +260,16 @@ class Rebalance(Part):
         self, candidate: Candidate, now_ms: int, answer: Command | None, reason: str
     ) -> None:
         if answer is None or answer.code != ResponseCode.SUCCESS:
-            self._skip(candidate, locked=True)
+            self._skip(candidate)
         else:
             self.add(now_ms, candidate, OffsetResponse.from_ext(answer.ext).offset)
 
     def add(self, now_ms: int, candidate: Candidate, start: int, stored: int = NOT_FOUND) -> None:
         """The incarnation begins. start: where the first pull will ask, unless another offset is stored by then."""
-        if (
-            candidate.unwanted
-            or self.consumer.stopping
-            or self.consumer.candidates.get(candidate.queue) is not candidate
-        ):
-            self._skip(candidate, locked=True)
+        if candidate.unwanted or self.consumer.stopping or candidate.phase is not Phase.GRANTED:
+            self._skip(candidate)
             return
-        del self.consumer.candidates[candidate.queue]
+        self.consumer.move(candidate, Event.ADD)
         queue = candidate.queue
         self._serial += 1
         incarnation = f"{self.config.client_id}#{self._serial}"
@@ -284,11 +280,11 @@ class Rebalance(Part):
             start=start,
             row={**self.consumer.row_of(queue), "incarnation": incarnation},
             delivered=self.consumer.calls.delivery_counts(queue),
+            phase=candidate.phase,
         )
         self.consumer.leases.admit(pq, candidate.locked_ms)
         pq.offset = stored
-        self.consumer.lanes[queue] = self.consumer.serials[
-            pq.serial
-        ] = self.consumer.offsets.remembered[pq.serial] = pq
+        self.consumer.tracked[queue] = pq
+        self.consumer.serials[pq.serial] = self.consumer.offsets.remembered[pq.serial] = pq
         self.consumer.note(Kind.ADD, {**pq.row, "value": start})
         self.consumer.pulling.pull(now_ms, pq)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reference_impl.core.consumer.lane_life import Event
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
 from reference_impl.protocol.bodies import decode_reset_offsets
@@ -43,8 +44,9 @@ class Resets(Part):
             targets = decode_reset_offsets(command.body)
         except ProtocolError:
             return  # a push that can't be read is not for us
+        lanes = self.consumer.lanes
         for queue in sorted(targets):
-            pq = self.consumer.lanes.get(queue)
+            pq = lanes.get(queue)
             if pq is not None and queue.topic == command.ext.get("topic"):
                 self.consumer.note(Kind.RESET, {**pq.row, "value": targets[queue], "detail": TOLD})
                 self.freeze(pq, targets[queue])
@@ -53,7 +55,7 @@ class Resets(Part):
     def freeze(self, pq: ProcessQueue, offset: int) -> None:
         """From here on nothing that the lane has taken counts."""
         pq.offset = pq.corrected = offset
-        pq.dropped = True
+        self.consumer.move(pq, Event.RESET)
         self.consumer.offsets.persist(pq)
 
     def _waited_for_calls(self, now_ms: int, serial: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reference_impl.core.consumer.lane_life import WITH_A_CALL, Event
 from reference_impl.core.consumer.leases import by_broker
 from reference_impl.core.consumer.part import Part
 from reference_impl.core.consumer.process_queue import ProcessQueue
@@ -62,13 +63,15 @@ class ShutdownSequence(Part):
         for call in calls.values():
             self.consumer.end(call.op, Outcome.CUT, {})
         calls.clear()
+        for lane in list(self.consumer.tracked.values()):
+            if lane.phase in WITH_A_CALL:
+                self.consumer.move(lane, Event.CUT)
 
     def _leave(self, now_ms: int) -> None:
         self.consumer.has_left = True
         for name in ("shutdown", "lock", "persist", "heartbeat", "routes", "rebalance"):
             self.consumer.do(CancelTimer((name,)))
-        lanes = [self.consumer.lanes[queue] for queue in sorted(self.consumer.lanes)]
-        self.give_lanes_back(lanes)
+        self.give_lanes_back([pq for _, pq in sorted(self.consumer.lanes.items())])
         self.unregister(now_ms)
 
     def give_lanes_back(self, lanes: list[ProcessQueue]) -> None:
@@ -79,15 +82,12 @@ class ShutdownSequence(Part):
 
     def release_all(self, lanes: list[ProcessQueue]) -> None:
         consumer = self.consumer
-        leaving, candidates = consumer.leaving, consumer.candidates
         for pq in lanes:
             consumer.release.mark_dropped(pq, "shutdown")
-            leaving[pq.queue] = pq  # until the rows of the unlock are written
-        mine = [*leaving, *(queue for queue in candidates if queue not in leaving)]
-        for broker, queues in by_broker(mine).items():
+        for broker, queues in by_broker(consumer.tracked).items():
             consumer.leases.unlock(broker, queues)
-        leaving.clear()
-        candidates.clear()
+        for lane in list(consumer.tracked.values()):
+            consumer.move(lane, Event.RELEASE)
 
     def unregister(self, now_ms: int) -> None:
         header = UnregisterClientHeader(self.config.client_id, consumer_group=self.config.group)

@@ -205,11 +205,10 @@ class PutsBackStrangers(ProcessQueue):
             self._insert(message)
 
 
-class NeverRests(ProcessQueue):
-    def take(self, limit: int) -> list[StoredMessage]:
-        batch = super().take(limit)
-        self.consuming = True
-        return batch
+class AsksForASecondTask(ProcessQueue):
+    def put(self, messages: Iterable[StoredMessage]) -> bool:
+        super().put(messages)
+        return bool(self.pending)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +220,7 @@ class NeverRests(ProcessQueue):
         CountsForEver,
         RollsBackOnlyOne,
         PutsBackStrangers,
-        NeverRests,
+        AsksForASecondTask,
     ],
 )
 def test_a_broken_process_queue_is_found_within_eight_steps(queue: type[ProcessQueue]) -> None:
