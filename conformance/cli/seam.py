@@ -24,13 +24,15 @@ from conformance.stopping import UNBOUND, Bounds, Stop, listening
 from conformance.targets.base import Asked, Searched, Target, find
 from conformance.workers import search_by_workers
 from specs import profiles
-from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
+from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue, meant_by
 from specs.errors import UsageError
 from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
+from specs.model.rules import RULES, facets_of
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
+from specs.verdicts.online import ONLINE_FILE, read_online
 
 ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
@@ -142,8 +144,9 @@ class Question:
     """What `inorder check` is asked about a history; what does not exist has been refused.
 
     engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
-    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims. findings: a folder
-    for all findings; None: each clause's first ones are enough.
+    clauses: the only ones to judge, in catalogue order, and rules: with these wire rules, of those that were judged
+    while the run went on; none of either stands for all that the profile claims. findings: a folder for all findings;
+    None: each clause's first ones are enough.
     """
 
     engine: str | None
@@ -152,9 +155,17 @@ class Question:
     master: str | None
     floor: int
     findings: Path | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def names_some(self) -> bool:
+        """Were single clauses or rules asked for?"""
+        return bool(self.clauses or self.rules)
 
     def engine_for(self, history: History) -> str:
         """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
+        if self.rules and not self.clauses:
+            return "python"  # no row decides them
         if self.engine is not None:
             return self.engine
         rows, there = rows_in(history), runs.engine_names()
@@ -166,7 +177,7 @@ class Question:
 
     def profile_for(self, history: History, name: str) -> Profile:
         """What is held against a history. Raises UsageError where nobody says what was promised."""
-        if self.clauses:
+        if self.names_some:
             return self._asked_for()
         if self.profile is not None:
             return self.profile
@@ -188,8 +199,10 @@ class Question:
 
     def again(self, source: Path, engine_name: str, profile: Profile) -> str:
         """The command that asks the same."""
-        named = () if self.clauses and self.profile is None else ("--profile", profile.name)
-        chosen = [word for clause in self.clauses for word in ("--clause", clause)]
+        named = () if self.names_some and self.profile is None else ("--profile", profile.name)
+        alone = (rule for rule in self.rules if meant_by(rule) not in self.clauses)
+        asked = (*self.clauses, *alone)
+        chosen = [word for name in asked for word in ("--clause", name)]
         return again.command("check", source, "--engine", engine_name, *named, *chosen)
 
 
@@ -208,7 +221,7 @@ def question(
     engine = None if engine == AUTO else engine
     if engine is not None:
         runs.find_engine(engine)
-    asked = {clause_of(text) for text in clauses}
+    asked = {name for text in clauses for name in asked_by(text)}
     return Question(
         engine,
         None if profile is None else load_profile(profile),
@@ -216,7 +229,24 @@ def question(
         master,
         floor,
         findings,
+        tuple(rule for rule in RULES if rule in asked),
     )
+
+
+def asked_by(text: str) -> tuple[str, ...]:
+    """What the id of a clause, or of a wire rule, asks for: the clause, where histories decide it, and its wire rules.
+
+    The id of a rule that is a facet of a clause is an alias: it asks for the clause with this facet. Raises UsageError,
+    with a near match, for anything else, and for a clause that only a table decides.
+    """
+    wanted = text.strip().upper()
+    rules = (wanted,) if wanted in RULES else facets_of(wanted)
+    meant = meant_by(wanted)
+    if meant in by_id():
+        return (meant, *rules)
+    if rules:
+        return rules
+    return (clause_of(text),)
 
 
 def clause_of(text: str) -> str:
@@ -246,8 +276,9 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     options: dict[str, Any] = {"floor": asked.floor}
     if asked.master is not None:
         options["master"] = asked.master
-    if asked.clauses:
-        options["clauses"] = asked.clauses
+    if asked.names_some:
+        options |= {"clauses": asked.clauses, "rules": asked.rules}
+        _refuse_rules_alone(history, asked)
     if asked.findings is not None:
         options["findings"] = asked.findings
     verdict = runs.judge(history, chosen, engine_name, options)
@@ -258,6 +289,15 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))
+
+
+def _refuse_rules_alone(history: History, asked: Question) -> None:
+    """Raises UsageError where nothing but wire rules is asked for, and nothing of them was kept."""
+    if not asked.clauses and (history.is_a_file or read_online(history.folder) is None):
+        raise UsageError(
+            f"{', '.join(asked.rules)} is judged while a broker is asked over the wire, and no {ONLINE_FILE} in "
+            f"{history.folder} says what was found: `inorder conform` on such a target keeps one"
+        )
 
 
 def replay(

@@ -7,7 +7,7 @@ all examples share one history, which the clauses judge at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from conformance.waiting import pass_time, wait_until
@@ -22,8 +22,7 @@ from specs.model.offset_table import NOTHING, OffsetTable
 from specs.model.queue_log import QueueLog
 from specs.model.rules import RULES
 from specs.plan.config import Config
-from specs.profiles import Claim, Profile
-from specs.verdicts.verdict import ClauseVerdict, Judged
+from specs.verdicts.online import OnlineFindings, RuleTally
 from specs.vocabulary import Lane, Outcome, Queue, dead_letter_topic, retry_topic
 
 QUEUES = 4
@@ -41,8 +40,8 @@ def patience_ms(config: Config) -> int:
 
 
 @dataclass(slots=True)
-class RuleTally:
-    """One wire rule: how often it was at stake and what broke it first."""
+class Counted:
+    """One wire rule while it is asked: how often it was at stake and what broke it first."""
 
     opportunities: int = 0
     violations: int = 0
@@ -53,7 +52,7 @@ class RuleTally:
 class Session:
     """What lasts from example to example.
 
-    wire: the profile's [wire] table, excused: its [rules]. lease_known: the broker's lease time is ours to choose,
+    wire: the profile's [wire] table. lease_known: the broker's lease time is ours to choose,
     so that waiting for its end is possible.
     """
 
@@ -64,10 +63,7 @@ class Session:
     wire: Mapping[str, Any]
     prefix: str
     lease_known: bool = True
-    excused: Mapping[str, Claim] = field(default_factory=dict)
-    tallies: dict[str, RuleTally] = field(
-        default_factory=lambda: {rule: RuleTally() for rule in RULES}
-    )
+    tallies: dict[str, Counted] = field(default_factory=lambda: {rule: Counted() for rule in RULES})
     to_drain: list[tuple[Queue, str | None]] = field(default_factory=list)
     worlds: int = 0
 
@@ -86,52 +82,13 @@ class Session:
         self.worlds += 1
         return World(self, f"{self.prefix}{self.worlds}")
 
-    def judged(self, implementation: str, floor: int) -> tuple[Judged, ...]:
-        """The wire rules as lines of a verdict."""
-        return tuple(
-            self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items()
+    def found(self) -> OnlineFindings:
+        """What was judged until now, as it is kept in a run's folder."""
+        rules = (
+            RuleTally(rule, tally.opportunities, tally.violations, tally.first)
+            for rule, tally in self.tallies.items()
         )
-
-    def broken(self) -> tuple[str, ...]:
-        """The ids of the wire rules that were broken."""
-        return tuple(rule for rule, tally in self.tallies.items() if tally.violations)
-
-    def under(self, profile: Profile) -> Session:
-        """The same session under another profile of the same dialect; it may leave answers open."""
-        wire = {name: profile.wire[name] for name in profile.wire if name in self.wire}
-        return replace(self, wire=wire, excused=profile.rules)
-
-    def _judged(self, rule_id: str, tally: RuleTally, implementation: str, floor: int) -> Judged:
-        rule = RULES[rule_id]
-        reason = ""
-        if rule.dialect is not None and rule.dialect not in self.wire:
-            verdict, reason = (
-                ClauseVerdict.NOT_CLAIMED,
-                f"the profile's [wire] table does not name {rule.dialect}",
-            )
-        elif tally.violations:
-            claim = self.excused.get(rule_id)
-            is_allowed = claim is not None and claim.status == "allowed"
-            verdict = ClauseVerdict.ALLOWED if is_allowed else ClauseVerdict.REFUTED
-            reason = claim.reason if claim is not None else ""
-        elif tally.opportunities < floor:
-            verdict = ClauseVerdict.NOT_EXERCISED
-            reason = f"at stake {tally.opportunities} times, the floor is {floor}"
-        else:
-            verdict = ClauseVerdict.UPHELD
-        return Judged(
-            id=rule.id,
-            title=rule.title,
-            statement=rule.statement,
-            verdict=verdict,
-            party="broker",
-            implementations=(implementation,),
-            opportunities=tally.opportunities,
-            floor=floor,
-            violations=tally.violations,
-            explanation=tally.first,
-            reason=reason,
-        )
+        return OnlineFindings(tuple(rules), dict(self.wire))
 
     def drain_when_settled(self) -> int:
         """Drain after the bound for dead letters has passed twice: what waits for a delay level shows up too."""

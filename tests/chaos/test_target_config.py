@@ -1,4 +1,4 @@
-"""`inorder chaos --target-config`: the file is the target's, as in `conform`, and so is what is known of its brokers."""
+"""`inorder chaos --target-config`: the target's file, as in `conform`, and what is known of its brokers."""
 
 from __future__ import annotations
 

@@ -79,14 +79,12 @@ def _session(
             profile.wire,
             f"t{seed}-",
             run.lease_known,
-            excused=profile.rules,
         )
         run_machine(session, seed, EXAMPLES, steps=STEPS)
         session.drain_when_settled()
     if judged_by in RULES:
-        return next(
-            each for each in session.judged(run.parties["broker"], 1) if each.id == judged_by
-        )
+        (line,) = session.found().judged(info, profile, 1, (judged_by,))
+        return line
     return judge_history(folder, profile, judged_by)
 
 
