@@ -289,6 +289,8 @@ def work(
         configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
     )
     way = way_of(profile)
+    # From its begin on the folder is known as a run of ours.
+    write_runinfo(out, _asked_info(target, config, profile, seed, examples))
     say(f"starting {target.name}")
     done: list[Part] = []
     told: tuple[OnlineFindings, Part] | None = None
@@ -297,7 +299,14 @@ def work(
         with target.open_system(config, False) as system:
             say(f"asking the broker over the wire ({examples} examples)")
             told = online, asked = ask(
-                target, system, config, profile, seed=seed, examples=examples, out=out, say=say
+                target,
+                system,
+                config,
+                profile,
+                seed=seed,
+                examples=examples,
+                folder=out / "asked",
+                say=say,
             )
             if target.sought in {*asked.examination.refuted(), *online.broken()}:
                 return Worked(target, way, online, asked, (), stop)
@@ -359,27 +368,14 @@ def ask(
     *,
     seed: int,
     examples: int,
-    out: Path,
+    folder: Path,
     say: SAY = lambda _: None,
 ) -> tuple[OnlineFindings, Part]:
-    """Let raw clients ask the target's first broker: what was found in its answers, and the part with the history."""
-    folder = out / "asked"
-    words = ("--target", target.name, "--profile", profile.name, "--seed", seed)
-    info = RunInfo(
-        run=f"{_word(target.name)}-{seed}-asked",
-        seed=seed,
-        target=target.name,
-        parties=target.parties,
-        profile=profile.name,
-        levels=(Level.WIRE, Level.CLIENT),
-        clock_bounds_us={"host": 0},
-        records=OF_OUR_CLIENTS,
-        config=target.settings(Plan(config=config)),
-        replay=again.command("conform", *words, "--examples", examples),
-        environment={"python": platform.python_version(), "system": platform.platform()},
-    )
-    for each in (out, folder):
-        write_runinfo(each, info)
+    """Let raw clients ask the target's first broker: what was found in its answers, and the part with the history.
+
+    Both are kept in `folder`, a run's like any other.
+    """
+    write_runinfo(folder, _asked_info(target, config, profile, seed, examples))
     name = min(system.brokers)
     with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
         session = Session(
@@ -399,9 +395,28 @@ def ask(
         )
         session.drain_when_settled()
     found = session.found()
-    for each in (out, folder):
-        write_online(each, found)
+    write_online(folder, found)
     return found, _part(compact_journal(folder))
+
+
+def _asked_info(
+    target: WireTarget, config: Config, profile: Profile, seed: int, examples: int
+) -> RunInfo:
+    """Of a run in which raw clients ask."""
+    words = ("--target", target.name, "--profile", profile.name, "--seed", seed)
+    return RunInfo(
+        run=f"{_word(target.name)}-{seed}-asked",
+        seed=seed,
+        target=target.name,
+        parties=target.parties,
+        profile=profile.name,
+        levels=(Level.WIRE, Level.CLIENT),
+        clock_bounds_us={"host": 0},
+        records=OF_OUR_CLIENTS,
+        config=target.settings(Plan(config=config)),
+        replay=again.command("conform", *words, "--examples", examples),
+        environment={"python": platform.python_version(), "system": platform.platform()},
+    )
 
 
 def _done(
