@@ -25,6 +25,7 @@ from conformance.cli.options import (
     print_verdict,
     profile_option,
     seed_option,
+    target_config_option,
 )
 from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile
@@ -132,6 +133,7 @@ def _that_can(scenario: Scenario) -> Iterator[str]:
 @click.command(name="chaos")
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
 @click.option("--target", default="reference+tcp", show_default=True, help="A target in real time.")
+@target_config_option
 @click.option(
     "--backend",
     default=PROCESS,

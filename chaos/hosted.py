@@ -69,6 +69,9 @@ class Lender(Protocol):
     def suited(self, plan: Plan) -> Plan:
         """The plan with what its configuration says whatever the plan does."""
 
+    def settings(self, plan: Plan) -> Config:
+        """What its system was told, as far as that is known."""
+
 
 def lends_its_system(target: Target) -> bool:
     """Does it open a system that our own clients work on?"""
@@ -103,6 +106,10 @@ class HostedClients(Target):
 
     def suited(self, plan: Plan) -> Plan:
         return self._lender.suited(plan)
+
+    def settings(self, plan: Plan) -> Config:
+        """The system is the lender's, and so is what is known of it: nothing of somebody's brokers is guessed."""
+        return self._lender.settings(plan)
 
     async def prepare(self, run: Run) -> None:
         self._run = run

@@ -42,11 +42,3 @@ BEHIND_A_TAP = declared(
 )
 """Of a run of driven clients behind a tap: their drivers tell calls and sends, and the tap what they ask. No half
 message is sent. A lane that a client drops while it stays is not told; who knows that there is none adds DROP."""
-
-OF_RAW_CLIENTS = declared(
-    client=BEFALLS
-    | {Kind.DELIVER, Kind.JOIN, Kind.LEAVE, Kind.ADD, Kind.DROP, Kind.ASSIGN, Kind.SEND_BACK},
-    wire=BY_WIRE_CLIENTS,
-)
-"""Of a run in which raw clients only ask: there is no listener, no member that shares lanes, nobody who comes or goes
-otherwise than by what it asks."""

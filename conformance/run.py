@@ -34,7 +34,8 @@ from specs.history.store import History, open_history, write_history
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, Plan
 from specs.profiles import Profile
-from specs.verdicts.verdict import Verdict
+from specs.verdicts.online import read_online
+from specs.verdicts.verdict import Verdict, including
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
@@ -137,10 +138,20 @@ def judge(
 ) -> Verdict:
     """What the history comes to under a profile, by the engine of that name (`inorder.engines`).
 
+    With it goes what was judged while the run went on, where its folder holds that (`specs.verdicts.online`): a line
+    for each wire rule. options: the engine's, and `rules`, the ids of those that were asked for where not all were.
+
     A search judges many histories at once: it takes the two halves of the engine `python` (`specs.verdicts.engine`).
     Raises UsageError for an unknown engine.
     """
-    return find_engine(engine)(history, profile, options or {})
+    options = dict(options or {})
+    rules = options.pop("rules", None)
+    verdict = find_engine(engine)(history, profile, options)
+    online = None if history.is_a_file else read_online(history.folder)
+    if online is None:
+        return verdict
+    floor = int(options.get("floor", 1))
+    return including(verdict, online.judged(verdict.info, profile, floor, rules))
 
 
 def engine_names() -> tuple[str, ...]:

@@ -33,6 +33,8 @@ from conformance.targets.base import Asked, Searched, find
 from specs.errors import InorderError
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.profiles import Profile
+from specs.verdicts.online import read_online, write_online
+from specs.verdicts.online import together as all_online
 from specs.verdicts.together import together
 from specs.verdicts.verdict import (
     ClauseVerdict,
@@ -298,6 +300,7 @@ def _as_one(found: Mapping[int, Searched], asked: Asked) -> Searched:
         coverage=coverage,
         search=_record(found, asked.stop.bounds, alone),
     )
+    _keep_online(asked.out, sorted(counted))
     for folder in (asked.out / WORKERS).iterdir():
         if folder.name not in {f"{number + 1}" for number in found}:
             shutil.rmtree(folder)
@@ -314,6 +317,13 @@ def _brought(info: RunInfo, asked: Asked, number: int) -> RunInfo:
     shutil.copytree(folder / _HISTORY, asked.out / _HISTORY, dirs_exist_ok=True)
     write_runinfo(asked.out, info)
     return info
+
+
+def _keep_online(out: Path, numbers: Sequence[int]) -> None:
+    """What those that count judged while they asked, as that of one run."""
+    each = (read_online(out / WORKERS / f"{number + 1}") for number in numbers)
+    if found := [online for online in each if online is not None]:
+        write_online(out, all_online(found))
 
 
 def _further(found: Iterable[Searched]) -> Further | None:

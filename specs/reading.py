@@ -228,6 +228,8 @@ def _one_of(choices: tuple[str, ...], value: Any, place: _Place) -> Any:
 def _list(item: Any, value: Any, place: _Place) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise place.refuse(f"be {_list_of(item)}")
+    if len(value) < (fewest := place.field.told.fewest):
+        raise place.refuse(f"hold at least {'one' if fewest == 1 else fewest}")
     if is_dataclass(item):
         inner = [f"{place.where}, {place.field.name}[{number}]" for number in range(len(value))]
         pairs = zip(value, inner, strict=True)

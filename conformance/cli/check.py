@@ -38,7 +38,8 @@ from specs.verdicts.baseline import Baseline
     "clauses",
     multiple=True,
     metavar="ID",
-    help="Judge this clause alone, whatever a profile says of it; repeatable. Only with --profile does that "
+    help="Judge this clause alone (a wire rule names the clause whose facet it is), whatever a profile says of it; "
+    "repeatable. Only with --profile does that "
     "profile's word count for what it allows.",
 )
 @click.option("--master", metavar="URL", help="Spark's master, for --engine spark.")

@@ -11,14 +11,18 @@ from conformance.cli.people import tell, width
 from conformance.reports import text
 from conformance.reports.saving import context_of
 from conformance.reports.view import ClauseView, VerdictView, open_run
-from specs.clauses.catalogue import by_id
+from specs.clauses.catalogue import by_id, meant_by
 from specs.errors import UsageError
+from specs.model.rules import RULES
 
 
 @click.command(name="explain")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--clause", "clause_id", metavar="ID", help="Explain this clause, whatever its verdict."
+    "--clause",
+    "clause_id",
+    metavar="ID",
+    help="Explain this clause or wire rule, whatever its verdict.",
 )
 @format_option()
 def command(run: Path, clause_id: str | None, form: str) -> int:
@@ -47,9 +51,14 @@ def command(run: Path, clause_id: str | None, form: str) -> int:
 
 
 def _clause(verdict: VerdictView, clause_id: str) -> ClauseView:
-    for clause in verdict.clauses:
-        if clause.id.lower() == clause_id.lower():
-            return clause
+    asked = clause_id.upper()
+    by_name = {clause.id.upper(): clause for clause in verdict.clauses}
+    for name in (
+        asked,
+        meant_by(asked),
+    ):  # of a run that nobody asked online a facet's clause is what there is
+        if name in by_name:
+            return by_name[name]
     known = ", ".join(clause.id for clause in verdict.clauses)
     raise UsageError(f"the run has no clause {clause_id}; it has {known}")
 
@@ -59,4 +68,10 @@ def _raw(verdict: VerdictView, clause: ClauseView) -> dict[str, object]:
 
 
 def _doc(clause: ClauseView) -> str:
-    return by_id()[clause.id].doc if clause.id in by_id() else ""
+    if clause.id in by_id():
+        return by_id()[clause.id].doc
+    rule = RULES.get(clause.id)
+    if rule is None:
+        return ""
+    of = "no clause's facet" if rule.clause is None else f"a facet of {rule.clause}"
+    return f"A wire rule, {of}: a raw client held the broker's answers against it while the run went on."

@@ -17,10 +17,11 @@ from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.targets.base import find
 from specs import profiles
-from specs.clauses.catalogue import catalogue
+from specs.clauses.catalogue import everything
 from specs.clauses.clause import Clause
 from specs.errors import InorderError, UsageError
 from specs.faults import FAULTS
+from specs.model.rules import WireRule
 from specs.plan.ability import Ability
 
 LISTS_GROUP = "inorder.lists"
@@ -35,16 +36,20 @@ class ListUnavailable(InorderError):
 def clauses() -> Iterable[Item]:
     """Every clause, in catalogue order, with what judges it, its mutants and the cases that they fail.
 
-    The mutants of a clause are those that name it, and those that name a wire rule by which it is decided.
+    The mutants of a clause are those that name it, and those that name one of its facets, a wire rule. Behind the
+    clauses stand the wire rules that are no clause's facet.
     """
     from reference_impl.mutants import every_mutant
 
     failing = _cases_by_mutant()
     mutants = sorted(every_mutant(), key=lambda mutant: mutant.name)
-    for clause in catalogue():
-        killed = [
-            mutant.name for mutant in mutants if mutant.killed_by in (clause.id, *clause.rules)
-        ]
+    for clause in everything():
+        ids = (clause.id, *(() if isinstance(clause, WireRule) else clause.rules))
+        killed = [mutant.name for mutant in mutants if mutant.killed_by in ids]
+        its_cases = sorted({case for name in killed for case in failing.get(name, ())})
+        if isinstance(clause, WireRule):
+            yield {**_of_a_rule(clause), "mutants": killed, "cases": its_cases}
+            continue
         yield {
             "id": clause.id,
             "name": clause.name,
@@ -63,8 +68,30 @@ def clauses() -> Iterable[Item]:
             "refines": list(clause.refines),
             "sources": list(clause.sources),
             "mutants": killed,
-            "cases": sorted({case for name in killed for case in failing.get(name, ())}),
+            "cases": its_cases,
         }
+
+
+def _of_a_rule(rule: WireRule) -> Item:
+    """A wire rule that stands for itself, as a clause is listed."""
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "title": rule.title,
+        "family": "answers of a broker",
+        "party": "broker",
+        "statement": rule.statement,
+        "judge": ["wire"],
+        "key": None,
+        "rules": [rule.id],
+        "vectors": None,
+        "premises": [],
+        "findings": [],
+        "needs": [],
+        "concludes_from_absence": False,
+        "refines": [],
+        "sources": [rule.source],
+    }
 
 
 def known_profiles() -> Iterable[Item]:

@@ -24,14 +24,16 @@ from conformance.stopping import UNBOUND, Bounds, Stop, listening
 from conformance.targets.base import Asked, Searched, Target, find
 from conformance.workers import search_by_workers
 from specs import profiles
-from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue
+from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue, meant_by
 from specs.errors import UsageError
 from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
+from specs.model.rules import RULES, facets_of
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
 from specs.verdicts.baseline import Baseline
+from specs.verdicts.online import ONLINE_FILE, read_online
 from specs.verdicts.verdict import Verdict
 
 ARROW_FROM_EVENTS = 200_000
@@ -161,8 +163,9 @@ class Question:
     """What `inorder check` is asked about a history; what does not exist has been refused.
 
     engine: None for the one that suits the history's size. profile: as the user named it, None for the history's own.
-    clauses: the only ones to judge, in catalogue order; none stands for all that the profile claims. findings: a folder
-    for all findings; None: each clause's first ones are enough. baseline: what is known to be broken.
+    clauses: the only ones to judge, in catalogue order, and rules: with these wire rules, of those that were judged
+    while the run went on; none of either stands for all that the profile claims. findings: a folder for all findings;
+    None: each clause's first ones are enough. baseline: what is known to be broken.
     """
 
     engine: str | None
@@ -172,9 +175,17 @@ class Question:
     floor: int
     findings: Path | None = None
     baseline: Baseline | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def names_some(self) -> bool:
+        """Were single clauses or rules asked for?"""
+        return bool(self.clauses or self.rules)
 
     def engine_for(self, history: History) -> str:
         """Arrow needs some seconds to start, Spark some more and a Java; each is then several times as fast."""
+        if self.rules and not self.clauses:
+            return "python"  # no row decides them
         if self.engine is not None:
             return self.engine
         rows, there = rows_in(history), runs.engine_names()
@@ -190,7 +201,7 @@ class Question:
         return chosen if self.baseline is None else self.baseline.under(chosen)
 
     def _promised(self, history: History, name: str) -> Profile:
-        if self.clauses:
+        if self.names_some:
             return self._asked_for()
         if self.profile is not None:
             return self.profile
@@ -212,8 +223,10 @@ class Question:
 
     def again(self, source: Path, engine_name: str, profile: Profile) -> str:
         """The command that asks the same."""
-        named = () if self.clauses and self.profile is None else ("--profile", profile.name)
-        chosen = [word for clause in self.clauses for word in ("--clause", clause)]
+        named = () if self.names_some and self.profile is None else ("--profile", profile.name)
+        alone = (rule for rule in self.rules if meant_by(rule) not in self.clauses)
+        asked = (*self.clauses, *alone)
+        chosen = [word for name in asked for word in ("--clause", name)]
         return again.command("check", source, "--engine", engine_name, *named, *chosen)
 
 
@@ -233,7 +246,7 @@ def question(
     engine = None if engine == AUTO else engine
     if engine is not None:
         runs.find_engine(engine)
-    asked = {clause_of(text) for text in clauses}
+    asked = {name for text in clauses for name in asked_by(text)}
     return Question(
         engine,
         None if profile is None else load_profile(profile),
@@ -242,7 +255,24 @@ def question(
         floor,
         findings,
         baseline,
+        tuple(rule for rule in RULES if rule in asked),
     )
+
+
+def asked_by(text: str) -> tuple[str, ...]:
+    """What the id of a clause, or of a wire rule, asks for: the clause, where histories decide it, and its wire rules.
+
+    The id of a rule that is a facet of a clause is an alias: it asks for the clause with this facet. Raises UsageError,
+    with a near match, for anything else, and for a clause that only a table decides.
+    """
+    wanted = text.strip().upper()
+    rules = (wanted,) if wanted in RULES else facets_of(wanted)
+    meant = meant_by(wanted)
+    if meant in by_id():
+        return (meant, *rules)
+    if rules:
+        return rules
+    return (clause_of(text),)
 
 
 def clause_of(text: str) -> str:
@@ -272,8 +302,9 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     options: dict[str, Any] = {"floor": asked.floor}
     if asked.master is not None:
         options["master"] = asked.master
-    if asked.clauses:
-        options["clauses"] = asked.clauses
+    if asked.names_some:
+        options |= {"clauses": asked.clauses, "rules": asked.rules}
+        _refuse_rules_alone(history, asked)
     if asked.findings is not None:
         options["findings"] = asked.findings
     verdict = runs.judge(history, chosen, engine_name, options)
@@ -285,6 +316,15 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))
+
+
+def _refuse_rules_alone(history: History, asked: Question) -> None:
+    """Raises UsageError where nothing but wire rules is asked for, and nothing of them was kept."""
+    if not asked.clauses and (history.is_a_file or read_online(history.folder) is None):
+        raise UsageError(
+            f"{', '.join(asked.rules)} is judged while a broker is asked over the wire, and no {ONLINE_FILE} in "
+            f"{history.folder} says what was found: `inorder conform` on such a target keeps one"
+        )
 
 
 def replay(

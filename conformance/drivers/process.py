@@ -1,4 +1,4 @@
-"""A driver as a child process: requests with answers, events to a handler, every line held against the schema."""
+"""A driver as a child process: requests with answers, events to a handler, every line held against its model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import jsonschema
-
-from conformance.drivers.protocol import LINE_BYTES_MAX, LINES, VERSIONS
+from conformance.drivers.protocol import LINE_BYTES_MAX, VERSIONS, WrongLine, read_said
 from conformance.parts.processes import Process
 
 ANSWER_S = 60.0
@@ -45,7 +43,6 @@ class DriverProcess:
         """Of the protocol that it speaks."""
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
-        self._valid = {name: jsonschema.Draft202012Validator(line) for name, line in LINES.items()}
         self._process = Process(name, argv, log=log, pipes=True, env=env)
         self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
         self._reader.start()
@@ -147,9 +144,9 @@ class DriverProcess:
         line: Any = None
         try:
             line = json.loads(raw)
-            self._valid[_shape_of(line)].validate(line)
-        except (ValueError, jsonschema.ValidationError) as error:
-            fault = f"{raw[:200]!r} is no line of the protocol: {_reason(error)}"
+            read_said(line)
+        except (ValueError, WrongLine) as error:
+            fault = f"{raw[:200]!r} is no line of the protocol: {error}"
             self.faults.append(fault)
             # Whoever waits for an answer is to hear why; and who answers a greeting so is no driver.
             if isinstance(line, dict) and ("reply" in line or not self._is_greeted):
@@ -161,20 +158,3 @@ class DriverProcess:
             if not line["ok"] and line["reply"] is None:
                 self.faults.append(line["error"])
             self._answers.put(line)
-
-
-def _shape_of(line: Any) -> str:
-    """The name of the shape that a line means to have."""
-    if not isinstance(line, dict):
-        raise ValueError("it is no JSON object")
-    shape = line.get("event", "answer" if line.get("ok") is True else "refusal")
-    if shape not in LINES:
-        raise ValueError(f"there is no event {shape!r}")
-    return str(shape)
-
-
-def _reason(error: Exception) -> str:
-    if not isinstance(error, jsonschema.ValidationError):
-        return str(error)
-    place = ".".join(map(str, error.absolute_path))
-    return f"{place}: {error.message}" if place else error.message

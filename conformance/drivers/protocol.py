@@ -39,15 +39,19 @@ version 2 is greeted once more with version 1, and then asked for nothing that i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
 
+from specs.errors import InorderError
 from specs.faults import crash
 from specs.plan.config import Config
 from specs.plan.plan import ListenerRule
+from specs.reading import DRAFT, an_object, near, read, schema_of, told
 
+L = TypeVar("L", bound="Line")
 DRIVER_SCHEMA = "inorder/driver/v2"
 VERSION = 2
 VERSIONS = (1, 2)
@@ -83,310 +87,394 @@ CONFIGURED = (
 )
 """What a driver is told of a plan's configuration at `start`; lease times are its process's own affair."""
 
-_TEXT = {"type": "string"}
-_WHOLE = {"type": "integer"}
-_MAYBE_TEXT = {"type": ["string", "null"]}
-_AT = {"type": "integer", "minimum": 0, "description": "The host's monotonic clock, µs."}
+_AT = told("The host's monotonic clock, µs.", least=0)
+_ID = told(least=0)
+_WORK = told(least=1)
+_SOME = told(fewest=1)
+_PROPERTIES = told("The application's own, by name. Without the field nobody says.")
+_SEND_OUTCOMES = ("ok", "refused", "unknown")
 
 
-def _line(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": sorted(required),
-        "properties": {**required, **(optional or {})},
-        "additionalProperties": False,
-    }
+class WrongLine(InorderError):
+    """What was said is no line of the protocol; the message says where and why."""
 
 
-_ID = {"type": "integer", "minimum": 0}
-_PROPERTIES = {
-    "type": "object",
-    "additionalProperties": _TEXT,
-    "description": "The application's own, by name. Without the field nobody says.",
-}
-_MESSAGE = _line(
-    {
-        "topic": _TEXT,
-        "broker": _TEXT,
-        "queue_id": _WHOLE,
-        "queue_offset": _WHOLE,
-        "message_id": {**_MAYBE_TEXT, "description": "The unique key that the producer gave it."},
-        "reconsume_times": _WHOLE,
-        "body": _TEXT,
-    },
-    {
-        "key": _MAYBE_TEXT,
-        "key_seq": _MAYBE_TEXT,
-        "tags": _MAYBE_TEXT,
-        "properties": _PROPERTIES,
-        "incarnation": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "The number of the work on the lane.",
-        },
-    },
-)
+def _version(value: Any, where: str) -> int:
+    if value not in VERSIONS or isinstance(value, bool):
+        known = " or ".join(map(str, VERSIONS))
+        raise WrongLine(f"{where} must be {known}, not {value!r}")
+    return int(value)
 
 
-def _lane_event(name: str) -> dict[str, Any]:
-    return _line(
-        {
-            "event": {"const": name},
-            "topic": _TEXT,
-            "broker": _TEXT,
-            "queue_id": _WHOLE,
-            "incarnation": {"type": "integer", "minimum": 1},
-            "at_us": _AT,
-        }
+_VERSION = told(reads=_version, schema=lambda: {"enum": list(VERSIONS)})
+
+
+class Line:
+    """A line that a model describes. CONST: by what it is told from others, and what is always the same in it.
+
+    The models are what a reader refuses by, and what the schema is made of (`specs.reading`). A field that has a
+    default may be left out; null is none of its values unless its annotation says so.
+    """
+
+    CONST: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    def __init_subclass__(cls, **always: Any) -> None:
+        super().__init_subclass__()
+        if always:
+            cls.CONST = MappingProxyType(always)
+
+
+# ---------------------------------------------------------------- what lines hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message as a consumer, or who reads a queue, is given it."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    queue_offset: int
+    message_id: str | None = field(metadata=told("The unique key that the producer gave it."))
+    reconsume_times: int
+    body: str
+    key: str | None = None
+    key_seq: str | None = None
+    tags: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=_PROPERTIES)
+    incarnation: int = field(
+        default=1, metadata=told("The number of the work on the lane.", least=1)
     )
 
 
-_NAMES = {"type": "array", "items": _TEXT}
-_SEND = {"id": _ID, "topic": _TEXT, "message": _TEXT, "body": _TEXT}
-_SEND_MORE = {"key": _TEXT, "key_seq": _WHOLE, "tags": _TEXT}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMessage:
+    message: str
+    body: str
 
-_CLIENT = {"client": {**_TEXT, "description": "Of a process that hosts everybody: whose it is."}}
 
-REQUESTS: dict[str, dict[str, Any]] = {
-    "hello": _line({"verb": {"const": "hello"}, "id": _ID, "version": {"enum": list(VERSIONS)}}),
-    "start": _line(
-        {
-            "verb": {"const": "start"},
-            "id": _ID,
-            "role": {"enum": ["consumer", "producer"]},
-            "client": _TEXT,
-            "group": _TEXT,
-            "namesrv": _TEXT,
-        },
-        {
-            "topics": {"type": "array", "items": _TEXT},
-            "config": {
-                "type": "object",
-                "description": "Of a plan's configuration, what a client has.",
-            },
-            "listener": {
-                "type": "array",
-                "items": {"type": "object"},
-                "description": "A plan's listener rules.",
-            },
-        },
-    ),
-    "send": _line({"verb": {"const": "send"}, **_SEND}, {**_SEND_MORE, **_CLIENT}),
-    "send_delayed": _line(
-        {
-            "verb": {"const": "send_delayed"},
-            **_SEND,
-            "delay_level": {"type": "integer", "minimum": 1, "description": "As RocketMQ counts."},
-            "delay_ms": {"type": "integer", "minimum": 0, "description": "What the level means."},
-        },
-        {**_SEND_MORE, **_CLIENT},
-    ),
-    "select": _line(
-        {
-            "verb": {"const": "select"},
-            "id": _ID,
-            "key": _TEXT,
-            "queues": {"type": "integer", "minimum": 1},
-        }
-    ),
-    "send_batch": _line(
-        {
-            "verb": {"const": "send_batch"},
-            "id": _ID,
-            "topic": _TEXT,
-            "messages": {
-                "type": "array",
-                "items": _line({"message": _TEXT, "body": _TEXT}),
-                "minItems": 1,
-            },
-        },
-        {"tags": _TEXT, **_CLIENT},
-    ),
-    "read": _line(
-        {
-            "verb": {"const": "read"},
-            "id": _ID,
-            "topic": _TEXT,
-            "group": _TEXT,
-            "client": _TEXT,
-            "namesrv": _TEXT,
-        }
-    ),
-    "query": _line({"verb": {"const": "query"}, "id": _ID, "topic": _TEXT, "key": _TEXT}),
-    "prepare": _line(
-        {
-            "verb": {"const": "prepare"},
-            "id": _ID,
-            "topics": {
-                "type": "array",
-                "items": _line({"name": _TEXT, "queues": {"type": "integer", "minimum": 1}}),
-            },
-            "groups": {"type": "array", "items": _TEXT},
-        }
-    ),
-    "progress": _line({"verb": {"const": "progress"}, "id": _ID, "group": _TEXT, "topic": _TEXT}),
-    crash.VERB: _line({"verb": {"const": crash.VERB}, "id": _ID, "client": _TEXT}),
-    "stop": _line({"verb": {"const": "stop"}, "id": _ID}, _CLIENT),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    name: str
+    queues: int = field(metadata=told(least=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    topic: str
+    broker: str
+    queue_id: int
+    value: int
+
+
+# ---------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request(Line):
+    id: int = field(metadata=_ID)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfAClient(Line):
+    """client: in a line to or from a process that hosts everybody."""
+
+    client: str = field(
+        default="", metadata=told("Of a process that hosts everybody: whose it is.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello(_Request, verb="hello"):
+    version: int = field(metadata=_VERSION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start(_Request, verb="start"):
+    role: str = field(metadata=told(choices=("consumer", "producer")))
+    client: str
+    group: str
+    namesrv: str
+    topics: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(
+        default_factory=dict, metadata=told("Of a plan's configuration, what a client has.")
+    )
+    listener: tuple[Mapping[str, Any], ...] = field(
+        default=(), metadata=told("A plan's listener rules.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Send(_Request, _OfAClient, verb="send"):
+    topic: str
+    message: str
+    body: str
+    key: str = ""
+    key_seq: int = 0
+    tags: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=_PROPERTIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendDelayed(Send, verb="send_delayed"):
+    delay_level: int = field(metadata=told("As RocketMQ counts.", least=1))
+    delay_ms: int = field(metadata=told("What the level means.", least=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Select(_Request, verb="select"):
+    key: str
+    queues: int = field(metadata=told(least=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendBatch(_Request, _OfAClient, verb="send_batch"):
+    topic: str
+    messages: tuple[BatchMessage, ...] = field(metadata=_SOME)
+    tags: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(_Request, verb="read"):
+    topic: str
+    group: str
+    client: str
+    namesrv: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(_Request, verb="query"):
+    topic: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare(_Request, verb="prepare"):
+    topics: tuple[Topic, ...]
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskProgress(_Request, verb="progress"):
+    group: str
+    topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crash(_Request, verb=crash.VERB):
+    client: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop(_Request, _OfAClient, verb="stop"):
+    """Without a client: the process itself."""
+
+
+# ---------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Line, ok=True):
+    reply: int = field(metadata=_ID)
+    at_us: int = field(metadata=_AT)
+    version: int = field(default=VERSIONS[0], metadata=_VERSION)
+    driver: str = ""
+    client: str = field(default="", metadata=told("The version of the client library."))
+    client_id: str = field(default="", metadata=told("Its id in the protocol."))
+    broker: str = field(default="", metadata=told("Who implements the queues, with a version."))
+    hosts: bool = field(default=False, metadata=told("This one process is all clients."))
+    verbs: tuple[str, ...] = field(default=(), metadata=told("The optional verbs that it knows."))
+    queue_id: int = field(
+        default=0, metadata=told("To select: the place of the chosen queue, from 0.")
+    )
+    events: tuple[str, ...] = field(
+        default=(), metadata=told(choices=(*REQUIRED_EVENTS, *OPTIONAL_EVENTS))
+    )
+    messages: tuple[Message, ...] = field(
+        default=(), metadata=told("What was read, or found by a key.")
+    )
+    progress: tuple[Progress, ...] = field(
+        default=(), metadata=told("What the store says that a group has reached, -1 for nothing.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal(Line, ok=False):
+    reply: int | None
+    error: str
+    at_us: int = field(metadata=_AT)
+
+
+# ---------------------------------------------------------------- events
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Event(_OfAClient):
+    at_us: int = field(metadata=_AT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfAQueue(_Event):
+    topic: str
+    broker: str
+    queue_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivered(_Event, event="delivered"):
+    call: int = field(metadata=_ID)
+    messages: tuple[Message, ...] = field(metadata=_SOME)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished(_Event, event="finished"):
+    call: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=CALL_OUTCOMES))
+    manual: bool
+    suspend_ms: int = field(
+        metadata=told("What the listener asked for; -1: the consumer's default.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committing(_OfAQueue, event="committing"):
+    commit: int = field(metadata=_ID)
+    value: int = field(metadata=told("The offset of the next message."))
+    incarnation: int = field(default=1, metadata=_WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed(_Event, event="committed"):
+    commit: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookingUp(_OfAQueue, event="looking_up"):
+    look: int = field(metadata=_ID)
+    incarnation: int = field(default=1, metadata=_WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedUp(_Event, event="looked_up"):
+    look: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+    value: int = field(metadata=told("The stored offset; -1: none is stored."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaveUp(_OfAQueue, event="gave_up"):
+    queue_offset: int
+    message_id: str
+    incarnation: int = field(default=1, metadata=_WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added(_OfAQueue, event="added"):
+    incarnation: int = field(metadata=_WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped(_OfAQueue, event="dropped"):
+    incarnation: int = field(metadata=_WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assigned(_Event, event="assigned"):
+    topic: str
+    members: tuple[str, ...] = field(
+        metadata=told("Their ids in the protocol, in the client's order.")
+    )
+    queues: tuple[str, ...] = field(metadata=told("`broker/queue` each, in the client's order."))
+    share: tuple[str, ...] = field(metadata=told("What the client takes of them."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent(_Event, event="sent"):
+    id: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+    status: str = ""
+    broker: str = ""
+    queue_id: int = 0
+    queue_offset: int = 0
+    code: int = 0
+    why: str = ""
+    choices: tuple[str, ...] = field(
+        default=(),
+        metadata=told("The queues that the key's hash chose from, in their order."),
+    )
+
+
+REQUESTS: Mapping[str, type[Line]] = {
+    model.CONST["verb"]: model
+    for model in (
+        Hello,
+        Start,
+        Send,
+        SendDelayed,
+        Select,
+        SendBatch,
+        Read,
+        Query,
+        Prepare,
+        AskProgress,
+        Crash,
+        Stop,
+    )
 }
-
-LINES: dict[str, dict[str, Any]] = {
-    "answer": _line(
-        {"reply": _ID, "ok": {"const": True}, "at_us": _AT},
-        {
-            "version": {"enum": list(VERSIONS)},
-            "driver": _TEXT,
-            "client": {**_TEXT, "description": "The version of the client library."},
-            "client_id": {**_TEXT, "description": "Its id in the protocol."},
-            "broker": {**_TEXT, "description": "Who implements the queues, with a version."},
-            "hosts": {"type": "boolean", "description": "This one process is all clients."},
-            "verbs": {
-                "type": "array",
-                "items": _TEXT,
-                "description": "The optional verbs that it knows.",
-            },
-            "queue_id": {
-                **_WHOLE,
-                "description": "To select: the place of the chosen queue, from 0.",
-            },
-            "events": {"type": "array", "items": {"enum": [*REQUIRED_EVENTS, *OPTIONAL_EVENTS]}},
-            "messages": {
-                "type": "array",
-                "items": _MESSAGE,
-                "description": "What was read, or found by a key.",
-            },
-            "progress": {
-                "type": "array",
-                "items": _line(
-                    {"topic": _TEXT, "broker": _TEXT, "queue_id": _WHOLE, "value": _WHOLE}
-                ),
-                "description": "What the store says that a group has reached, -1 for nothing.",
-            },
-        },
-    ),
-    "refusal": _line(
-        {
-            "reply": {"type": ["integer", "null"]},
-            "ok": {"const": False},
-            "error": _TEXT,
-            "at_us": _AT,
-        }
-    ),
-    "delivered": _line(
-        {
-            "event": {"const": "delivered"},
-            "call": _ID,
-            "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
-            "at_us": _AT,
-        }
-    ),
-    "finished": _line(
-        {
-            "event": {"const": "finished"},
-            "call": _ID,
-            "outcome": {"enum": list(CALL_OUTCOMES)},
-            "manual": {"type": "boolean"},
-            "suspend_ms": {
-                **_WHOLE,
-                "description": "What the listener asked for; -1: the consumer's default.",
-            },
-            "at_us": _AT,
-        }
-    ),
-    "committing": _line(
-        {
-            "event": {"const": "committing"},
-            "commit": _ID,
-            "topic": _TEXT,
-            "broker": _TEXT,
-            "queue_id": _WHOLE,
-            "value": {**_WHOLE, "description": "The offset of the next message."},
-            "at_us": _AT,
-        },
-        {"incarnation": {"type": "integer", "minimum": 1}},
-    ),
-    "committed": _line(
-        {
-            "event": {"const": "committed"},
-            "commit": _ID,
-            "outcome": {"enum": ["ok", "refused", "unknown"]},
-            "at_us": _AT,
-        }
-    ),
-    "looking_up": _line(
-        {
-            "event": {"const": "looking_up"},
-            "look": _ID,
-            "topic": _TEXT,
-            "broker": _TEXT,
-            "queue_id": _WHOLE,
-            "at_us": _AT,
-        },
-        {"incarnation": {"type": "integer", "minimum": 1}},
-    ),
-    "looked_up": _line(
-        {
-            "event": {"const": "looked_up"},
-            "look": _ID,
-            "outcome": {"enum": ["ok", "refused", "unknown"]},
-            "value": {**_WHOLE, "description": "The stored offset; -1: none is stored."},
-            "at_us": _AT,
-        }
-    ),
-    "gave_up": _line(
-        {
-            "event": {"const": "gave_up"},
-            "topic": _TEXT,
-            "broker": _TEXT,
-            "queue_id": _WHOLE,
-            "queue_offset": _WHOLE,
-            "message_id": _TEXT,
-            "at_us": _AT,
-        },
-        {"incarnation": {"type": "integer", "minimum": 1}},
-    ),
-    "added": _lane_event("added"),
-    "dropped": _lane_event("dropped"),
-    "assigned": _line(
-        {
-            "event": {"const": "assigned"},
-            "topic": _TEXT,
-            "members": {
-                **_NAMES,
-                "description": "Their ids in the protocol, in the client's order.",
-            },
-            "queues": {**_NAMES, "description": "`broker/queue` each, in the client's order."},
-            "share": {**_NAMES, "description": "What the client takes of them."},
-            "at_us": _AT,
-        }
-    ),
-    "sent": _line(
-        {
-            "event": {"const": "sent"},
-            "id": _ID,
-            "outcome": {"enum": ["ok", "refused", "unknown"]},
-            "at_us": _AT,
-        },
-        {
-            "status": _TEXT,
-            "broker": _TEXT,
-            "queue_id": _WHOLE,
-            "queue_offset": _WHOLE,
-            "code": _WHOLE,
-            "why": _TEXT,
-            "choices": {
-                **_NAMES,
-                "description": "The queues that the key's hash chose from, in their order.",
-            },
-        },
-    ),
+"""What a driver is asked, by its verb."""
+EVENTS: Mapping[str, type[Line]] = {
+    model.CONST["event"]: model
+    for model in (
+        Delivered,
+        Finished,
+        Committing,
+        Committed,
+        LookingUp,
+        LookedUp,
+        GaveUp,
+        Added,
+        Dropped,
+        Assigned,
+        Sent,
+    )
 }
+"""What a driver tells, by its name."""
+LINES: Mapping[str, type[Line]] = {"answer": Answer, "refusal": Refusal, **EVENTS}
+"""What a driver says."""
 
-for _asked in REQUESTS.values():
-    if "message" in _asked["properties"]:
-        _asked["properties"]["properties"] = _PROPERTIES
-for _told in LINES.values():
-    if "event" in _told["properties"]:
-        _told["properties"] |= _CLIENT
+
+def read_said(line: Any) -> Line:
+    """A line that a driver wrote: an event, an answer or a refusal. Raises WrongLine."""
+    line = an_object(line, "the line", WrongLine)
+    if "event" in line:
+        return _read(EVENTS, line, "event")
+    is_answer = line.get("ok") is True
+    return read_as(
+        Answer if is_answer else Refusal, line, f"the {'answer' if is_answer else 'refusal'}"
+    )
+
+
+def read_request(line: Any) -> Line:
+    """A line that a driver is asked by. Raises WrongLine."""
+    return _read(REQUESTS, an_object(line, "the request", WrongLine), "verb")
+
+
+def _read(known: Mapping[str, type[Line]], line: Mapping[str, Any], by: str) -> Line:
+    name = line.get(by)
+    if not isinstance(name, str) or name not in known:
+        raise WrongLine(f"there is no {by} {name!r}{near(name, known)}")
+    return read_as(known[name], line, f"the {by} {name}")
+
+
+def read_as(model: type[L], line: Mapping[str, Any], where: str) -> L:
+    """The line as the model has it. Raises WrongLine."""
+    for name, value in model.CONST.items():
+        if name not in line:
+            raise WrongLine(f"{where}: the field {name!r} is missing")
+        if line[name] is not value and line[name] != value:
+            raise WrongLine(f"{where}: {name!r} must be {value!r}, not {line[name]!r}")
+    return read(model, line, where, error=WrongLine, besides=model.CONST)
 
 
 def rules_as_json(rules: Sequence[ListenerRule]) -> list[dict[str, Any]]:
@@ -405,12 +493,33 @@ def configured(config: Config) -> dict[str, Any]:
 
 def driver_schema() -> dict[str, Any]:
     """Any line of the protocol, in either direction; draft 2020-12."""
+    lines = {**REQUESTS, **LINES}
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DRAFT,
         "$id": DRIVER_SCHEMA,
         "title": "A line of the driver protocol: a request, an answer or an event",
-        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in (*REQUESTS, *LINES)],
-        "$defs": {**REQUESTS, **LINES},
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
+        "$defs": {name: _schema_of(model) for name, model in lines.items()},
+    }
+
+
+def _schema_of(model: type[Line]) -> Any:
+    found = schema_of(model)
+    always = {name: {"const": value} for name, value in model.CONST.items()}
+    found["properties"] = {**always, **found["properties"]}
+    found["required"] = [*always, *found["required"]]
+    return _in_order(found)
+
+
+def _in_order(schema: Any) -> Any:
+    """With the names of what is required in their order, wherever any are."""
+    if isinstance(schema, list):
+        return [_in_order(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: sorted(each) if name == "required" and isinstance(each, list) else _in_order(each)
+        for name, each in schema.items()
     }
 
 

@@ -146,7 +146,7 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
             self, who: str, group: int, queue: int, back: int, beyond: int
         ) -> None:
             self.world.send(who, queue)  # an empty queue answers differently at 0
-            end = self.world.logs[queue].end
+            end = self.world.end(queue)
             if end is not None:
                 for offset in (max(end - back, 0), end, end + beyond):
                     self.world.pull(who, self._group(group), queue, offset)
@@ -178,7 +178,7 @@ def make_machine(session: Session) -> type[RuleBasedStateMachine]:
         def a_pull_moves_no_offset(self, who: str, queue: int) -> None:
             self.world.send(who, queue)
             self.world.commit(who, self._group(0), queue, 1)
-            end = self.world.logs[queue].end
+            end = self.world.end(queue)
             if end is not None:
                 self.world.pull(who, self._group(0), queue, end)
             self.world.fetch(who, self._group(0), queue)

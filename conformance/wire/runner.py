@@ -1,14 +1,14 @@
 """A search on a wire target: a raw client asks its broker, then our own clients do plans by `conformance.run.run`.
 
-Each part has a history of its own, which the clauses judge; the wire rules have judged on the way, and one verdict
-holds all of it.
+Each part has a history of its own, which the clauses judge; the wire rules have judged on the way, what they found
+lies in the run's folder, and one verdict holds all of it.
 """
 
 from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -35,9 +35,10 @@ from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, T
 from specs.plan.traits import Trait
 from specs.profiles import Profile
 from specs.verdicts.examine import examine
+from specs.verdicts.online import OnlineFindings, write_online
 from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Search, Verdict, by_python, conclude
+from specs.verdicts.verdict import Search, Verdict, by_python, conclude, including
 from specs.vocabulary import Level, Outcome
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
@@ -47,6 +48,7 @@ EXAMPLES = 20
 """Of the wire machine: time is real, so they are few."""
 FLOOR = 10
 """At stake less often, a clause is not exercised."""
+MESSAGES = 240
 QUEUES = 8
 KEYS = 24
 BROKER_KILLS = 2
@@ -161,12 +163,13 @@ class Part:
 class Worked:
     """What a search found, before any profile says what counts.
 
-    asked: what the raw clients asked, whose answers the session has judged. rounds: what our clients did, plan by plan.
+    asked: what the raw clients asked, online: what was found in the answers while they asked. rounds: what our clients
+    did, plan by plan.
     """
 
     target: WireTarget
     way: Way
-    session: Session
+    online: OnlineFindings
     asked: Part
     rounds: tuple[Part, ...]
     stop: Stop
@@ -180,9 +183,10 @@ class Worked:
         total = Examination()
         for part in (self.asked, *self.rounds):
             total.merge(part.examination)
-        return conclude(
+        info = replace(self.shown(profile).history.info, profile=profile.name)
+        verdict = conclude(
             total,
-            replace(self.shown(profile).history.info, profile=profile.name),
+            info,
             profile,
             floor=floor,
             out_of_reach=out_of_reach(
@@ -190,10 +194,10 @@ class Worked:
                 floor=floor,
                 beside=ASKED_BESIDE,
             ),
-            extra=self.session.under(profile).judged(self.target.parties["broker"], floor),
             more=self.stop.checks(1 + len(self.rounds)),
             tool=by_python(),
         )
+        return including(verdict, self.online.judged(info, profile, floor))
 
     def shown(self, profile: Profile) -> Part:
         """The first part that refutes a claimed clause, else the first in which our clients were at work."""
@@ -211,16 +215,18 @@ def conform_wire(
     examples: int,
     out: Path,
     floor: int,
-    messages: int = 240,
     rounds: int | None = None,
+    part: tuple[int, int] = (0, 1),
     say: SAY = lambda _: None,
     stop: Stop | None = None,
 ) -> tuple[Verdict, History]:
     """Judge a wire target. The run's folder is `out`, replaced when it is there; say: progress, a line each.
 
-    rounds: how many (`conformance.wire.work`), None for the target's own number. In `out` lies the history of the
-    first part that refutes a claimed clause, else of the first plan; what was asked is in `asked/`, every plan's own
-    run in `rounds/`. stop: when it ends, else with all rounds; a budget leaves time for as many as fit into it.
+    rounds: how many (`conformance.wire.work`), None for the target's own number. part: of how many searches at once it
+    is which, from 0: a round is made by one of them, by turns, since each number has another configuration. In `out`
+    lies the history of the first part that refutes a claimed clause, else of the first plan, and what was found online;
+    what was asked is in `asked/`, every plan's own run in `rounds/`. stop: when it ends, else with all rounds; a budget
+    leaves time for as many as fit into it.
     """
     stop = Stop(TO_THE_END) if stop is None else stop
     worked = work(
@@ -229,8 +235,8 @@ def conform_wire(
         seed=seed,
         examples=examples,
         out=out,
-        messages=messages,
         rounds=rounds,
+        part=part,
         say=say,
         stop=stop,
     )
@@ -239,6 +245,7 @@ def conform_wire(
     if info.plan is not None:
         info = replace(info, replay=again.command("replay", out))
     history = write_history(out, info, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    write_online(out, worked.online)
     verdict = worked.verdict(profile, floor)
     search = _record(worked, profile, out)
     verdict = replace(verdict, info=replace(verdict.info, replay=info.replay), search=search)
@@ -267,8 +274,8 @@ def work(
     seed: int,
     examples: int,
     out: Path,
-    messages: int = 240,
     rounds: int | None = None,
+    part: tuple[int, int] = (0, 1),
     say: SAY = lambda _: None,
     stop: Stop | None = None,
 ) -> Worked:
@@ -282,32 +289,42 @@ def work(
         configured(target.config, profile, our_broker=target.is_ours), **target.plan_config
     )
     way = way_of(profile)
+    # From its begin on the folder is known as a run of ours.
+    write_runinfo(out, _asked_info(target, config, profile, seed, examples))
     say(f"starting {target.name}")
     done: list[Part] = []
-    told: tuple[Session, Part] | None = None
+    told: tuple[OnlineFindings, Part] | None = None
     stop.breaks_in = True
     try:
         with target.open_system(config, False) as system:
             say(f"asking the broker over the wire ({examples} examples)")
-            told = session, asked = ask(
-                target, system, config, profile, seed=seed, examples=examples, out=out, say=say
+            told = online, asked = ask(
+                target,
+                system,
+                config,
+                profile,
+                seed=seed,
+                examples=examples,
+                folder=out / "asked",
+                say=say,
             )
-            if target.sought in {*asked.examination.refuted(), *session.broken()}:
-                return Worked(target, way, session, asked, (), stop)
+            if target.sought in {*asked.examination.refuted(), *online.broken()}:
+                return Worked(target, way, online, asked, (), stop)
             say(f"our {way} consumers at work")
             prefix = fresh_names(seed, 0)
             first = orderly_plan(
                 config,
                 prefix,
                 seed,
-                messages
+                MESSAGES
                 * (2 if target.kills_broker else 1),  # so that enough happens between two kills
                 broker=PLANNED if target.kills_broker else None,
             )
             done.append(_done(target.on(system), profile, first, prefix, out / "rounds" / "0", say))
         more = target.rounds if rounds is None else rounds
-        while _goes_on(target, done, more, profile, stop):
-            number = len(done)
+        which, of = part
+        number = which + 1
+        while _goes_on(target, done[-1], number <= more, profile, stop):
             say(f"round {number}{'' if stop.bounds.budget_s is not None else f' of {more}'}")
             prefix = fresh_names(seed, number)
             fills = Ability.FILL_DISK in target.abilities
@@ -321,6 +338,7 @@ def work(
                 fills=fills,
             )
             done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
+            number += of
     except KeyboardInterrupt:
         # What was begun is left out: it was not read to its end.
         if told is None or not stop.interrupted or stop.again:
@@ -330,15 +348,16 @@ def work(
     return Worked(target, way, *told, tuple(done), stop)
 
 
-def _goes_on(
-    target: WireTarget, done: Sequence[Part], more: int, profile: Profile, stop: Stop
-) -> bool:
-    """Is there another plan? A mutant's search ends with the breach that it looks for, any other with the first."""
-    if stop.why is not None or (stop.bounds.budget_s is None and len(done) > more):
+def _goes_on(target: WireTarget, last: Part, more: bool, profile: Profile, stop: Stop) -> bool:
+    """Is there another plan? A mutant's search ends with the breach that it looks for, any other with the first.
+
+    more: is there one of those that were asked for? A budget alone says how many there are.
+    """
+    if stop.why is not None or (stop.bounds.budget_s is None and not more):
         return False
     if target.sought:
-        return target.sought not in done[-1].examination.refuted()
-    return stop.bounds.keep_going or not _refutes(done[-1], profile)
+        return target.sought not in last.examination.refuted()
+    return stop.bounds.keep_going or not _refutes(last, profile)
 
 
 def ask(
@@ -349,13 +368,43 @@ def ask(
     *,
     seed: int,
     examples: int,
-    out: Path,
+    folder: Path,
     say: SAY = lambda _: None,
-) -> tuple[Session, Part]:
-    """Let raw clients ask the target's first broker. The session has judged the answers, the part has the history."""
-    folder = out / "asked"
+) -> tuple[OnlineFindings, Part]:
+    """Let raw clients ask the target's first broker: what was found in its answers, and the part with the history.
+
+    Both are kept in `folder`, a run's like any other.
+    """
+    write_runinfo(folder, _asked_info(target, config, profile, seed, examples))
+    name = min(system.brokers)
+    with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
+        session = Session(
+            system.brokers[name],
+            name,
+            journal,
+            config,
+            profile.wire,
+            fresh_names(seed, 0),
+            target.lease_known or "broker_lease_ms" in target.told_us,
+        )
+        run_machine(
+            session,
+            seed,
+            examples,
+            progress=lambda number: say(f"example {number} of {examples}"),
+        )
+        session.drain_when_settled()
+    found = session.found()
+    write_online(folder, found)
+    return found, _part(compact_journal(folder))
+
+
+def _asked_info(
+    target: WireTarget, config: Config, profile: Profile, seed: int, examples: int
+) -> RunInfo:
+    """Of a run in which raw clients ask."""
     words = ("--target", target.name, "--profile", profile.name, "--seed", seed)
-    info = RunInfo(
+    return RunInfo(
         run=f"{_word(target.name)}-{seed}-asked",
         seed=seed,
         target=target.name,
@@ -368,28 +417,6 @@ def ask(
         replay=again.command("conform", *words, "--examples", examples),
         environment={"python": platform.python_version(), "system": platform.platform()},
     )
-    for each in (out, folder):
-        write_runinfo(each, info)
-    name = min(system.brokers)
-    with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-        session = Session(
-            system.brokers[name],
-            name,
-            journal,
-            config,
-            profile.wire,
-            fresh_names(seed, 0),
-            target.lease_known or "broker_lease_ms" in target.told_us,
-            excused=profile.rules,
-        )
-        run_machine(
-            session,
-            seed,
-            examples,
-            progress=lambda number: say(f"example {number} of {examples}"),
-        )
-        session.drain_when_settled()
-    return session, _part(compact_journal(folder))
 
 
 def _done(

@@ -6,8 +6,8 @@ all examples share one history, which the clauses judge at the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from conformance.waiting import pass_time, wait_until
@@ -16,14 +16,11 @@ from reference_impl.protocol.codes import ResponseCode
 from reference_impl.sim.cluster import RETRIES_MS
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
-from specs.model.lock_table import LockTable
-from specs.model.membership import Membership
-from specs.model.offset_table import NOTHING, OffsetTable
-from specs.model.queue_log import QueueLog
+from specs.model import broker as model
+from specs.model.broker import Allowed, Oracle, Request, Span, State
 from specs.model.rules import RULES
 from specs.plan.config import Config
-from specs.profiles import Claim, Profile
-from specs.verdicts.verdict import ClauseVerdict, Judged
+from specs.verdicts.online import OnlineFindings, RuleTally
 from specs.vocabulary import Lane, Outcome, Queue, dead_letter_topic, retry_topic
 
 QUEUES = 4
@@ -41,8 +38,8 @@ def patience_ms(config: Config) -> int:
 
 
 @dataclass(slots=True)
-class RuleTally:
-    """One wire rule: how often it was at stake and what broke it first."""
+class Counted:
+    """One wire rule while it is asked: how often it was at stake and what broke it first."""
 
     opportunities: int = 0
     violations: int = 0
@@ -53,7 +50,7 @@ class RuleTally:
 class Session:
     """What lasts from example to example.
 
-    wire: the profile's [wire] table, excused: its [rules]. lease_known: the broker's lease time is ours to choose,
+    wire: the profile's [wire] table. lease_known: the broker's lease time is ours to choose,
     so that waiting for its end is possible.
     """
 
@@ -64,10 +61,7 @@ class Session:
     wire: Mapping[str, Any]
     prefix: str
     lease_known: bool = True
-    excused: Mapping[str, Claim] = field(default_factory=dict)
-    tallies: dict[str, RuleTally] = field(
-        default_factory=lambda: {rule: RuleTally() for rule in RULES}
-    )
+    tallies: dict[str, Counted] = field(default_factory=lambda: {rule: Counted() for rule in RULES})
     to_drain: list[tuple[Queue, str | None]] = field(default_factory=list)
     worlds: int = 0
 
@@ -86,52 +80,13 @@ class Session:
         self.worlds += 1
         return World(self, f"{self.prefix}{self.worlds}")
 
-    def judged(self, implementation: str, floor: int) -> tuple[Judged, ...]:
-        """The wire rules as lines of a verdict."""
-        return tuple(
-            self._judged(rule, tally, implementation, floor) for rule, tally in self.tallies.items()
+    def found(self) -> OnlineFindings:
+        """What was judged until now, as it is kept in a run's folder."""
+        rules = (
+            RuleTally(rule, tally.opportunities, tally.violations, tally.first)
+            for rule, tally in self.tallies.items()
         )
-
-    def broken(self) -> tuple[str, ...]:
-        """The ids of the wire rules that were broken."""
-        return tuple(rule for rule, tally in self.tallies.items() if tally.violations)
-
-    def under(self, profile: Profile) -> Session:
-        """The same session under another profile of the same dialect; it may leave answers open."""
-        wire = {name: profile.wire[name] for name in profile.wire if name in self.wire}
-        return replace(self, wire=wire, excused=profile.rules)
-
-    def _judged(self, rule_id: str, tally: RuleTally, implementation: str, floor: int) -> Judged:
-        rule = RULES[rule_id]
-        reason = ""
-        if rule.dialect is not None and rule.dialect not in self.wire:
-            verdict, reason = (
-                ClauseVerdict.NOT_CLAIMED,
-                f"the profile's [wire] table does not name {rule.dialect}",
-            )
-        elif tally.violations:
-            claim = self.excused.get(rule_id)
-            is_allowed = claim is not None and claim.status == "allowed"
-            verdict = ClauseVerdict.ALLOWED if is_allowed else ClauseVerdict.REFUTED
-            reason = claim.reason if claim is not None else ""
-        elif tally.opportunities < floor:
-            verdict = ClauseVerdict.NOT_EXERCISED
-            reason = f"at stake {tally.opportunities} times, the floor is {floor}"
-        else:
-            verdict = ClauseVerdict.UPHELD
-        return Judged(
-            id=rule.id,
-            title=rule.title,
-            statement=rule.statement,
-            verdict=verdict,
-            party="broker",
-            implementations=(implementation,),
-            opportunities=tally.opportunities,
-            floor=floor,
-            violations=tally.violations,
-            explanation=tally.first,
-            reason=reason,
-        )
+        return OnlineFindings(tuple(rules), dict(self.wire))
 
     def drain_when_settled(self) -> int:
         """Drain after the bound for dead letters has passed twice: what waits for a delay level shows up too."""
@@ -165,7 +120,11 @@ class Asked(NamedTuple):
 
 
 class World:
-    """The topics, groups and clients of one example, with the model beside them."""
+    """The topics, groups and clients of one example, with the abstract broker beside them.
+
+    Each request is told to it with what came of it, and says what would have been right; the rule that such an answer
+    puts at stake stands beside the request.
+    """
 
     def __init__(self, session: Session, name: str) -> None:
         self.session = session
@@ -173,18 +132,17 @@ class World:
         self.topic = f"{name}-orders"
         self.groups = (f"{name}-billing", f"{name}-audit")
         self.clients: dict[str, WireClient] = {}
-        self.locks = LockTable(session.config.broker_lease_ms * 1000, known=session.lease_known)
-        self.offsets = OffsetTable()
-        self.logs = {queue_id: QueueLog() for queue_id in range(QUEUES)}
-        self.members = Membership()
+        self.broker = Oracle(rules_of(session), 0)
         self._beats_us: dict[tuple[str, str], int] = {}  # by client and group
-        self.last_answer_us = 0
         self._messages = 0
         self._drained: set[str] = set()
+        self._sent: dict[int, tuple[int, str]] = {}
+        """The newest message of each queue that has an offset, and that one."""
         made = self.client("alice").create_topic(self.topic, QUEUES)
         assert made.code == ResponseCode.SUCCESS, (
             f"the broker did not make topic {self.topic}: {made}"
         )
+        self._told(self.client("alice"), made, model.CreateTopic(self.topic, QUEUES), _any)
         for queue_id in range(QUEUES):
             session.to_drain.append((self.queue(queue_id), None))
         for group in self.groups:  # a commit needs its group
@@ -211,13 +169,19 @@ class World:
         """The sharding key of a queue's messages."""
         return f"{self.name}-k{queue_id}"
 
+    def end(self, queue_id: int) -> int | None:
+        """The queue's end, where all that may have happened agrees on it; None for a queue that is not there."""
+        if queue_id >= QUEUES:
+            return None
+        return self.broker.agreed(lambda state: state.end((self.topic, queue_id)))
+
     def settle(self, who: str, queue_id: int) -> int | None:
         """Wait until the broker shows what it has acknowledged in a queue, and return the queue's end.
 
         A broker indexes messages a moment after it has acknowledged them; only when a deadline has passed is a
         message that does not show a broken rule (WIR-22). None when the end is not certain.
         """
-        end = self.logs[queue_id].end
+        end = self.end(queue_id)
         if end is None:
             return None
         found: list[int | None] = []
@@ -232,9 +196,17 @@ class World:
         )
         return end if right else None
 
-    def _took(self, answer: Answer) -> Answer:
-        self.last_answer_us = answer.ended_us
-        return answer
+    def _told(
+        self,
+        client: WireClient,
+        answer: Answer,
+        request: Request,
+        is_right: Callable[[model.Answer], bool] | None,
+        otherwise: Callable[[State], Any] = lambda state: None,
+    ) -> Allowed:
+        """What would have been right; see `Oracle.told`."""
+        span = Span.of_us(answer.begun_us, answer.ended_us)
+        return self.broker.told(client.client_id, request, span, is_right, otherwise)
 
     # ------------------------------------------------------------------ requests, each beside its rule
 
@@ -246,61 +218,51 @@ class World:
         check = self.session.check
         client = self.client(who)
         answer, granted = client.lock(group, queues)
-        self._took(answer)
-        if granted is not None:
-            asked = set(queues)
-            check(
-                "WIR-1",
-                granted <= asked,
-                f"{who} asked for {sorted(asked)} and was granted {sorted(granted)}",
-            )
-        elif answer.code is not None:
-            check(
-                "WIR-1",
-                False,
-                f"a lock request was answered with code {answer.code}: {answer.remark}",
-            )
-        free: set[Queue] = set()
-        held: set[Queue] = set()
+        request = model.Lock(group, client.client_id, tuple(queues))
+        if granted is None:
+            self._told(client, answer, request, None)
+            if answer.code is not None:
+                text = f"a lock request was answered with code {answer.code}: {answer.remark}"
+                check("WIR-1", False, text)
+            return Asked(frozenset(), frozenset(), frozenset())
+        asked, span = set(queues), Span.of_us(answer.begun_us, answer.ended_us)
+        text = f"{who} asked for {sorted(asked)} and was granted {sorted(granted)}"
+        check("WIR-1", granted <= asked, text)
+        allowed = self._told(
+            client,
+            answer,
+            request,
+            lambda right: right.value == granted & asked,
+            lambda state: state.granted(request, granted & asked, span),
+        )
+        subsets = [_queues(right) for right in allowed.answers]
+        free = frozenset(queue for queue in queues if all(queue in each for each in subsets))
+        held = frozenset(queue for queue in queues if not any(queue in each for each in subsets))
         for queue in queues:
             lane = Lane(group, *queue)
-            given = None if granted is None else queue in granted
-            if given is not None and self.locks.must_grant(lane, client.client_id, answer.begun_us):
-                check(
-                    "WIR-2",
-                    given,
-                    f"{client.client_id} was refused {lane}, which was free, its own or expired",
-                )
-                free.add(queue)
-            if given is not None and self.locks.must_refuse(
-                lane, client.client_id, answer.ended_us
-            ):
-                check(
-                    "WIR-3",
-                    not given,
-                    f"{client.client_id} was granted {lane}, which another holds",
-                )
-                held.add(queue)
-            self.locks.lock(lane, client.client_id, answer.begun_us, answer.ended_us, given)
-        found = Asked(granted or frozenset(), frozenset(free), frozenset(held))
+            if queue in free:
+                text = f"{client.client_id} was refused {lane}, which was free, its own or expired"
+                check("WIR-2", queue in granted, text)
+            if queue in held:
+                text = f"{client.client_id} was granted {lane}, which another holds"
+                check("WIR-3", queue not in granted, text)
         if free and held:
-            right = found.free <= found.granted and not found.granted & found.held
-            text = f"was granted {sorted(found.granted)} of {group}; free were {sorted(free)}, held {sorted(held)}"
+            right = free <= granted and not granted & held
+            text = f"was granted {sorted(granted)} of {group}; free were {sorted(free)}, held {sorted(held)}"
             check("WIR-23", right, f"{client.client_id} {text}")
-        return found
+        return Asked(granted, free, held)
 
     def unlock(self, who: str, group: str, queue_ids: list[int]) -> None:
         self.unlock_queues(who, group, [self.queue(queue_id) for queue_id in queue_ids])
 
     def unlock_queues(self, who: str, group: str, queues: list[Queue]) -> None:
         client = self.client(who)
-        answer = self._took(client.unlock(group, queues))
+        answer = client.unlock(group, queues)
+        request = model.Unlock(group, client.client_id, tuple(queues))
+        allowed = self._told(client, answer, request, _any if answer.code == 0 else None)
         if answer.code is not None:
-            self.session.check(
-                "WIR-4", answer.code == 0, f"an unlock was answered with code {answer.code}"
-            )
-        for queue in queues:
-            self.locks.unlock(Lane(group, *queue), client.client_id, answer.code == 0)
+            text = f"an unlock was answered with code {answer.code}"
+            self.session.check("WIR-4", answer.code in _codes(allowed), text)
 
     def neighbours(self, who: str, other: str, queue_id: int) -> None:
         """While one client holds a lane, another locks and frees the lanes that differ from it in one part."""
@@ -332,152 +294,166 @@ class World:
         self._messages += 1
         message_id = f"{self.name}-m{self._messages}"
         queue = self.queue(queue_id)
-        known = queue_id in self.logs
-        answer = self._took(
-            client.send(queue, message_id, key=self.key_of(queue_id), key_seq=self._messages)
-        )
-        if not known:
-            code = self.session.wire.get("queue_out_of_range_code")
-            if answer.code is not None and code is not None:
-                text = f"a send to queue {queue_id} of {QUEUES} was answered with {answer.code}, expected {code}"
-                self.session.check("WIR-6", answer.code == code, text)
-            return
+        answer = client.send(queue, message_id, key=self.key_of(queue_id), key_seq=self._messages)
         offset = client.offset_of(answer) if answer.outcome is Outcome.OK else None
-        before = sorted(self.logs[queue_id].ends)
-        dense = self.logs[queue_id].sent(message_id, offset)
-        if offset is not None:
-            text = f"{message_id} got offset {offset} of {queue}; the next one was {before}"
-            self.session.check("WIR-5", dense, text)
+        is_there = queue_id < QUEUES
+        allowed = self._told(
+            client,
+            answer,
+            model.Send(self.topic, queue_id, message_id),
+            None if offset is None else lambda right: right.value == (queue_id, offset),
+            lambda state: (
+                state.stored_at((self.topic, queue_id), offset, message_id)
+                if is_there and offset is not None
+                else None
+            ),
+        )
+        if not is_there:
+            self._check_code(
+                "WIR-6",
+                "queue_out_of_range_code",
+                answer,
+                allowed,
+                f"a send to {self._beyond(queue_id)}",
+            )
+        elif offset is not None:
+            self._sent[queue_id] = (offset, message_id)
+            ends = sorted(_offset(right) for right in allowed.answers)
+            text = f"{message_id} got offset {offset} of {queue}; the next one was {ends}"
+            self.session.check("WIR-5", offset in ends, text)
+
+    def _beyond(self, queue_id: int) -> str:
+        return f"queue {queue_id} of {QUEUES}"
+
+    def _check_code(
+        self, rule: str, dialect: str, answer: Answer, allowed: Allowed, what: str
+    ) -> None:
+        """Is the code the one of the version? Nothing is said where the profile leaves it open."""
+        right = allowed.one
+        if answer.code is not None and right is not None and dialect in self.session.wire:
+            text = f"{what} was answered with {answer.code}, expected {right.code}"
+            self.session.check(rule, answer.code == right.code, text)
 
     def pull(self, who: str, group: str, queue_id: int, offset: int) -> None:
-        check = self.session.check
-        if queue_id in self.logs and self.settle(who, queue_id) is None:
+        is_there = queue_id < QUEUES
+        if is_there and self.settle(who, queue_id) is None:
             return
-        answer, found, response = self.client(who).pull(group, self.queue(queue_id), offset)
-        self._took(answer)
+        client = self.client(who)
+        answer, found, response = client.pull(group, self.queue(queue_id), offset)
         if answer.code is None:
             return
-        if queue_id not in self.logs:
-            code = self.session.wire.get("queue_out_of_range_code")
-            if code is not None:
-                text = f"a pull of queue {queue_id} of {QUEUES} was answered with {answer.code}, expected {code}"
-                check("WIR-10", answer.code == code, text)
+        got = tuple((message.queue_offset, message.message_id) for message in found)
+        following = response.next_begin_offset if response else None
+        allowed = self._told(
+            client,
+            answer,
+            model.Pull(group, self.topic, queue_id, offset),
+            lambda right: _is_pulled(right, answer.code, got),
+        )
+        if not is_there:
+            self._check_code(
+                "WIR-10",
+                "queue_out_of_range_code",
+                answer,
+                allowed,
+                f"a pull of {self._beyond(queue_id)}",
+            )
             return
-        log = self.logs[queue_id]
-        if log.end is None:
-            return
-        where = f"a pull of {self.queue(queue_id)} at {offset} (end {log.end})"
-        if offset < log.end:
-            right = bool(found) and all(
-                message.queue_offset == offset + place
-                and log.ids.get(offset + place) == message.message_id
-                for place, message in enumerate(found)
-            )
-            got = [(message.queue_offset, message.message_id) for message in found]
-            check("WIR-7", right, f"{where} was answered with code {answer.code} and {got}")
-        elif offset == log.end:
-            check(
-                "WIR-8",
-                answer.code == ResponseCode.PULL_NOT_FOUND,
-                f"{where} was answered with {answer.code}",
-            )
-        else:
-            moved = answer.code == ResponseCode.PULL_OFFSET_MOVED and response is not None
-            right = moved and response is not None and response.next_begin_offset == log.end
-            to = response.next_begin_offset if response else None
-            check(
-                "WIR-9",
-                right,
-                f"{where} was answered with {answer.code} {answer.remark!r} and next offset {to}",
-            )
+        end = self.end(queue_id)
+        where = f"a pull of {self.queue(queue_id)} at {offset} (end {end})"
+        codes = _codes(allowed)
+        if codes == {model.OK}:
+            right = any(_is_pulled(each, answer.code, got) for each in allowed.answers)
+            text = f"{where} was answered with code {answer.code} and {list(got)}"
+            self.session.check("WIR-7", right, text)
+        elif codes == {model.FOUND_NOTHING}:
+            text = f"{where} was answered with {answer.code}"
+            self.session.check("WIR-8", answer.code in codes, text)
+        elif codes == {model.MOVED}:
+            right = answer.code in codes and following == end
+            text = f"{where} was answered with {answer.code} {answer.remark!r} and next offset {following}"
+            self.session.check("WIR-9", right, text)
 
     def pull_unknown_topic(self, who: str, group: str) -> None:
-        queue = Queue(f"{self.name}-nowhere", self.session.broker_name, 0)
-        answer, _, _ = self.client(who).pull(group, queue, 0)
+        client, topic = self.client(who), f"{self.name}-nowhere"
+        answer, _, _ = client.pull(group, Queue(topic, self.session.broker_name, 0), 0)
+        allowed = self._told(client, answer, model.Pull(group, topic, 0, 0), None)
         if answer.code is not None:
-            right = answer.code == ResponseCode.TOPIC_NOT_EXIST
-            self.session.check(
-                "WIR-11", right, f"a pull of an unknown topic was answered with {answer.code}"
-            )
+            text = f"a pull of an unknown topic was answered with {answer.code}"
+            self.session.check("WIR-11", answer.code in _codes(allowed), text)
 
     def commit(self, who: str, group: str, queue_id: int, value: int) -> None:
-        lane = self.lane(group, queue_id)
-        answer = self._took(self.client(who).commit(lane, value))
-        self.offsets.commit(lane, value, answer.code == 0)
+        lane, client = self.lane(group, queue_id), self.client(who)
+        answer = client.commit(lane, value)
+        request = model.Commit(group, self.topic, queue_id, value)
+        allowed = self._told(client, answer, request, _any if answer.code == 0 else None)
         if answer.code is not None:
-            self.session.check(
-                "WIR-12",
-                answer.code == 0,
-                f"commit {value} of {lane} was answered with {answer.code}",
-            )
+            text = f"commit {value} of {lane} was answered with {answer.code}"
+            self.session.check("WIR-12", answer.code in _codes(allowed), text)
 
     def fetch(self, who: str, group: str, queue_id: int) -> None:
-        check = self.session.check
         lane = self.lane(group, queue_id)
-        allowed = self.offsets.values(lane)
-        if allowed == {NOTHING} and self.logs[queue_id].end and self.settle(who, queue_id) is None:
+        key = (group, self.topic, queue_id)
+        stored = {state.offsets.get(key) for state in self.broker.states}
+        end = self.end(queue_id)
+        if stored == {None} and end and self.settle(who, queue_id) is None:
             return  # until its first message is indexed a queue is an empty one
-        answer, value = self.client(who).fetch(lane)
-        self._took(answer)
+        client = self.client(who)
+        answer, value = client.fetch(lane)
         if answer.code is None:
             return
-        if NOTHING not in allowed:
-            text = f"a fetch of {lane} answered {value} (code {answer.code}); committed was {sorted(allowed)}"
-            check("WIR-13", value in allowed, text)
+        is_open = end == 0 and "empty_queue_offset_query" not in self.session.wire
+        allowed = self._told(
+            client,
+            answer,
+            model.Fetch(*key),
+            None if is_open else lambda right: (right.code, right.value) == (answer.code, value),
+        )
+        right = any(each.value == value for each in allowed.answers)
+        if None not in stored:
+            known = sorted(each for each in stored if each is not None)
+            text = f"a fetch of {lane} answered {value} (code {answer.code}); committed was {known}"
+            self.session.check("WIR-13", right, text)
+        elif stored != {None} or end is None:
             return
-        if allowed != {NOTHING}:
-            return
-        end = self.logs[queue_id].end
-        if end:
-            check(
-                "WIR-14",
-                value == 0,
-                f"a fetch of {lane}, nothing stored, answered {value} (code {answer.code})",
-            )
-        elif (
-            end == 0 and (expected := self.session.wire.get("empty_queue_offset_query")) is not None
-        ):
+        elif end:
+            text = f"a fetch of {lane}, nothing stored, answered {value} (code {answer.code})"
+            self.session.check("WIR-14", right, text)
+        elif not is_open:
             got = (
-                "not_found"
-                if answer.code == ResponseCode.QUERY_NOT_FOUND
-                else "zero"
-                if value == 0
-                else value
+                "not_found" if answer.code == model.NOT_STORED else "zero" if value == 0 else value
             )
+            expected = self.session.wire["empty_queue_offset_query"]
             text = (
                 f"a fetch of the empty {lane}, nothing stored, answered {got}, expected {expected}"
             )
-            check("WIR-15", got == expected, text)
+            self.session.check("WIR-15", got == expected, text)
 
     def commit_unknown(self, who: str, *, topic: bool) -> None:
         """Commit for a group, or to a topic, that does not exist."""
         known, unknown = self.lane(self.groups[0], 0), f"{self.name}-nobody"
         lane = known._replace(topic=unknown) if topic else known._replace(group=unknown)
-        name = "commit_unknown_topic_code" if topic else "commit_unknown_group_code"
-        answer = self.client(who).commit(lane, 1)
-        expected = self.session.wire.get(name)
-        if answer.code is not None and expected is not None:
-            text = f"a commit of an unknown {'topic' if topic else 'group'} was answered with {answer.code}"
-            rule = "WIR-17" if topic else "WIR-16"
-            self.session.check(rule, answer.code == expected, f"{text}, expected {expected}")
+        dialect = "commit_unknown_topic_code" if topic else "commit_unknown_group_code"
+        client = self.client(who)
+        answer = client.commit(lane, 1)
+        request = model.Commit(lane.group, lane.topic, lane.queue_id, 1)
+        allowed = self._told(client, answer, request, _any if answer.code == 0 else None)
+        what = f"a commit of an unknown {'topic' if topic else 'group'}"
+        self._check_code("WIR-17" if topic else "WIR-16", dialect, answer, allowed, what)
 
     def join(self, who: str, group: str) -> None:
         """A heartbeat; when it makes a new member, every member is to hear of it."""
         self._disconnect_the_silent()
         client = self.client(who)
-        everybody = [
-            self.client(name)
-            for name in CLIENTS
-            if name != who and f"{self.name}-{name}" in self.members.members.get(group, {})
-        ]
-        for member in [client, *everybody]:
+        for member in self.clients.values():
             member.pushes(0.0, 1)  # what is left of earlier notices
         answer = client.heartbeat(group, self.topic)
         self._beats_us[who, group] = answer.begun_us
-        new = self.members.heartbeat(group, client.client_id, client.client_id)
-        if answer.code != 0 or not new:
+        request = model.Beat(client.client_id, ((group, frozenset({self.topic})),))
+        allowed = self._told(client, answer, request, _any if answer.code == 0 else None)
+        if answer.code != 0:
             return
-        for member in [client, *everybody]:
+        for member in [each for each in self.clients.values() if each.client_id in allowed.told]:
             heard = member.hears_of(group, NOTICE_DEADLINE_S)
             self.session.check(
                 "WIR-19", heard, f"{member.client_id} was not told that {who} joined {group}"
@@ -487,7 +463,7 @@ class World:
         """The client's connection is gone; its locks stay, its memberships go."""
         client = self.clients.pop(who, None)
         if client is not None:
-            self.members.gone(client.client_id)
+            self.broker.gone(client.client_id)
             client.close()
 
     def _disconnect_the_silent(self) -> None:
@@ -508,26 +484,28 @@ class World:
         """
         self._disconnect_the_silent()
         client = self.client(who)
+        now = Span(0, 0)
+        allowed = self.broker.told(client.client_id, model.Members(group), now, None)
+        expected = [(each.code, list(_members(each))) for each in allowed.answers]
         seen: list[Any] = [None, []]
 
         def as_expected() -> bool:
             answer, ids = client.members(group)
             seen[0], seen[1] = answer.code, ids
-            expected = self.members.listed(group)
-            return ids == expected and (
-                answer.code == 0 if expected else answer.code == ResponseCode.SYSTEM_ERROR
-            )
+            return (answer.code, ids) in expected
 
         right = wait_until(as_expected)
-        text = f"{group}: code {seen[0]}, members {seen[1]}, connected are {self.members.listed(group)}"
+        connected = " or ".join(str(ids) for _, ids in expected)
+        text = f"{group}: code {seen[0]}, members {seen[1]}, connected are {connected}"
         self.session.check("WIR-18", right, text)
 
     def give_up(self, who: str, group: str, limit: int) -> None:
         """Send an existing message's copy to the retry topic with its tries exhausted."""
-        newest = [
-            (*max(log.ids.items()), queue_id) for queue_id, log in self.logs.items() if log.ids
+        fresh = [
+            (*self._sent[queue_id], queue_id)
+            for queue_id in sorted(self._sent)
+            if self._sent[queue_id][1] not in self._drained
         ]
-        fresh = [entry for entry in newest if entry[1] not in self._drained]
         if not fresh:
             return
         offset, message_id, queue_id = fresh[0]
@@ -541,34 +519,44 @@ class World:
     def retry_under_lock(self, who: str, group: str) -> None:
         """Send to the retry topic with tries left, and see where it lands."""
         client = self.client(who)
-        expected = self.session.wire.get("retry_send_diverts_under_live_lock")
-        if expected is None:
+        if "retry_send_diverts_under_live_lock" not in self.session.wire:
             return
-        dead = Queue(dead_letter_topic(group), self.session.broker_name, 0)
-        retry = Queue(retry_topic(group), self.session.broker_name, 0)
-        before = (client.max_offset(dead) or 0, client.max_offset(retry) or 0)
+        places = {
+            "dead letters": Queue(dead_letter_topic(group), self.session.broker_name, 0),
+            "retry topic": Queue(retry_topic(group), self.session.broker_name, 0),
+        }
+        before = {where: client.max_offset(queue) or 0 for where, queue in places.items()}
         self._messages += 1
-        lane = self.lane(group, 0)
+        message_id = f"{self.name}-r{self._messages}"
         self._drain_dead_letters(group)
-        answer = client.try_again(lane, f"{self.name}-r{self._messages}", 1, 5)
+        answer = client.try_again(self.lane(group, 0), message_id, 1, 5)
         if answer.code != 0:
             return
-        ends: list[tuple[int, int]] = []
+        span = Span.of_us(answer.begun_us, answer.ended_us)
+        is_locked = all(state.surely_has_live_lock(group, span) for state in self.broker.states)
+        self._told(
+            client, answer, model.Send(retry_topic(group), 0, message_id, times=1, limit=5), _any
+        )
+        grown: list[str] = []
 
         def landed() -> bool:
-            ends[:] = [(client.max_offset(dead) or 0, client.max_offset(retry) or 0)]
-            return ends[0] != before
+            ends = {where: client.max_offset(queue) or 0 for where, queue in places.items()}
+            grown[:] = [where for where, end in ends.items() if end > before[where]]
+            return bool(grown)
 
         wait_until(landed, INDEX_DEADLINE_S)
-        where = (
-            "dead letters"
-            if ends[0][0] > before[0]
-            else "retry topic"
-            if ends[0][1] > before[1]
-            else "nowhere"
-        )
-        if self.locks.certainly_locked(group, answer.ended_us):
-            wanted = "dead letters" if expected else "retry topic"
+        where = (*grown, "nowhere")[0]
+        if is_locked:
+            wanted = self.broker.agreed(
+                lambda state: next(
+                    (
+                        place
+                        for place, queue in places.items()
+                        if _lies_in(state, queue, message_id)
+                    ),
+                    None,
+                )
+            )
             text = f"a send to the retry topic of {group} under a living lock went to {where}, expected {wanted}"
             self.session.check("WIR-20", where == wanted, text)
 
@@ -578,9 +566,66 @@ class World:
             self.session.to_drain.append(entry)
 
     def ask_unknown(self, who: str) -> None:
-        answer = self.client(who).ask_unknown()
+        client = self.client(who)
+        answer = client.ask_unknown()
+        allowed = self._told(client, answer, model.Unknown(0), None)
         if answer.code is not None:
-            right = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            self.session.check(
-                "WIR-21", right, f"an unknown request was answered with {answer.code}"
-            )
+            text = f"an unknown request was answered with {answer.code}"
+            self.session.check("WIR-21", answer.code in _codes(allowed), text)
+
+
+def rules_of(session: Session) -> model.Rules:
+    """What the broker was started with, and what the profile's [wire] table says that its version answers."""
+    wire = session.wire
+    told = {
+        "bad_queue_code": wire.get("queue_out_of_range_code"),
+        "unknown_group_commit_code": wire.get("commit_unknown_group_code"),
+        "unknown_topic_commit_code": wire.get("commit_unknown_topic_code"),
+        "live_lock_diverts": wire.get("retry_send_diverts_under_live_lock"),
+    }
+    return model.Rules(
+        lease_ms=session.config.broker_lease_ms,
+        lease_known=session.lease_known,
+        empty_queue_is_zero=wire.get("empty_queue_offset_query") == "zero",
+        **{name: value for name, value in told.items() if value is not None},
+    )
+
+
+def _any(_: model.Answer) -> bool:
+    """The request happened, whatever its answer says besides."""
+    return True
+
+
+def _codes(allowed: Allowed) -> set[int]:
+    return {each.code for each in allowed.answers}
+
+
+def _queues(right: model.Answer) -> frozenset[Queue]:
+    """The granted subset of a lock's right answer."""
+    assert isinstance(right.value, frozenset)
+    return right.value
+
+
+def _offset(right: model.Answer) -> int:
+    """Where a right answer to a send puts the message."""
+    assert isinstance(right.value, tuple)
+    return int(right.value[1])
+
+
+def _members(right: model.Answer) -> tuple[str, ...]:
+    """Whom a right answer lists."""
+    return right.value if isinstance(right.value, tuple) else ()
+
+
+def _is_pulled(
+    right: model.Answer, code: int | None, got: tuple[tuple[int, str | None], ...]
+) -> bool:
+    """Is this what a right answer to a pull holds, or the begin of it?"""
+    if right.code != code or not isinstance(right.value, tuple):
+        return right.code == code
+    lies = tuple((offset, message.id) for offset, message in right.value[3])
+    return got == lies[: len(got)] and bool(got) == bool(lies)
+
+
+def _lies_in(state: State, queue: Queue, message_id: str) -> bool:
+    return any(each.id == message_id for each in state.logs.get((queue.topic, queue.queue_id), ()))

@@ -112,6 +112,7 @@ class WireTarget(Target):
             examples=asked.number(EXAMPLES),
             out=asked.out,
             floor=asked.at_stake(FLOOR),
+            part=asked.part,
             say=asked.say,
             stop=asked.stop,
         )

@@ -1,7 +1,8 @@
 """Every clause, read from its file. The order is that of the documentation.
 
 A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided
-by a history. One without says by what it is decided instead: `RULES`, wire rules by their ids, or `VECTORS`, a table.
+by a history. One without is decided by its wire rules (`specs.model.rules` says of which clause each is a facet), or by
+a table that it names (`VECTORS`). The wire rules that are no clause's stand at the end of the one catalogue.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from specs.clauses.judging import Finding, Judge, name_of
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
+from specs.model.rules import RULES, WireRule, facets_of
 
 FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send", "assignment", "liveness")
 _FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV")
@@ -36,7 +38,7 @@ def _promise(module: ModuleType) -> Promise:
         "sources": tuple(module.SOURCES),
         "refines": tuple(getattr(module, "REFINES", ())),
         "doc": (module.__doc__ or "").strip(),
-        "rules": tuple(getattr(module, "RULES", ())),
+        "rules": facets_of(module.ID),
         "vectors": getattr(module, "VECTORS", None),
         "stakes": tuple(getattr(module, "STAKES", ())),
     }
@@ -91,6 +93,18 @@ def catalogue() -> tuple[Promise, ...]:
             if hasattr(module, "ID"):
                 found.append(_promise(module))
     return tuple(sorted(found, key=_place))
+
+
+@cache
+def everything() -> tuple[Promise | WireRule, ...]:
+    """Whatever can be broken: every clause, and behind them every wire rule that is no clause's facet."""
+    return (*catalogue(), *(rule for rule in RULES.values() if rule.clause is None))
+
+
+def meant_by(name: str) -> str:
+    """The id that an id stands for: a facet's is an alias of its clause's."""
+    rule = RULES.get(name)
+    return name if rule is None or rule.clause is None else rule.clause
 
 
 @cache

@@ -15,6 +15,7 @@ from specs.docs.pages import clauses_page, history_page
 from specs.docs.schemas import history_row_schema
 from specs.history.runinfo import run_schema
 from specs.plan.schema import plan_schema
+from specs.verdicts.online import online_schema
 from specs.verdicts.schema import verdict_schema
 
 
@@ -28,6 +29,7 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/faults.md": faults_page,
     "docs/history.md": history_page,
     "specs/schemas/history-row.v2.json": lambda: schema_text(history_row_schema()),
+    "specs/schemas/online.v1.json": lambda: schema_text(online_schema()),
     "specs/schemas/plan.v2.json": lambda: schema_text(plan_schema()),
     "specs/schemas/run.v2.json": lambda: schema_text(run_schema()),
     "specs/schemas/verdict.v1.json": lambda: schema_text(verdict_schema()),

@@ -63,7 +63,7 @@ def _from_file(path: Path) -> History:
     info = _beside(path.parent)
     if info is None:
         info, notes = undescribed(first_run((path,)), str(path))
-    return History(path.parent, info, parquet=(path,), notes=notes)
+    return History(path.parent, info, parquet=(path,), notes=notes, is_a_file=True)
 
 
 def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
@@ -92,7 +92,7 @@ def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
     notes: tuple[str, ...] = ()
     if info is None:
         info, notes = undescribed(rows[0].run, name)
-    return History(folder or Path(), info, loaded=tuple(rows), notes=notes)
+    return History(folder or Path(), info, loaded=tuple(rows), notes=notes, is_a_file=True)
 
 
 def _beside(folder: Path) -> RunInfo | None:

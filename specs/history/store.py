@@ -30,7 +30,8 @@ from specs.vocabulary import Kind, Level, Outcome
 class History:
     """An opened history. cut: a recorder died before it closed its journal; `why_cut` names the journals.
 
-    notes: what was assumed about it because nothing says so, a sentence each, for whoever asked.
+    notes: what was assumed about it because nothing says so, a sentence each, for whoever asked. is_a_file: it is a
+    file of rows (or a pipe), and no run's folder: what else lies in `folder` may be anybody's.
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class History:
     why_cut: tuple[str, ...] = ()
     verdict: dict[str, Any] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    is_a_file: bool = False
 
     @property
     def cut(self) -> bool:

@@ -9,14 +9,18 @@ it forks them; an answer removes those that would have given another. When none 
 
 Requests are named tuples, and so the program that a machine wrote can be read aloud. Times are whole ms of the
 broker's clock. What a rule rests on is in docs/sources.md; `Rules` has what differs between versions.
+
+Two watch a broker by it. A core's machine hands in the time, and so knows the moment of each request (`Oracle.ask`). A
+raw client on a network knows that a request took effect between its begin and its end (`Span`, `Oracle.told`): a lease
+that may have run out in between forks the states as well. It follows a broker that answers wrongly, and goes on.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Lane, Queue, dead_letter_topic, retry_topic
 
@@ -26,16 +30,33 @@ SENT_FIRST_LEVEL = 3
 """The delay level of a message that is sent back for the first time without naming one."""
 
 
+T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """Not before `begun` and not after `ended`, in ms; a moment that is known has both equal."""
+
+    begun: int
+    ended: int
+
+    @classmethod
+    def of_us(cls, begun_us: int, ended_us: int) -> Span:
+        """Of a request that a client measured in µs, in whole ms around it."""
+        return cls(begun_us // 1000, -(-ended_us // 1000))
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a broker is started with, and what its version answers. Times in ms.
 
+    lease_known: the lease time is no guess; else no lease certainly lives, and none has certainly run out.
     pull_messages_max: what one pull is given, however many it asks for.
     default_queues: of a topic that is made by a send, at most. retry_max: a group's limit where it sets none.
     dead_beyond_limit: an exhausted message has a counter above the limit (else: at it).
     """
 
     lease_ms: int = 60_000
+    lease_known: bool = True
     persist_first_ms: int = 10_000
     persist_ms: int = 5_000
     channel_expiry_ms: int = 120_000
@@ -295,7 +316,7 @@ class State:
     rules: Rules
     topics: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
-    locks: dict[Lane, tuple[str, int]] = field(default_factory=dict)
+    locks: dict[Lane, tuple[str, Span]] = field(default_factory=dict)
     offsets: Offsets = field(default_factory=dict)
     saved: list[tuple[int, Offsets]] = field(default_factory=list)
     logs: dict[tuple[str, int], list[Message]] = field(default_factory=dict)
@@ -334,16 +355,52 @@ class State:
     # ------------------------------------------------------------ one step
 
     def handle(
-        self, conn: str, number: int, request: Request, at_ms: int
+        self, conn: str, number: int, request: Request, at: int | Span
     ) -> Iterator[tuple[Seen, State]]:
         """Every way in which the broker may take the request; the state itself is left alone.
 
-        number: of the request, by which the answer to a parked pull is known later.
+        number: of the request, by which the answer to a parked pull is known later. at: its moment in ms, or the span
+        in which that lies.
         """
-        for queue_choice in self._choices(request):
-            after = self.copy()
-            answer = after._answer(conn, number, queue_choice, at_ms)
-            yield Seen(answer, after._flush()), after
+        span = at if isinstance(at, Span) else Span(at, at)
+        for gone in self._that_may_be_over(request, span):
+            for queue_choice in self._choices(request):
+                after = self.copy()
+                for lane in gone:
+                    del after.locks[lane]
+                answer = after._answer(conn, number, queue_choice, span)
+                yield Seen(answer, after._flush()), after
+
+    def _that_may_be_over(self, request: Request, span: Span) -> Iterator[tuple[Lane, ...]]:
+        """Of the leases that decide the answer those that may have run out by then, in every combination.
+
+        One that ran out is as good as none, for good; any other of them lives, as far as this request is concerned.
+        """
+        match request:
+            case Lock(group, client, queues):
+                lanes = [Lane(group, *queue) for queue in queues]
+                lanes = [lane for lane in lanes if self.locks.get(lane, (client,))[0] != client]
+            case Send(topic) if self.rules.live_lock_diverts and topic.startswith(RETRY_PREFIX):
+                group = topic.removeprefix(RETRY_PREFIX)
+                lanes = [lane for lane in self.locks if lane.group == group]
+            case _:
+                lanes = []
+        held = ((lane, self.locks[lane][1]) for lane in lanes)
+        open_ones = [
+            lane
+            for lane, since in held
+            if not (self._is_over(since, span) or self._lives(since, span))
+        ]
+        for many in range(len(open_ones) + 1):
+            yield from itertools.combinations(open_ones, many)
+
+    def _is_over(self, since: Span, span: Span) -> bool:
+        """Is the lease certainly older than the limit?"""
+        return self.rules.lease_known and span.begun - since.ended > self.rules.lease_ms
+
+    def _lives(self, since: Span, span: Span) -> bool:
+        """Is it certainly not?"""
+        return self.rules.lease_known and span.ended - since.begun <= self.rules.lease_ms
 
     def _choices(self, request: Request) -> Iterable[Request]:
         """A send may leave the queue to the broker."""
@@ -356,10 +413,11 @@ class State:
         pushed, self.pushed = tuple(sorted(self.pushed, key=repr)), []
         return pushed
 
-    def _answer(self, conn: str, number: int, request: Request, at_ms: int) -> Answer | None:
+    def _answer(self, conn: str, number: int, request: Request, span: Span) -> Answer | None:
+        at_ms = span.ended
         match request:
             case Lock():
-                return self.lock(request, at_ms)
+                return self.lock(request, span)
             case Unlock():
                 return self.unlock(request)
             case CreateTopic():
@@ -369,7 +427,7 @@ class State:
                 self.groups[request.group] = request.retry_max
                 return Answer(OK)
             case Send():
-                return self.send(request, at_ms)
+                return self.send(request, span)
             case SendBatch():
                 return self.send_batch(request, at_ms)
             case SendBack():
@@ -403,18 +461,18 @@ class State:
 
     # ------------------------------------------------------------ leases
 
-    def is_free(self, lane: Lane, client: str, at_ms: int) -> bool:
+    def is_free(self, lane: Lane, client: str, span: Span) -> bool:
         """Absent, the asker's own, or strictly older than the limit."""
         held = self.locks.get(lane)
-        return held is None or held[0] == client or at_ms - held[1] > self.rules.lease_ms
+        return held is None or held[0] == client or self._is_over(held[1], span)
 
-    def lock(self, request: Lock, at_ms: int) -> Answer:
+    def lock(self, request: Lock, span: Span) -> Answer:
         """value: the granted subset of what was asked for."""
         granted = set()
         for queue in request.queues:
             lane = Lane(request.group, *queue)
-            if self.is_free(lane, request.client, at_ms):
-                self.locks[lane] = (request.client, at_ms)
+            if self.is_free(lane, request.client, span):
+                self.locks[lane] = (request.client, span)
                 granted.add(queue)
         return Answer(OK, frozenset(granted))
 
@@ -422,13 +480,25 @@ class State:
         """Success, whoever asks; only the owner's lease goes, whatever its age."""
         for queue in request.queues:
             lane = Lane(request.group, *queue)
-            if self.locks.get(lane, ("", 0))[0] == request.client:
+            if lane in self.locks and self.locks[lane][0] == request.client:
                 del self.locks[lane]
         return Answer(OK)
 
-    def has_live_lock(self, group: str, at_ms: int) -> bool:
+    def granted(self, request: Lock, queues: Iterable[Queue], span: Span) -> None:
+        """These are the client's now, whatever the rules say."""
+        for queue in queues:
+            self.locks[Lane(request.group, *queue)] = (request.client, span)
+
+    def has_live_lock(self, group: str, span: Span) -> bool:
         return any(
-            lane.group == group and at_ms - since <= self.rules.lease_ms
+            lane.group == group and not self._is_over(since, span)
+            for lane, (_, since) in self.locks.items()
+        )
+
+    def surely_has_live_lock(self, group: str, span: Span) -> bool:
+        """Does a lease of the group live throughout the span?"""
+        return any(
+            lane.group == group and self._lives(since, span)
             for lane, (_, since) in self.locks.items()
         )
 
@@ -443,12 +513,19 @@ class State:
         log = self.logs.get(queue, [])
         return log[place] if 0 <= place < len(log) else None
 
-    def send(self, request: Send, at_ms: int) -> Answer:
+    def stored_at(self, queue: tuple[str, int], offset: int, message: str) -> None:
+        """It lies there, and the next one gets the offset behind it, whatever the rules say."""
+        log, start = self.logs.setdefault(queue, []), self.starts.get(queue, 0)
+        del log[max(0, offset - start) :]
+        log += [Message("", None, 0, None, 0)] * (offset - start - len(log))
+        log.append(Message(message, None, 0, None, 0))
+
+    def send(self, request: Send, span: Span) -> Answer:
         """value: queue and offset; for a delayed message nothing, since it lies elsewhere until its time.
 
         A full disk takes nothing; what waits for its time has its place already.
         """
-        topic = request.topic
+        topic, at_ms = request.topic, span.ended
         if topic not in self.topics:
             if topic.startswith(DLQ_PREFIX):
                 return Answer(NO_TOPIC)
@@ -462,7 +539,7 @@ class State:
             group = topic.removeprefix(RETRY_PREFIX)
             self.groups.setdefault(group, self.rules.retry_max)
             limit = self.groups[group] if request.limit is None else request.limit
-            if self.is_dead(group, request.times, limit, at_ms):
+            if self.is_dead(group, request.times, limit, span):
                 queue = (dead_letter_topic(group), 0)
                 level = 0 if self.rules.dead_letters_at_once else level
                 self.topics.setdefault(queue[0], 1)
@@ -475,10 +552,10 @@ class State:
         """How many queues a topic has that a send makes."""
         return min(WANTED_QUEUES, self.rules.default_queues)
 
-    def is_dead(self, group: str, times: int, limit: int, at_ms: int) -> bool:
+    def is_dead(self, group: str, times: int, limit: int, span: Span) -> bool:
         """Whether what is sent to the group's retry topic goes to its dead letters."""
         exhausted = times > limit if self.rules.dead_beyond_limit else times >= limit
-        return exhausted or (self.rules.live_lock_diverts and self.has_live_lock(group, at_ms))
+        return exhausted or (self.rules.live_lock_diverts and self.has_live_lock(group, span))
 
     def store(self, queue: tuple[str, int], message: Message, level: int, at_ms: int) -> int | None:
         """The offset; None when the message first waits for its time."""
@@ -875,6 +952,18 @@ def _words(seen: Seen) -> str:
     return "; ".join([words, *pushes])
 
 
+class Allowed(NamedTuple):
+    """What would have been right. told: the connections that may hear of it."""
+
+    answers: tuple[Answer, ...]
+    told: frozenset[str]
+
+    @property
+    def one(self) -> Answer | None:
+        """The one right answer; None where several are."""
+        return self.answers[0] if len(self.answers) == 1 else None
+
+
 class Oracle:
     """All possible pasts of one broker."""
 
@@ -886,18 +975,59 @@ class Oracle:
         conn: str,
         number: int,
         request: Request,
-        at_ms: int,
+        at: int | Span,
         seen: Seen,
         *,
         answered: bool = True,
     ) -> Wrong | None:
         """Take in a request and what came of it. answered: False when nobody knows whether it happened."""
-        ways = [way for state in self.states for way in state.handle(conn, number, request, at_ms)]
+        ways = [way for state in self.states for way in state.handle(conn, number, request, at)]
         if not answered:
             ways = [(Seen(None, each.pushed), after) for each, after in ways]
             ways += [(Seen(), state.copy()) for state in self.states]
             seen = Seen(None, seen.pushed)
         return self._follow(f"{conn} asks {request}", ways, seen)
+
+    def told(
+        self,
+        conn: str,
+        request: Request,
+        at: Span,
+        is_right: Callable[[Answer], bool] | None,
+        otherwise: Callable[[State], Any] = lambda state: None,
+    ) -> Allowed:
+        """Take in a request of which a client on a network was told the answer; returns what would have been right.
+
+        is_right: whether an allowed answer is the one that came; None where none came, or one that says nothing of
+        what happened. otherwise: what then holds of each state all the same, where no allowed answer came.
+        """
+        ways = [way for state in self.states for way in state.handle(conn, 0, request, at)]
+        answers = dict.fromkeys(seen.answer for seen, _ in ways if seen.answer is not None)
+        told = frozenset(pushed.conn for seen, _ in ways for pushed in seen.pushed)
+        if is_right is None:
+            after = [state for _, state in ways] + [state.copy() for state in self.states]
+        else:
+            after = [s for seen, s in ways if seen.answer is not None and is_right(seen.answer)]
+        if not after:
+            for state in self.states:
+                otherwise(state)
+            after = self.states
+        self._keep(after)
+        return Allowed(tuple(answers), told)
+
+    def gone(self, conn: str) -> None:
+        """A connection was closed; who hears of it was not watched."""
+        self._keep([after for state in self.states for _, after in state.closed(conn)])
+
+    def agreed(self, what: Callable[[State], T]) -> T | None:
+        """What is true in all pasts; None where they differ."""
+        found = [what(state) for state in self.states]
+        return found[0] if all(each == found[0] for each in found) else None
+
+    def _keep(self, states: Sequence[State]) -> None:
+        """Those that anybody can tell apart."""
+        several = len(states) > 1  # a key costs as much as a state is large
+        self.states = list({s.key(): s for s in states}.values()) if several else list(states)
 
     def closed(self, conn: str, seen: Seen) -> Wrong | None:
         ways = [way for state in self.states for way in state.closed(conn)]

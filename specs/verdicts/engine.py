@@ -25,7 +25,7 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     asks for a clause gets it judged of our own code on a foreign target too).
     """
     options = options or {}
-    chosen = select(options["clauses"]) if options.get("clauses") else None
+    chosen = None if options.get("clauses") is None else select(options["clauses"])
     return conclude(
         examined(history, chosen),
         history.info,

@@ -6,7 +6,7 @@ Per run: inadmissible (the history can't be trusted) > refuted > inconclusive > 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.metadata import version
 from typing import Any
@@ -377,12 +377,11 @@ def conclude(
     clauses: Sequence[Clause] | None = None,
     out_of_reach: Mapping[str, str] | None = None,
     ours_too: bool = False,
-    extra: Sequence[Judged] = (),
     more: Sequence[Check] = (),
     tool: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict of a run. extra: wire rules that were judged while the run went on. more: further checks of
-    the run itself (what a scenario must reach); one that fails makes the run inconclusive.
+    """The verdict of a run. more: further checks of the run itself (what a scenario must reach); one that fails makes
+    the run inconclusive.
 
     require_exercised: whether a claimed clause below its floor makes the run inconclusive. out_of_reach: for clauses
     that such a run does not, or hardly, put at stake, what it lacks; they are not claimed unless they were. ours_too:
@@ -402,7 +401,7 @@ def conclude(
         )
         for clause in chosen
     ]
-    judged = [*_specific_first(judged, chosen), *extra]
+    judged = _specific_first(judged, chosen)
     met = (*checks(examination, info, judged, require_exercised=require_exercised), *more)
     verdict = run_verdict(judged, met)
     return Verdict(
@@ -415,6 +414,21 @@ def conclude(
         cut=tuple(examination.cut),
         tool=tool or {},
     )
+
+
+def including(verdict: Verdict, lines: Sequence[Judged]) -> Verdict:
+    """The verdict with what was judged while the run went on; it counts as any clause does."""
+    if not lines:
+        return verdict
+    judged = (*verdict.clauses, *lines)
+    exercised = exercised_check(judged)
+    met = tuple(
+        replace(exercised, ok=None if check.ok is None else exercised.ok)
+        if check.id == exercised.id
+        else check
+        for check in verdict.met
+    )
+    return replace(verdict, verdict=run_verdict(judged, met), clauses=judged, met=met)
 
 
 def by_python(**more: str) -> dict[str, str]:
@@ -457,8 +471,6 @@ def _specific_first(judged: Sequence[Judged], clauses: Sequence[Clause]) -> list
             and by_id[name].witness[-1] == each.witness[-1]
         ]
         if each.verdict is ClauseVerdict.REFUTED and specific:
-            from dataclasses import replace
-
             each = replace(each, reason=f"shown as {specific[0]}")
         result.append(each)
     return result

@@ -13,7 +13,7 @@ from conformance.drivers.plans import drawn_plan
 from conformance.drivers.protocol import OPTIONAL_EVENTS, REQUIRED_EVENTS
 from conformance.drivers.recording import told_by
 from conformance.drivers.watching import WATCHED
-from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS, OF_RAW_CLIENTS
+from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS
 from conformance.run import records_of
 from conformance.targets.base import find
 from conformance.targets.driven import JavaTarget, pair
@@ -114,7 +114,7 @@ def test_the_trials_of_the_track_record_declare_enough_for_their_clauses() -> No
                 known = kinds(trial.records)
                 assert trial.others is False or not clause.absence, entry.id
             elif entry.id in ("B-29", "B-28"):
-                known = kinds(OF_RAW_CLIENTS if entry.id == "B-29" else BEHIND_A_TAP)
+                known = kinds(OF_OUR_CLIENTS if entry.id == "B-29" else BEHIND_A_TAP)
             else:
                 continue
             assert clause.needs | clause.excuses <= known, entry.id

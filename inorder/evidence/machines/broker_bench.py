@@ -520,7 +520,9 @@ class BrokerBench(Bench):
         if not self.begun:
             return None
         past = self.past
-        living = sum(self.now_ms - since <= self.rules.lease_ms for _, since in past.locks.values())
+        living = sum(
+            self.now_ms - since.ended <= self.rules.lease_ms for _, since in past.locks.values()
+        )
         return (
             self.is_up,
             min(len(self.oracle.states), 4),

@@ -32,7 +32,7 @@ class Bench(BrokerBench):
 
     def reach_the_limit(self, which: int, beyond_ms: int) -> None:
         """Until a lease is as old as the limit, and so much more. which: of the leases, oldest first."""
-        ages = sorted(since for _, since in self.past.locks.values())
+        ages = sorted(since.ended for _, since in self.past.locks.values())
         if ages:
             at_ms = ages[which % len(ages)] + self.rules.lease_ms + beyond_ms
             self.wait(max(0, at_ms - self.now_ms))

@@ -9,26 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.records import OF_RAW_CLIENTS
-from conformance.targets.base import Target, find
-from conformance.targets.systems import System
-from conformance.wire.machine import run_machine
-from conformance.wire.session import Session
+from conformance.run import judge
+from conformance.targets.base import find
+from conformance.wire.runner import ask
+from conformance.wire.target import WireTarget
 from specs import profiles
 from specs.clauses.catalogue import by_id
 from specs.errors import UsageError
-from specs.history.journal import Journal
-from specs.history.runinfo import RunInfo, write_runinfo
-from specs.history.store import compact_journal
-from specs.model.rules import RULES
-from specs.plan.ability import Ability
+from specs.history.store import History, compact_journal
 from specs.profiles import Profile
-from specs.verdicts.engine import examined
-from specs.verdicts.verdict import Judged, conclude
-from specs.vocabulary import Level
+from specs.verdicts.verdict import Judged
 
 EXAMPLES = 8
-STEPS = 40
 
 
 def ask_over_the_wire(
@@ -40,62 +32,36 @@ def ask_over_the_wire(
     say: Callable[[str], Any],
 ) -> list[Judged]:
     """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
-    run = find(target)
-    if Ability.WIRE not in run.abilities:
+    asked = find(target)
+    if not isinstance(asked, WireTarget):
         raise UsageError(f"{target} is not spoken to over the wire")
+    chosen = profiles.load(profile)
     found: list[Judged] = []
-    with run.open_system(run.config, False) as system:
+    with asked.open_system(asked.config, False) as system:
         for seed in seeds:
             say(f"{target}, seed {seed}")
-            found.append(
-                _session(run, system, profiles.load(profile), judged_by, seed, folder / f"{seed}")
+            _, part = ask(
+                asked,
+                system,
+                asked.config,
+                chosen,
+                seed=seed,
+                examples=EXAMPLES,
+                folder=folder / f"{seed}",
             )
+            found.append(judged_by_one(part.history, chosen, judged_by))
     return found
 
 
-def _session(
-    run: Target, system: System, profile: Profile, judged_by: str, seed: int, folder: Path
-) -> Judged:
-    name, address = next(iter(sorted(system.brokers.items())))
-    info = RunInfo(
-        run=f"track-record-{seed}",
-        seed=seed,
-        target=run.name,
-        parties=run.parties,
-        profile=profile.name,
-        levels=(Level.WIRE,),
-        clock_bounds_us={"host": 0},
-        records=OF_RAW_CLIENTS,
-        config=run.config,
-    )
-    folder.mkdir(parents=True)
-    write_runinfo(folder, info)
-    with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
-        session = Session(
-            address,
-            name,
-            journal,
-            run.config,
-            profile.wire,
-            f"t{seed}-",
-            run.lease_known,
-            excused=profile.rules,
-        )
-        run_machine(session, seed, EXAMPLES, steps=STEPS)
-        session.drain_when_settled()
-    if judged_by in RULES:
-        return next(
-            each for each in session.judged(run.parties["broker"], 1) if each.id == judged_by
-        )
-    return judge_history(folder, profile, judged_by)
-
-
 def judge_history(folder: Path, profile: Profile, clause_id: str) -> Judged:
-    """What one clause says to the history that a run left in its folder."""
-    history = compact_journal(folder)
-    clause = by_id()[clause_id]
-    examination = examined(history, (clause,))
-    verdict = conclude(
-        examination, history.info, profile, require_exercised=False, clauses=(clause,)
+    """What one clause says to the journals that a run left in its folder."""
+    return judged_by_one(compact_journal(folder), profile, clause_id)
+
+
+def judged_by_one(history: History, profile: Profile, name: str) -> Judged:
+    """What one clause, or one wire rule, says to a run."""
+    named = (
+        {"clauses": (name,), "rules": ()} if name in by_id() else {"clauses": (), "rules": (name,)}
     )
-    return verdict.clauses[0]
+    (line,) = judge(history, profile, options=named).clauses
+    return line

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from conformance.reports.view import VERDICT_FILE
+from conformance.run import judge
 from specs import profiles
-from specs.clauses.catalogue import by_id
 from specs.errors import SpecError
 from specs.history.row import Row
 from specs.history.store import open_history, write_history
-from specs.verdicts.engine import examined
-from specs.verdicts.verdict import ClauseVerdict, Judged, conclude
+from specs.verdicts.verdict import ClauseVerdict, Judged
 from specs.vocabulary import Kind, Lane, Outcome
 
 
@@ -46,12 +46,9 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     history = write_history(folder, info, rows, as_text=True)
-    clause = by_id()[found.id]
     profile = profiles.load(info.profile or "")
-    examination = examined(history, (clause,))
-    verdict = conclude(
-        examination, history.info, profile, require_exercised=False, clauses=(clause,)
-    )
+    # It is kept in the repository, where the version that judged it is the commit's.
+    verdict = replace(judge(history, profile, options={"clauses": (found.id,)}), tool={})
     if verdict.clauses[0].verdict is not ClauseVerdict.REFUTED:
         raise SpecError(f"the witness of {found.id} alone is {verdict.clauses[0].verdict.value}")
     text = json.dumps(verdict.to_json(), indent=2, sort_keys=True, ensure_ascii=False)

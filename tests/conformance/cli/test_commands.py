@@ -196,9 +196,11 @@ def test_a_line_of_a_list_holds_the_whole_sentence(run: Run) -> None:
 
 
 def test_the_list_of_clauses_holds_every_clause(run: Run) -> None:
-    """In catalogue order."""
+    """In catalogue order, and behind them the wire rules that are no clause's facet; the others stand with theirs."""
     items = json.loads(run("list", "clauses", "--format", "json").stdout)["items"]
-    assert [item["id"] for item in items] == [clause.id for clause in catalogue()]
+    alone = [rule.id for rule in RULES.values() if rule.clause is None]
+    assert [item["id"] for item in items] == [*(clause.id for clause in catalogue()), *alone]
+    assert {rule for item in items for rule in item["rules"]} == set(RULES)
 
 
 def test_every_mutant_names_its_clause(run: Run) -> None:

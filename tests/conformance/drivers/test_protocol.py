@@ -12,7 +12,15 @@ import pytest
 
 import specs
 from conformance.drivers.process import DriverProcess
-from conformance.drivers.protocol import driver_schema, schema_text
+from conformance.drivers.protocol import (
+    Line,
+    Sent,
+    WrongLine,
+    driver_schema,
+    read_request,
+    read_said,
+    schema_text,
+)
 from specs.errors import TargetMisbehaved
 
 FILE = Path(specs.__file__).parent / "schemas" / "driver.v2.json"
@@ -112,27 +120,93 @@ def test_the_file_is_the_schema() -> None:
     assert FILE.read_text(encoding="utf-8") == schema_text()
 
 
+def read(line: dict[str, Any]) -> Line:
+    return read_request(line) if "verb" in line else read_said(line)
+
+
 @pytest.mark.parametrize("line", GOOD, ids=lambda line: next(iter(line.values())))
 def test_lines_of_the_protocol(line: dict[str, Any]) -> None:
+    """What the schema allows the reader takes: both come from one model."""
     jsonschema.Draft202012Validator(driver_schema()).validate(line)
+    assert set(line) <= {*vars(read(line)), "verb", "event", "ok"}
 
 
 @pytest.mark.parametrize("line", BAD, ids=json.dumps)
 def test_lines_that_are_none(line: dict[str, Any]) -> None:
     assert not jsonschema.Draft202012Validator(driver_schema()).is_valid(line)
+    with pytest.raises(WrongLine):
+        read(line)
+
+
+def test_a_line_is_read_as_its_model_says() -> None:
+    """What it leaves out has its usual value."""
+    read_line = read_said({"event": "sent", "id": 3, "outcome": "unknown", "at_us": 3})
+    assert read_line == Sent(id=3, outcome="unknown", at_us=3)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ([], "the line must be a JSON object"),
+        ({"event": "delivred"}, "there is no event 'delivred'; did you mean 'delivered'?"),
+        ({"event": ["sent"]}, "there is no event ['sent']"),
+        (
+            {"event": "sent", "id": 3, "at_us": 3},
+            "the event sent: the field 'outcome' is missing",
+        ),
+        (
+            {"event": "sent", "id": 3, "outcome": "okay", "at_us": 3},
+            "the event sent: outcome must be one of ok, refused, unknown, not 'okay'",
+        ),
+        (
+            {"event": "sent", "id": 3, "outcome": "ok", "at_us": 3, "queue": 1},
+            "the event sent: unknown field 'queue'; did you mean 'queue_id'?",
+        ),
+        (
+            {"event": "sent", "id": 3, "outcome": "ok", "at_us": 1.5},
+            "the event sent: 'at_us' must be a whole number",
+        ),
+        (
+            {"event": "delivered", "call": 1, "messages": [], "at_us": 2},
+            "the event delivered: 'messages' must hold at least one",
+        ),
+        (
+            {
+                "event": "delivered",
+                "call": 1,
+                "messages": [{**MESSAGE, "queue_id": "0"}],
+                "at_us": 2,
+            },
+            "the event delivered, messages[0]: 'queue_id' must be a whole number",
+        ),
+        ({"ok": True, "at_us": 1}, "the answer: the field 'reply' is missing"),
+        ({"reply": 1, "ok": "no", "error": "", "at_us": 1}, "the refusal: 'ok' must be False"),
+        (
+            {"reply": 1, "ok": True, "at_us": 1, "version": 3},
+            "the answer, version must be 1 or 2, not 3",
+        ),
+    ],
+)
+def test_a_wrong_line_is_told_in_a_sentence_with_its_place(line: Any, sentence: str) -> None:
+    with pytest.raises(WrongLine) as told:
+        read_said(line)
+    assert sentence in str(told.value)
 
 
 V1 = Path(__file__).parents[2] / "specs" / "history" / "v1" / "driver.jsonl"
+V2 = Path(__file__).parent / "recorded" / "v2.jsonl"
 
 
-def test_what_a_driver_of_version_1_said_is_still_understood() -> None:
-    """A recorded conversation, by both schemas: the one that it was held by is kept."""
-    old = json.loads(FILE.with_name("driver.v1.json").read_text(encoding="utf-8"))
-    lines = V1.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_a_driver_said_is_still_understood(version: int) -> None:
+    """A recorded conversation of each version: by the schema that it was held by, by today's, and by the reader."""
+    schemas = [json.loads(FILE.with_name(f"driver.v{version}.json").read_text(encoding="utf-8"))]
+    lines = (V1 if version == 1 else V2).read_text(encoding="utf-8").splitlines()
     for line in map(json.loads, lines):
         if line.get("verb") != "dance":
-            jsonschema.Draft202012Validator(old).validate(line)
-            jsonschema.Draft202012Validator(driver_schema()).validate(line)
+            for schema in (*schemas, driver_schema()):
+                jsonschema.Draft202012Validator(schema).validate(line)
+            read(line)
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,7 @@ def guessing(system: System) -> WireTarget:
 
 def refuted(target: WireTarget, out: Path, examples: int) -> list[str]:
     profile = profiles.load(target.profile)
-    verdict, history = conform_wire(
-        target, profile, seed=1, examples=examples, out=out, floor=1, messages=120
-    )
+    verdict, history = conform_wire(target, profile, seed=1, examples=examples, out=out, floor=1)
     assert verdict.verdict is not RunVerdict.UPHELD or history.why_cut == ()
     return [f"{one.id}: {one.explanation}" for one in verdict.of(ClauseVerdict.REFUTED)]
 

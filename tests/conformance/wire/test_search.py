@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from conformance.wire.work import ROUNDS
 from specs import profiles
 from specs.history.runinfo import RunInfo
 from specs.history.store import write_history
+from specs.verdicts.online import OnlineFindings
 from specs.verdicts.tally import Examination
 
 Done = Callable[..., int]
@@ -38,8 +38,7 @@ def done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Done:
                 raise KeyboardInterrupt
             return part
 
-        session = SimpleNamespace(broken=tuple)
-        monkeypatch.setattr(runner, "ask", lambda *_, **__: (session, part))
+        monkeypatch.setattr(runner, "ask", lambda *_, **__: (OnlineFindings(), part))
         monkeypatch.setattr(runner, "_done", do)
         found = work(
             reference_tcp.target(None),
@@ -58,6 +57,13 @@ def done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Done:
 def test_the_first_plan_and_the_targets_rounds_are_done(done: Done) -> None:
     assert done(Stop()) == 1 + ROUNDS
     assert done(Stop(), rounds=0) == 1
+
+
+def test_workers_make_each_round_once(done: Done) -> None:
+    """Each begins with a plan of its own, and makes its part of the rounds."""
+    made = [done(Stop(), part=(which, 2)) for which in range(2)]
+    assert sum(made) == 2 + ROUNDS
+    assert max(made) - min(made) <= 1
 
 
 def test_a_budget_begins_no_further_plan_once_it_is_over(done: Done) -> None:

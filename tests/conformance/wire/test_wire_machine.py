@@ -14,6 +14,7 @@ from reference_impl.core.broker import BrokerConfig
 from reference_impl.mutants import MODEL, all_mutants, load
 from reference_impl.shell.cluster import ThreadedCluster
 from specs.history.journal import Journal
+from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.profiles import load as profile
 from specs.verdicts.verdict import ClauseVerdict
@@ -108,16 +109,16 @@ def test_a_broker_of_the_other_dialect_is_told_apart(tmp_path: Path) -> None:
 def test_a_broken_rule_that_the_profile_excuses_is_allowed(tmp_path: Path) -> None:
     """What a release is known to answer wrongly is reported with the reason, and is no news; other rules are held."""
     with Journal(tmp_path, "wire", common={"level": Level.WIRE}) as journal:
-        excused = profile("rocketmq-4.0-orderly").rules
-        session = Session("127.0.0.1:1", "b0", journal, Config(), WIRE_5, "t", excused=excused)
+        old = profile("rocketmq-4.0-orderly")
+        session = Session("127.0.0.1:1", "b0", journal, Config(), WIRE_5, "t")
         session.check("WIR-9", False, "it answered 0")
         session.check("WIR-8", False, "it answered 0")
-        seen = {each.id: each for each in session.judged("Apache RocketMQ 4.9.3", 1)}
+        seen = {each.id: each for each in session.found().judged(RunInfo(run="r"), old, 1)}
     assert (seen["WIR-9"].verdict, seen["WIR-8"].verdict) == (
         ClauseVerdict.ALLOWED,
         ClauseVerdict.REFUTED,
     )
-    assert (seen["WIR-9"].reason, seen["WIR-8"].reason) == (excused["WIR-9"].reason, "")
+    assert (seen["WIR-9"].reason, seen["WIR-8"].reason) == (old.rules["WIR-9"].reason, "")
 
 
 def test_a_late_notice_of_another_group_is_passed_over(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def whole() -> dict[str, Any]:
         (("drain",), 1, "'drain' must be true or false"),
         (("actions",), {}, "'actions' must be a list"),
         (("config", "batsh"), 1, "unknown configuration: batsh"),
-        (("topology", "brokers"), [], "at least one broker"),
+        (("topology", "brokers"), [], "'brokers' must hold at least one"),
         (("topology", "brokers"), [1], "must be a list of text"),
         (("topology", "brokers"), ["p"], "'p' stands for two nodes"),
         (("clients", 0, "kind"), "consumr", "kind must be one of"),
