@@ -181,14 +181,14 @@ class Rebalance(Part):
     # ------------------------------------------------------------ new lanes
 
     def add_lanes(self, now_ms: int, share: Sequence[Queue]) -> None:
-        phases = {queue: self.consumer.phase_of(queue) for queue in share}
-        if Phase.LEAVING in phases.values():
+        tracked = self.consumer.tracked
+        if any(self.consumer.phase_of(queue) is Phase.LEAVING for queue in share):
             self.soon(self.config.rebalance_retry_ms)
-        fresh = [queue for queue, phase in phases.items() if phase is Phase.ELSEWHERE]
+        fresh = [queue for queue in share if queue not in tracked]
         for broker, queues in by_broker(fresh).items():
             candidates = [Candidate(queue) for queue in queues]
             for candidate in candidates:
-                self.consumer.tracked[candidate.queue] = candidate
+                tracked[candidate.queue] = candidate
                 self.consumer.move(candidate, Event.WANT)
             then = partial(self.candidates_answered, candidates)
             self.consumer.leases.acquire(now_ms, broker, queues, then)

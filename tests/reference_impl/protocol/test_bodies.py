@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -153,6 +154,31 @@ json_values: st.SearchStrategy[object] = st.recursive(
 @given(st.sampled_from(READERS), st.binary(max_size=60) | json_values.map(b.dumps))
 def test_hostile_bodies_never_crash(read: Callable[[bytes], object], data: bytes) -> None:
     with contextlib.suppress(ProtocolError):
+        read(data)
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "why"),
+    [
+        (b.decode_consumer_ids, b'{"consumerIdList":["c1",2]}', "must hold strings"),
+        (b.TopicConfig.from_json, {"topicName": "T", "readQueueNums": -1}, "must be from 0 to"),
+        (
+            b.decode_reset_offsets,
+            b'{"offsetTable":{{"brokerName":"b0","queueId":0,"topic":"T"}:{}}}',
+            "must be of type int",
+        ),
+        (b.Subscription.from_json, {"topic": "T", "codeSet": ["x"]}, "codeSet must hold numbers"),
+        (
+            b.BrokerData.from_json,
+            {"brokerName": "b0", "brokerAddrs": {"first": "x:1"}},
+            "an address for each whole number",
+        ),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_a_sentence(
+    read: Callable[[Any], object], data: Any, why: str
+) -> None:
+    with pytest.raises(ProtocolError, match=why):
         read(data)
 
 

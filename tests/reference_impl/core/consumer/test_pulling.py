@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from reference_impl.core.io import Answered
 from reference_impl.protocol.codes import RequestCode
+from reference_impl.protocol.command import Command
 from specs.vocabulary import Kind, Outcome, Queue
 
 LANE = Queue("t", "b0", 0)
@@ -247,3 +249,17 @@ def test_an_answer_for_a_dropped_lane_is_not_used(bench: Any) -> None:
     assert b.calls == []
     assert len(asked(b)) == pulls
     assert b.of(Kind.PULL)[0].outcome is Outcome.OK
+
+
+def test_what_lies_behind_a_broken_record_is_asked_for_again(bench: Any) -> None:
+    """Those before it are kept, and nothing is skipped."""
+    b = bench()
+    b.hold.add(PULL)
+    b.start()
+    b.append(2)
+    (request,) = b.held
+    whole = b._answer(request)
+    broken = Command(0, whole.ext, whole.body[:-1], flag=1)
+    b.give(Answered(request.token, broken))
+    assert b.offsets == [0]
+    assert asked(b) == [0, 1]

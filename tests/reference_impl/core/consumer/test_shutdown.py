@@ -152,3 +152,24 @@ def test_a_second_shutdown_changes_nothing(one_message: Any) -> None:
     one_message.shut_down()
     assert one_message.shut_down() == []
     assert len(one_message.of(Kind.LEAVE)) == 1
+
+
+def test_with_nobody_to_say_goodbye_to_it_ends_with_the_last_call(one_message: Any) -> None:
+    """No broker has a known address: the lease can't be given back, and nothing follows the end."""
+    b = one_message
+    b.consumer.addresses.clear()
+    b.shut_down()
+    effects = b.returns(Outcome.SUSPEND)
+    assert isinstance(effects[-1], Stopped)
+    (unlock,) = b.of(Kind.UNLOCK)
+    assert (unlock.outcome, unlock.end_fields) == (Outcome.REFUSED, {"detail": "unreachable"})
+    assert b.unlocked == []
+    assert b.consumer.tracked == {}
+
+
+def test_the_end_of_the_waiting_time_comes_late(bench: Any) -> None:
+    """A timer that fires although all lanes were given back meanwhile."""
+    b = bench().start()
+    b.hold.add(UNREGISTER)
+    b.shut_down()
+    assert b.give(TimerFired(("shutdown",))) == []
