@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,9 +25,10 @@ from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
+from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.tally import Check, Examination
-from specs.verdicts.verdict import ClauseVerdict, Verdict, conclude
+from specs.verdicts.tally import Check
+from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Outcome
 
 SHOP = "shop"
@@ -135,17 +135,17 @@ def judged(
 ) -> Verdict:
     """The verdict of a scenario's run: the clauses, and did it do what it is there for?"""
     info, rows = history.info, list(history.rows())
-    examination = examine(rows, info, why_cut=history.why_cut)
+    found = examine(rows, info, why_cut=history.why_cut)
     kinds = {Kind(kind) for recorded in (info.records or {}).values() for kind in recorded}
     wanted = expected(scenario.must_reach, kinds, abilities)
     checks = [_reached(rows, wanted, info.environment.get(SHORT, ""))]
     evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
-    tool = {"engine": "python", "inorder": version("inorder"), "evidence": "; ".join(evidence)}
-    verdict = _concluded(examination, history, profile, checks, tool)
+    tool = by_python(evidence="; ".join(evidence))
+    verdict = of_one_run(found, info, profile, more=checks, tool=tool)
     idle = _idle(scenario, verdict)
     if idle:
         checks += [Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle))]
-        verdict = _concluded(examination, history, profile, checks, tool)
+        verdict = of_one_run(found, info, profile, more=checks, tool=tool)
     return verdict
 
 
@@ -165,21 +165,3 @@ def _reached(rows: Sequence[Row], wanted: Sequence[str], short: str) -> Check:
     missing = [name for name in wanted if CONDITIONS[name].shown(rows) is None]
     told = "; ".join(filter(None, (short, ", ".join(missing)))) or ", ".join(wanted)
     return Check("MET-7", "the scenario reached what it must", not (missing or short), told)
-
-
-def _concluded(
-    examination: Examination,
-    history: History,
-    profile: Profile,
-    more: Sequence[Check],
-    tool: dict[str, str],
-) -> Verdict:
-    return conclude(
-        examination,
-        history.info,
-        profile,
-        floor=1,
-        require_exercised=False,
-        more=more,
-        tool=tool,
-    )

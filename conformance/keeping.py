@@ -11,8 +11,9 @@ from conformance.reports.saving import save
 from specs.history.row import Row
 from specs.history.store import History, write_history
 from specs.profiles import Profile
+from specs.verdicts.engine import of_one_run
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, conclude
+from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 FOLDER = "refuted"
 
@@ -35,18 +36,11 @@ def keep_first(
 ) -> dict[str, str]:
     """For each refuted clause the first run that refutes it, judged by itself: where it is, as seen from `out`.
 
-    done: the runs, each with what was found in it. ours_too: as `conclude` has it.
+    done: the runs, each with what was found in it. ours_too: as `of_one_run` has it.
     """
     kept: dict[str, str] = {}
     for history, examination in done:
-        alone = conclude(
-            examination,
-            history.info,
-            profile,
-            require_exercised=False,
-            ours_too=ours_too,
-            tool=by_python(),
-        )
+        alone = of_one_run(examination, history.info, profile, ours_too=ours_too)
         for clause in (judged.id for judged in alone.of(ClauseVerdict.REFUTED)):
             if clause not in kept:
                 kept[clause] = keep(out, clause, alone, list(history.rows()))

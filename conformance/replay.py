@@ -22,8 +22,9 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import open_history, write_history
 from specs.plan.plan import Plan, read_plan
 from specs.profiles import load as load_profile
+from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import Verdict, by_python, conclude
+from specs.verdicts.verdict import Verdict, by_python
 
 Say = Callable[[str], object]
 
@@ -88,14 +89,7 @@ def replay(
     )
     if out is not None:
         write_history(out, info, repeated.rows)
-    return conclude(
-        examine(repeated.rows, info),
-        info,
-        chosen,
-        floor=1,
-        require_exercised=False,
-        tool=by_python(replay=same),
-    )
+    return of_one_run(examine(repeated.rows, info), info, chosen, tool=by_python(replay=same))
 
 
 def _replay_run(folder: Path, target: str | None) -> Replay:

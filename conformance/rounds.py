@@ -26,10 +26,9 @@ from specs.history.store import History, write_history
 from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import Profile
-from specs.verdicts.engine import examined
-from specs.verdicts.reach import out_of_reach
+from specs.verdicts.engine import examined, of_a_search
 from specs.verdicts.tally import Examination, merged
-from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, conclude
+from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 ROUNDS = 2
 FLOOR = 5
@@ -133,16 +132,15 @@ def _concluded(
     shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     told = replace(shown.history.info, replay=again.command("replay", out))
     write_history(out, told, list(shown.history.rows()), why_cut=shown.history.why_cut)
-    verdict = conclude(
+    verdict = of_a_search(
         merged(one.examination for one in done),
         told,
         profile,
         floor=floor,
-        require_exercised=False,
+        plans=[one.plan for one in done],
         more=stop.checks(len(done)),
-        out_of_reach=out_of_reach([one.plan for one in done], floor=floor),
         ours_too=ours_too,
-        tool=by_python(),
+        require_exercised=False,
     )
     kept: dict[str, str] = {}
     if stop.bounds.keep_going and stop.bounds.keeps:

@@ -39,6 +39,7 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import write_history
 from specs.plan.plan import Plan
 from specs.profiles import Profile
+from specs.verdicts.engine import of_a_search, of_one_run
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import (
@@ -47,7 +48,6 @@ from specs.verdicts.verdict import (
     Search,
     Verdict,
     by_python,
-    conclude,
 )
 
 EXAMPLES = 150
@@ -207,7 +207,8 @@ class _Searching:
         """The claimed clauses that are below their floor by now."""
         widest = self._collector.widest
         assert widest is not None, "a search makes at least one run"
-        so_far = conclude(self._collector.total, widest.info, self.profile, floor=self.effort.floor)
+        total, floor = self._collector.total, self.effort.floor
+        so_far = of_a_search(total, widest.info, self.profile, floor=floor)
         return tuple(judged.id for judged in so_far.of(ClauseVerdict.NOT_EXERCISED))
 
     def _upheld(self, further: Further | None) -> Result:
@@ -218,7 +219,7 @@ class _Searching:
         facts = collector.total.facts
         facts.faults = [fault for fault in facts.faults if fault[1]]
         info = replace(run.info, seed=self.seed, profile=self.profile.name)
-        verdict = conclude(
+        verdict = of_a_search(
             collector.total,
             info,
             self.profile,
@@ -287,15 +288,7 @@ class _Searching:
         info = replace(info, seed=self.seed, profile=self.profile.name)
         examination = examine(rows, info)
         more = self.stop.checks(collector.runs)
-        verdict = conclude(
-            examination,
-            info,
-            self.profile,
-            floor=1,
-            require_exercised=False,
-            more=more,
-            tool=_tool(),
-        )
+        verdict = of_one_run(examination, info, self.profile, more=more, tool=_tool())
         still = self._claimed(examination.refuted())
         return Result(
             verdict, plan, rows, info, examination, collector.runs, collector.events, still

@@ -22,9 +22,9 @@ from specs.history.store import open_history, write_history
 from specs.plan.plan import Plan, read_plan
 from specs.profiles import Profile
 from specs.profiles import load as load_profile
+from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import by_python, conclude
 
 BUDGET = 2_000
 """How many plans are tried. Eight times what a search spends: here somebody waits for the smallest one."""
@@ -123,11 +123,8 @@ def shrink_run(
     info, rows = simulate(plan, mutant)
     info = replace(info, seed=seed, profile=profile.name, replay=again.command("replay", out))
     examination = examine(rows, info)
-    verdict = conclude(
-        examination, info, profile, floor=1, require_exercised=False, tool=by_python()
-    )
     write_history(out, info, rows)
-    save(verdict, out)
+    save(of_one_run(examination, info, profile), out)
     explanation = examination.tallies[clause.id].explanation
     return Shrunk(run, out, clause, before, PlanSize.of(plan, len(rows)), tried, explanation)
 

@@ -33,7 +33,7 @@ from spark_checkers.rows import Findings, Rows, Runs, keep
 from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import FINDINGS_ARROW, QUEUES, SOURCE, judge_rows, relevant, to_batch
-from specs.clauses.catalogue import all_clauses, select
+from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
@@ -44,9 +44,10 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, check_parquet, rows_of_table, rows_to_table
 from specs.profiles import Profile
+from specs.verdicts.engine import chosen_by, concluded
 from specs.verdicts.examine import found_alone, witness
 from specs.verdicts.tally import Examination, Found, Tally
-from specs.verdicts.verdict import Verdict, conclude
+from specs.verdicts.verdict import Verdict
 
 ALONE_ROWS = 300_000
 """Up to so many rows the engine `arrow` judges in its own process: to start others takes longer."""
@@ -90,7 +91,7 @@ def _judged_elsewhere(
         )
     else:
         frame = session.createDataFrame(rows_to_table(history.loaded))
-    chosen = select(options["clauses"]) if options.get("clauses") else None
+    chosen = chosen_by(options)
     judged = JudgedRows(
         conform(frame),
         history.info,
@@ -120,20 +121,11 @@ def judge_here(
 
 
 def _judged(history: History, profile: Profile, options: Mapping[str, Any], jobs: Jobs) -> Verdict:
-    chosen = select(options["clauses"]) if options.get("clauses") else None
+    chosen = chosen_by(options)
     examination = examine(
         history, jobs, chosen, findings=options.get("findings"), scratch=options.get("scratch")
     )
-    return conclude(
-        examination,
-        history.info,
-        profile,
-        floor=int(options.get("floor", 1)),
-        require_exercised=bool(options.get("require_exercised", False)),
-        clauses=chosen,
-        ours_too=chosen is not None,
-        tool={"engine": jobs.name},
-    )
+    return concluded(examination, history.info, profile, options, {"engine": jobs.name})
 
 
 def examine(

@@ -70,8 +70,8 @@ def _raw(verdict: VerdictView, clause: ClauseView) -> dict[str, object]:
 def _doc(clause: ClauseView) -> str:
     if clause.id in by_id():
         return by_id()[clause.id].doc
-    rule = RULES.get(clause.id)
-    if rule is None:
+    if clause.id not in RULES:
         return ""
-    of = "no clause's facet" if rule.clause is None else f"a facet of {rule.clause}"
+    meant = meant_by(clause.id)
+    of = "no clause's facet" if meant == clause.id else f"a facet of {meant}"
     return f"A wire rule, {of}: a raw client held the broker's answers against it while the run went on."

@@ -24,12 +24,19 @@ from conformance.stopping import UNBOUND, Bounds, Stop, listening
 from conformance.targets.base import Asked, Searched, Target, find
 from conformance.workers import search_by_workers
 from specs import profiles
-from specs.clauses.catalogue import all_clauses, all_ids, by_id, catalogue, meant_by
+from specs.clauses.catalogue import (
+    all_clauses,
+    all_ids,
+    by_id,
+    catalogue,
+    facets_of,
+    meant_by,
+)
 from specs.errors import UsageError
 from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
-from specs.model.rules import RULES, facets_of
+from specs.model.rules import RULES
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
 from specs.verdicts.baseline import Baseline

@@ -34,11 +34,11 @@ from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.plan.traits import Trait
 from specs.profiles import Profile
+from specs.verdicts.engine import of_a_search
 from specs.verdicts.examine import examine
 from specs.verdicts.online import OnlineFindings, write_online
-from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Examination
-from specs.verdicts.verdict import Search, Verdict, by_python, conclude, including
+from specs.verdicts.verdict import Search, Verdict, including
 from specs.vocabulary import Level, Outcome
 
 ASKED_BESIDE = frozenset({Trait.STRANGER, Trait.FAILED_SEND, Trait.LIVING_BROKER})
@@ -184,18 +184,14 @@ class Worked:
         for part in (self.asked, *self.rounds):
             total.merge(part.examination)
         info = replace(self.shown(profile).history.info, profile=profile.name)
-        verdict = conclude(
+        verdict = of_a_search(
             total,
             info,
             profile,
             floor=floor,
-            out_of_reach=out_of_reach(
-                [Plan.from_json(part.history.info.plan) for part in self.rounds],
-                floor=floor,
-                beside=ASKED_BESIDE,
-            ),
+            plans=[Plan.from_json(part.history.info.plan) for part in self.rounds],
+            beside=ASKED_BESIDE,
             more=self.stop.checks(1 + len(self.rounds)),
-            tool=by_python(),
         )
         return including(verdict, self.online.judged(info, profile, floor))
 

@@ -1,8 +1,8 @@
 """Every clause, read from its file. The order is that of the documentation.
 
 A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided
-by a history. One without is decided by its wire rules (`specs.model.rules` says of which clause each is a facet), or by
-a table that it names (`VECTORS`). The wire rules that are no clause's stand at the end of the one catalogue.
+by a history. It may name wire rules that are its facets (`RULES`, by their ids); one without a judge is decided by
+these, or by a table (`VECTORS`). The wire rules that no clause names stand at the end of the one catalogue.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specs.clauses.judging import Finding, Judge, name_of
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
-from specs.model.rules import RULES, WireRule, facets_of
+from specs.model.rules import RULES, WireRule
 
 FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send", "assignment", "liveness")
 _FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV")
@@ -38,7 +38,7 @@ def _promise(module: ModuleType) -> Promise:
         "sources": tuple(module.SOURCES),
         "refines": tuple(getattr(module, "REFINES", ())),
         "doc": (module.__doc__ or "").strip(),
-        "rules": facets_of(module.ID),
+        "rules": tuple(getattr(module, "RULES", ())),
         "vectors": getattr(module, "VECTORS", None),
         "stakes": tuple(getattr(module, "STAKES", ())),
     }
@@ -98,13 +98,23 @@ def catalogue() -> tuple[Promise, ...]:
 @cache
 def everything() -> tuple[Promise | WireRule, ...]:
     """Whatever can be broken: every clause, and behind them every wire rule that is no clause's facet."""
-    return (*catalogue(), *(rule for rule in RULES.values() if rule.clause is None))
+    facets = _clauses_by_rule()
+    return (*catalogue(), *(rule for rule in RULES.values() if rule.id not in facets))
+
+
+@cache
+def _clauses_by_rule() -> dict[str, str]:
+    return {rule: clause.id for clause in catalogue() for rule in clause.rules}
 
 
 def meant_by(name: str) -> str:
     """The id that an id stands for: a facet's is an alias of its clause's."""
-    rule = RULES.get(name)
-    return name if rule is None or rule.clause is None else rule.clause
+    return _clauses_by_rule().get(name, name)
+
+
+def facets_of(clause_id: str) -> tuple[str, ...]:
+    """The ids of the wire rules that are facets of a clause."""
+    return tuple(rule for rule, clause in _clauses_by_rule().items() if clause == clause_id)
 
 
 @cache

@@ -187,7 +187,9 @@ def history_page() -> str:
             f"# History v{HISTORY_VERSION}",
             "",
             "A history is a folder: `run.json` (which run it was, see `specs/schemas/run.v2.json`), `journal/` (what "
-            "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`.",
+            "recorders wrote while it went on), `history/` (the same as rows, Parquet or JSON lines), `verdict.json`,",
+            "and `online.json` where a broker was asked over the wire: what its answers showed in the moment in which "
+            "they came (`specs/schemas/online.v1.json`), which a judge of the folder takes for its own.",
             "`inorder check` also takes one file, or stdin: the text notation, JSON lines, or one Parquet table; or a "
             "folder with the rows themselves, as Spark leaves them (`part-*.parquet`, `*.json`, `*.jsonl`). A "
             "`run.json` in the folder is read; without one JSON lines and Parquet are an open world with the usual "

@@ -1,8 +1,8 @@
 """The wire rules: what a broker answers, one sentence each, as the wire machine checks them online.
 
-`clause` names the clause of which a rule is a facet: the same promise, seen in an exchange in the moment in which it
-is answered; the rule's id stays valid as an alias of the clause. A rule without one stands for itself in the catalogue
-(`specs.clauses.catalogue.everything`): a code of an answer is no row of a history.
+A clause names the rules that are its facets (`RULES`): the same promise, seen in an exchange in the moment in which it
+is answered; the rule's id stays valid as an alias of the clause. A rule that no clause names stands for itself in the
+catalogue (`specs.clauses.catalogue.everything`): a code of an answer is no row of a history.
 `dialect` names the entry of a profile's [wire] table on which the answer depends; rules without one are the same
 in all versions.
 """
@@ -19,7 +19,6 @@ class WireRule:
     statement: str
     source: str
     dialect: str | None = None
-    clause: str | None = None
 
     @property
     def name(self) -> str:
@@ -33,21 +32,18 @@ _ALL = (
         "lock answers the granted subset",
         "A lock request is always answered with success; the body names lanes that were asked for and no others.",
         "docs/sources.md#lock-table",
-        clause="LSE-9",
     ),
     WireRule(
         "WIR-2",
         "a free lane is granted",
         "A lane that is free, the asker's own, or expired is in the granted subset.",
         "docs/sources.md#lock-table",
-        clause="LSE-4",
     ),
     WireRule(
         "WIR-3",
         "a living lease is refused",
         "A lane whose lease lives at another client is not in the granted subset.",
         "docs/sources.md#lock-table",
-        clause="LSE-1",
     ),
     WireRule(
         "WIR-4",
@@ -60,7 +56,6 @@ _ALL = (
         "offsets are dense",
         "A stored message gets the queue's next offset.",
         "docs/sources.md#store",
-        clause="ORD-8",
     ),
     WireRule(
         "WIR-6",
@@ -111,14 +106,12 @@ _ALL = (
         "a fetch answers the last commit",
         "A fetch answers the last accepted commit of the group and queue.",
         "docs/sources.md#offsets",
-        clause="CMT-9",
     ),
     WireRule(
         "WIR-14",
         "a young queue starts at zero",
         "A fetch for a queue that holds its first message and has no stored offset answers 0.",
         "docs/sources.md#start-matrix",
-        clause="CMT-8",
     ),
     WireRule(
         "WIR-15",
@@ -126,7 +119,6 @@ _ALL = (
         "A fetch for an empty queue without a stored offset answers as the version does: 'not found' or 0.",
         "docs/sources.md#start-matrix",
         dialect="empty_queue_offset_query",
-        clause="CMT-8",
     ),
     WireRule(
         "WIR-16",
@@ -180,7 +172,6 @@ _ALL = (
         "a batch is granted in part",
         "A lock request for several lanes, some of which another holds, is granted exactly the others.",
         "docs/sources.md#lock-table",
-        clause="LSE-9",
     ),
     WireRule(
         "WIR-24",
@@ -188,13 +179,7 @@ _ALL = (
         "A lane is told by group, topic, broker name and queue: one that differs in one of them is locked and freed "
         "for itself.",
         "docs/sources.md#lock-table",
-        clause="LSE-10",
     ),
 )
 
 RULES: dict[str, WireRule] = {rule.id: rule for rule in _ALL}
-
-
-def facets_of(clause_id: str) -> tuple[str, ...]:
-    """The ids of the rules that are facets of a clause."""
-    return tuple(rule.id for rule in _ALL if rule.clause == clause_id)

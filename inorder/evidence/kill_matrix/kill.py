@@ -31,8 +31,9 @@ from specs.history.clock import host_clock
 from specs.history.row import Row
 from specs.history.store import rows_of_lines, write_history
 from specs.plan.plan import Plan
+from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import by_python, conclude, row_to_json
+from specs.verdicts.verdict import row_to_json
 
 EXAMPLES = 300
 """The budget: generated runs for one mutant."""
@@ -230,9 +231,7 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
     if keep is not None:
         info = replace(info, seed=seed, profile=PROFILE, replay=again.command("replay", keep))
         profile = profiles.load(PROFILE)
-        verdict = conclude(
-            examination, info, profile, floor=1, require_exercised=False, tool=by_python()
-        )
+        verdict = of_one_run(examination, info, profile)
         write_history(keep, info, rows)
         save(verdict, keep)
     return done

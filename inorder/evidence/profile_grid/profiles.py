@@ -23,7 +23,8 @@ from specs import profiles
 from specs.errors import UsageError
 from specs.plan.ability import Ability
 from specs.profiles import Profile
-from specs.verdicts.verdict import ClauseVerdict, RunVerdict, Verdict, conclude
+from specs.verdicts.engine import of_a_search
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict, Verdict
 
 TARGETS = (
     "reference", "reference:sync", "reference:async", "reference+tcp", "reference+tcp:sync", "reference+tcp:async",
@@ -122,7 +123,7 @@ def keep(
         result.save(folder)
         verdicts = [result.verdict]
         verdicts += [
-            conclude(result.examination, result.info, profile, floor=FLOOR)
+            of_a_search(result.examination, result.info, profile, floor=FLOOR)
             for profile in chosen[1:]
         ]
     else:

@@ -43,6 +43,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_RESET, BROKER_LIVES, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#offsets",)
+RULES = ("WIR-13",)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 CONCLUDES_FROM_ABSENCE = True

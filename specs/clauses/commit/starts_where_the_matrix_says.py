@@ -64,6 +64,7 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#start-matrix",)
+RULES = ("WIR-14", "WIR-15")
 KINDS = frozenset({Kind.SEND, Kind.FETCH_OFFSET, Kind.ADD, Kind.PULL, Kind.RESET})
 SETTINGS = ("consume_from",)
 NEEDS = frozenset({Kind.ADD})

@@ -17,3 +17,4 @@ STATEMENT = "A lock request for several lanes is answered with success and exact
 PARTY = Party.BROKER
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#lock-table",)
+RULES = ("WIR-1", "WIR-23")

@@ -17,3 +17,4 @@ STATEMENT = "Lanes that differ in group, topic, broker or queue never share a le
 PARTY = Party.BROKER
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES)
 SOURCES = ("docs/sources.md#lock-table",)
+RULES = ("WIR-24",)

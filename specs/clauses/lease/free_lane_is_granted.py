@@ -34,6 +34,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, NO_FRAME_TWICE, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
+RULES = ("WIR-2",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})

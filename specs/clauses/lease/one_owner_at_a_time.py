@@ -29,6 +29,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, UNHINDERED)
 SOURCES = ("docs/sources.md#lock-table",)
+RULES = ("WIR-3",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})

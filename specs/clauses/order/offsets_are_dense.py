@@ -37,6 +37,7 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#store",)
+RULES = ("WIR-5",)
 STAKES = (Stake(Trait.LIVING_BROKER),)
 KINDS = frozenset({Kind.READ})
 NEEDS = frozenset({Kind.READ})

@@ -23,7 +23,7 @@ from specs.model.broker import (
     State,
     Unlock,
 )
-from specs.model.rules import RULES, facets_of
+from specs.model.rules import RULES
 from specs.vocabulary import Lane, Queue
 
 QUEUE = Queue("orders", "b0", 0)
@@ -261,8 +261,3 @@ def test_every_rule_has_a_sentence_and_a_source() -> None:
     for rule in RULES.values():
         assert rule.statement.endswith(".")
         assert rule.source.startswith("docs/sources.md#")
-
-
-def test_the_facets_of_a_clause() -> None:
-    assert facets_of("LSE-9") == ("WIR-1", "WIR-23")
-    assert facets_of("ORD-2") == ()

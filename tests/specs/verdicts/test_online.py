@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from specs.clauses.catalogue import all_ids, catalogue, everything, meant_by
+from specs.clauses.catalogue import catalogue, everything, facets_of, meant_by
 from specs.errors import HistoryError
 from specs.history.runinfo import RunInfo
 from specs.model.rules import RULES
@@ -100,8 +100,11 @@ def test_the_one_catalogue_has_each_promise_once() -> None:
     ids = [each.id for each in everything()]
     assert len(ids) == len(set(ids))
     assert {meant_by(rule) for rule in RULES} <= set(ids)
-    assert {rule.clause for rule in RULES.values()} - {None} <= all_ids()
+    facets = [rule for clause in catalogue() for rule in clause.rules]
+    assert len(facets) == len(set(facets))
+    assert set(facets) <= set(RULES)
     assert (meant_by("WIR-13"), meant_by("WIR-9"), meant_by("ORD-2")) == ("CMT-9", "WIR-9", "ORD-2")
+    assert (facets_of("LSE-9"), facets_of("ORD-2")) == (("WIR-1", "WIR-23"), ())
 
 
 def test_who_is_decided_by_nothing_else_has_a_facet_or_a_table() -> None:
