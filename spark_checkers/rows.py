@@ -172,6 +172,7 @@ class RunContext:
         adds: dict[tuple[str | None, str | None], tuple[int, Row]] = {}
         died_us: dict[int, int] = {}
         disturbed: list[tuple[int, int]] = []
+        set_back_us = 0
         removed_us: dict[Queue, list[tuple[int, int]]] = {}
         crowded: dict[str, int] = {}
         faults: list[Row] = []
@@ -183,6 +184,12 @@ class RunContext:
                 hold_ups.take(row)
             if row.kind in _DISTURBS:
                 calm_us = NEVER if row.ended_us is None else row.ended_us
+                if row.kind is Kind.CLOCK_STEP and (row.value or 0) < 0:
+                    set_back_us -= (row.value or 0) * MS
+                if (
+                    row.kind is Kind.CLOCK_STEP
+                ):  # timers by a clock that was set back run on as much longer
+                    calm_us += set_back_us
                 disturbed.append(
                     (row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0))
                 )

@@ -120,6 +120,7 @@ class Cluster:
             rule.manual for rule in plan.listener
         )  # a listener may leave messages open
         self._settled = False
+        self._set_back_ms = 0
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
         self._build()
@@ -295,13 +296,15 @@ class Cluster:
         """Has nothing happened for longer than all waits of a healthy system, one after the other?
 
         Until a dead member is forgotten, until the living are members again, a rebalance, a lease that nobody
-        renews, a pull that is never answered, and the retries in between.
+        renews, a pull that is never answered, and the retries in between. Who waits by a wall clock that was set back
+        waits longer by as much.
         """
         config = self.plan.config
         forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
         asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
         pulled_ms = max(2 * config.long_poll_ms, 3_000)
-        return self.now_ms - self._last_event_ms > forgotten_ms + asked_ms + pulled_ms + RETRIES_MS
+        waits_ms = forgotten_ms + asked_ms + pulled_ms + RETRIES_MS
+        return self.now_ms - self._last_event_ms > waits_ms + self._set_back_ms
 
     def _all_is_consumed(self) -> bool:
         """Every queue that a running consumer's group has subscribed to is consumed to its end, and stored so."""
@@ -516,6 +519,7 @@ class Cluster:
 
     def step_clock(self, node: str, ms: int) -> None:
         found = self._nodes[node]
+        self._set_back_ms += max(0, -ms)
         self._recorder.note(Kind.CLOCK_STEP, Outcome.OK, {**self._party(node), "value": ms})
         self._fault_note(node, Outcome.OK if ms else Outcome.REFUSED)
         found.skew_ms += ms

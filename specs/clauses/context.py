@@ -71,11 +71,13 @@ class Context:
     trims: dict[str, list[Row]] = field(default_factory=dict)
 
     # What the harness injected, the first fault of a link that made two frames of one, what stood in the way of
-    # requests, and until when something disturbed the group life: starts, ends, pauses, faults, clock steps.
+    # requests, and until when something disturbed the group life: starts, ends, pauses, faults, clock steps. Whoever
+    # waits by a wall clock that is set back waits longer by as much; by how much all of them were.
     faults: list[Row] = field(default_factory=list)
     frames_twice: Row | None = None
     hold_ups: HoldUps = field(default_factory=HoldUps)
     disturbed_us: int = -1
+    set_back_us: int = 0
     clock_stepped: Row | None = None
 
     # By run: where the last reading of a queue and a topic's last call stand in the order.
@@ -91,6 +93,9 @@ class Context:
             self.hold_ups.take(row)
         if row.kind in DISTURBS:
             ended_us = FOR_EVER_US if row.ended_us is None else row.ended_us
+            if row.kind is Kind.CLOCK_STEP:
+                self.set_back_us += max(0, -(row.value or 0)) * MS
+                ended_us += self.set_back_us
             self.disturbed_us = max(self.disturbed_us, ended_us)
         if row.kind is Kind.FAULT:
             self.faults.append(row)
@@ -332,7 +337,7 @@ class Context:
         self.trims.clear()
         self.hold_ups.clear()
         self.first_adds.clear()
-        self.disturbed_us = -1
+        self.disturbed_us, self.set_back_us = -1, 0
         self.old_lives.clear()
         self.left.clear()
         self.faults.clear()
