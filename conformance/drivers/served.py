@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from conformance.drivers.admin import ADMIN, AdminTarget
 from conformance.drivers.library import Library
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.witness import Witness
+from conformance.parts.link import Link
 from conformance.parts.local_server import LocalServer
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
-from specs.faults import broker_crash
+from specs.errors import UsageError
+from specs.faults import broker_crash, cut, delay, hold, perform
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
+from specs.plan.rig import PartialRig, Trouble
+from specs.plan.step import EVERYBODY
 from specs.vocabulary import Kind, Outcome
 
 
@@ -29,7 +33,12 @@ class ServedTarget(AdminTarget):
     """argument: what the user asked for. version: of the server that is started here; None where one runs already.
 
     library: who works. keeper: who looks after the queues, which is no client under test.
+
+    behind_link: what a client is told of where the server is, is the one address that it began with. So the clients of
+    a server that is started here may reach it through a forwarder that can be broken.
     """
+
+    behind_link: ClassVar[bool] = False
 
     def __init__(
         self, argument: Argument, version: str | None, library: Library, keeper: Library
@@ -41,17 +50,21 @@ class ServedTarget(AdminTarget):
         self._is_down = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
+        self.keepers_settings: Mapping[str, str] = {}
         self._witness: Witness | None = None
+        self._link: Link | None = None
         if version is not None:
             self.abilities |= {Ability.CRASH_BROKER}
+            if self.behind_link:
+                self.abilities |= Links.abilities
 
     @abstractmethod
     def new_server(self, version: str, workdir: Path) -> LocalServer:
         """A server of that version, not started."""
 
     @abstractmethod
-    def own_settings(self, run: Run) -> dict[str, str]:
-        """What the library is told besides what the user says; `address` is known."""
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
+        """What the library is told besides what the user says. address: where it begins."""
 
     def witness(self, run: Run) -> Witness | None:
         """Who looks at what is stored while the clients work."""
@@ -59,13 +72,15 @@ class ServedTarget(AdminTarget):
 
     @property
     def address(self) -> str:
-        """Where clients begin."""
+        """Of the server itself."""
         return self._server.address if self._server is not None else str(self._argument.head)
 
     async def prepare(self, run: Run) -> None:
         await asyncio.to_thread(self._open)
         user = {**self._argument.options, **self._argument.credentials}
-        self._settings = {**self.own_settings(run), **user}
+        way = self.address if self._link is None else self._link.address
+        self._settings = {**self.own_settings(run, way), **user}
+        self.keepers_settings = {**self.own_settings(run, self.address), **user}
         await super().prepare(run)
         self._witness = self.witness(run)
 
@@ -78,6 +93,8 @@ class ServedTarget(AdminTarget):
         self._server = self.new_server(self._version, Path(self._temporary.name))
         try:
             self._server.start()
+            if self.behind_link:
+                self._link = Link(self.address).__enter__()
         except BaseException:
             self.release()
             raise
@@ -88,7 +105,7 @@ class ServedTarget(AdminTarget):
         return self.library.start(name, self._settings, folder, on_event)
 
     def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
-        return self.keeper.start(ADMIN, self._settings, folder, on_event)
+        return self.keeper.start(ADMIN, self.keepers_settings, folder, on_event)
 
     async def start(self, party: str) -> None:
         if self._server is not None and party in self.run.plan.topology.brokers:
@@ -98,6 +115,10 @@ class ServedTarget(AdminTarget):
             await super().start(party)
 
     async def act(self, action: Action) -> None:
+        if self._link is not None and action.do in Links.verbs:
+            links = Links(self._link, self.run.plan.topology.brokers)
+            await asyncio.to_thread(perform, links, action.do, action.args)
+            return
         if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
             return
@@ -113,6 +134,8 @@ class ServedTarget(AdminTarget):
         A member that died is missed only when its session is over, and nothing happens until then: so it rests for
         two leases before it counts as at rest.
         """
+        if self._link is not None:
+            await asyncio.to_thread(self._link.mend)
         if self._is_down:
             await self.start(run.plan.topology.brokers[0])
         return await super().settle(run) and await super().settle(run)
@@ -124,9 +147,54 @@ class ServedTarget(AdminTarget):
         await super().close()
 
     def release(self) -> None:
+        if self._link is not None:
+            self._link.__exit__(None, None, None)
+            self._link = None
         if self._server is not None:
             self._server.close()
             self._server = None
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+class Links(PartialRig):
+    """What can be done to the link between everybody and the one server."""
+
+    abilities = frozenset({Ability.BREAK_LINK})
+    verbs: ClassVar[frozenset[str]] = frozenset({cut.VERB, delay.VERB, hold.VERB, cut.HEALED_BY})
+
+    def __init__(self, link: Link, brokers: Sequence[str]) -> None:
+        self._link = link
+        self.brokers = tuple(brokers)
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        self._check(a, b)
+        match kind:
+            case Trouble.CUT:
+                self._link.cut()
+            case Trouble.HOLD:
+                self._link.hold()
+            case Trouble.DELAY:
+                self._link.delay(number)
+            case _:
+                raise UsageError(f"a forwarder of bytes can't {kind.value} frames")
+
+    def mend(self, a: str, b: str) -> None:
+        self._check(a, b)
+        self._link.mend()
+
+    def _check(self, a: str, b: str) -> None:
+        if a != EVERYBODY or b not in self.brokers:
+            raise UsageError(
+                f"the link between {a} and {b} can't be broken alone: the forwarder knows no clients"
+            )

@@ -179,9 +179,9 @@ class KafkaTarget(ServedTarget):
     def new_server(self, version: str, workdir: Path) -> KafkaServer:
         return KafkaServer(version, workdir=workdir)
 
-    def own_settings(self, run: Run) -> dict[str, str]:
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
-        own = {"bootstrap.servers": self.address, "client.id": "inorder"}
+        own = {"bootstrap.servers": address, "client.id": "inorder"}
         if self._argument.options.get("group.protocol") != NEW_PROTOCOL:
             # With the new protocol these are the broker's own, and the library refuses to be given them.
             session_ms = config.broker_lease_ms + SESSION_SLACK * config.heartbeat_ms
@@ -195,7 +195,7 @@ class KafkaTarget(ServedTarget):
     def witness(self, run: Run) -> Witness | None:
         if not self._automatic:
             return None
-        driver = self.keeper.start(WITNESS, self._settings, run.folder, ignore)
+        driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
         return Witness(run, driver, every_s=LOOK_EVERY_S, commits=True)
 
     def suited(self, plan: Plan) -> Plan:
