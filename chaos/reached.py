@@ -12,11 +12,12 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome, dead_letter_topic
 
 
 def _takeover(rows: Sequence[Row]) -> str | None:
-    """A lane is delivered by a second client."""
+    """A lane is delivered by a second client, or process where the work is no client's."""
     first: dict[object, str | None] = {}
     for row in rows:
-        if row.kind is Kind.DELIVER and first.setdefault(row.lane, row.client_id) != row.client_id:
-            return f"{row.client_id} delivered {row.lane} after {first[row.lane]}"
+        worker = row.client_id or row.process
+        if row.kind is Kind.DELIVER and first.setdefault(row.lane, worker) != worker:
+            return f"{worker} delivered {row.lane} after {first[row.lane]}"
     return None
 
 

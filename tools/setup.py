@@ -352,10 +352,36 @@ def kafka_part(stamps: Stamps) -> Part:
     return Part("kafka", "ok", str(place.relative_to(ROOT)))
 
 
+def nats_part(stamps: Stamps) -> Part:
+    """A NATS server, built by Go, and the wheel of its client."""
+    parts = ROOT / "conformance" / "parts"
+    inputs = digest(*(parts / f"{name}.py" for name in ("nats", "golang", "wheels")))
+    place = TOOLS / "nats"
+    if stamps.fresh("nats", inputs, place, TOOLS / "wheels"):
+        return Part("nats", "ok", str(place.relative_to(ROOT)))
+    try:
+        how = "the machine's Go" if shutil.which("go") else "a Go that is removed afterwards"
+        say(
+            f"building a NATS server into .tools/nats by {how}, and fetching its client's wheel: a target (a minute)"
+        )
+        python = VENV / "bin" / "python"
+        run([python, "-m", "conformance.parts.nats"], "NATS could not be built or fetched")
+    except Failed as error:
+        return Part(
+            "nats",
+            "missing",
+            str(error),
+            skipped="the target nats-local, and its tests",
+            mend="install Go 1.22 or later, then: make setup",
+        )
+    stamps.set("nats", inputs)
+    return Part("nats", "ok", str(place.relative_to(ROOT)))
+
+
 def toxiproxy_part(stamps: Stamps) -> Part:
     """The toxiproxy server, built by Go."""
-    module = ROOT / "conformance" / "parts" / "toxiproxy_binary.py"
-    inputs = digest(module)
+    parts = ROOT / "conformance" / "parts"
+    inputs = digest(*(parts / f"{name}.py" for name in ("toxiproxy_binary", "golang")))
     built = sorted((TOOLS / "bin").glob("toxiproxy-server-*"))
     if built and stamps.fresh("toxiproxy", inputs, built[-1]):
         return Part("toxiproxy", "ok", str(built[-1].relative_to(ROOT)))
@@ -409,7 +435,7 @@ def set_up(stamps: Stamps) -> int:
         return EXIT_FAILED
     parts = [java_part()]
     parts += [jars_part(version, stamps) for version in ROCKETMQ]
-    parts += [kafka_part(stamps), toxiproxy_part(stamps)]
+    parts += [kafka_part(stamps), nats_part(stamps), toxiproxy_part(stamps)]
     write(PARTS, {"schema": "inorder/parts/v1", "parts": [asdict(part) for part in parts]})
     for part in parts:
         if part.state != "ok":

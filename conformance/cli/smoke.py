@@ -21,7 +21,8 @@ from specs.errors import EXIT_SUITE
     "--target",
     required=True,
     metavar="TARGET",
-    help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`.",
+    help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`, "
+    "`nats-local:2.15.2`.",
 )
 @target_config_option
 @format_option()

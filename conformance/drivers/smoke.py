@@ -109,8 +109,10 @@ def _told(rows: Sequence[Row], plan: Plan) -> Iterator[Check]:
     sent = [row for row in rows if row.kind is Kind.SEND]
     outcomes = [row.outcome.value for row in sent]
     yield _same("every send is told, and acknowledged", outcomes, ["ok"] * MESSAGES)
-    offsets = [row.queue_offset for row in sent]
-    yield _same("a send tells where it lies", offsets, list(range(MESSAGES)))
+    # Some systems' queues have gaps: what else lies in the log has a number too.
+    offsets = [-1 if row.queue_offset is None else row.queue_offset for row in sent]
+    ascend = sorted(set(offsets) - {-1})
+    yield _same("a send tells where it lies", offsets, ascend)
     calls, expected = [row for row in rows if row.kind is Kind.DELIVER], _calls_of(plan)
     ids = [(row.message_id or "").rpartition("-")[2] for row in calls]
     numbers = [f"m{number}" for number, _ in expected]

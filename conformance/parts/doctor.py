@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from conformance.parts import docker_engine, jars, java, kafka, toxiproxy_binary
+from conformance.parts import docker_engine, jars, java, kafka, nats, toxiproxy_binary
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -94,6 +94,13 @@ def _checks() -> Iterator[Part]:
         optional=True,
     )
     yield _part(
+        "nats",
+        _nats,
+        skipped="the target nats-local, and its tests",
+        mend="python -m conformance.parts.nats",
+        optional=True,
+    )
+    yield _part(
         "toxiproxy",
         _toxiproxy,
         skipped="chaos scenarios with network faults",
@@ -102,7 +109,7 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "go",
         lambda: _version_of("go", "version"),
-        skipped="nothing: toxiproxy is then built by a Go that is removed afterwards",
+        skipped="nothing: toxiproxy and NATS are then built by a Go that is removed afterwards",
         mend="install Go 1.22 or later",
         optional=True,
     )
@@ -156,6 +163,14 @@ def _kafka() -> str:
     if kafka.DEFAULT not in there or kafka.DEFAULT_LIBRDKAFKA not in clients:
         raise UsageError(f"no server {kafka.DEFAULT}, or no librdkafka {kafka.DEFAULT_LIBRDKAFKA}")
     return f"servers {', '.join(there)}; librdkafka {', '.join(clients)}"
+
+
+def _nats() -> str:
+    there = [version for version in nats.VERSIONS if nats.present(version)]
+    clients = [version for version in nats.CLIENTS if nats.client(version).present]
+    if nats.DEFAULT not in there or nats.DEFAULT_CLIENT not in clients:
+        raise UsageError(f"no server {nats.DEFAULT}, or no nats-py {nats.DEFAULT_CLIENT}")
+    return f"servers {', '.join(there)}; nats-py {', '.join(clients)}"
 
 
 def _toxiproxy() -> str:

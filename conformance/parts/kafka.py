@@ -1,7 +1,7 @@
 """A throw-away Apache Kafka on this machine: broker and controller in one process, started from the released jars.
 
     with KafkaServer("4.3.1", workdir=folder) as server:
-        ...  # server.bootstrap: "127.0.0.1:PORT"
+        ...  # server.address: "127.0.0.1:PORT"
 
 What is decided here, found by running the server on Java 17:
 - KRaft, one node, every internal topic with one partition and one replica; new groups are not kept waiting.
@@ -16,24 +16,19 @@ What is decided here, found by running the server on Java 17:
 
 from __future__ import annotations
 
-import shutil
 import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from conformance.parts import ports
 from conformance.parts.java import java
+from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.maven import Artifact, JarSet
-from conformance.parts.processes import Process
 from conformance.parts.wheels import Wheel
 from specs.errors import InorderError, TargetMisbehaved, UsageError
 
-HOST = "127.0.0.1"
 VERSIONS = ("4.1.0", "4.3.1")
 """Whose server and all that it needs are released to Maven Central; 4.4.0's is not."""
 DEFAULT = "4.3.1"
@@ -44,9 +39,7 @@ LIBRDKAFKAS = ("2.3.0", "2.4.0", "2.12.1", "2.16.1")
 """Versions of confluent-kafka that are driven; each carries the librdkafka of its number (2.16.1 carries 2.16.0)."""
 DEFAULT_LIBRDKAFKA = "2.12.1"
 
-START_DEADLINE_S = 60.0
 FORMAT_DEADLINE_S = 60.0
-CLEAN_STOP_S = 20.0
 ANSWER_S = 2.0
 CLUSTER_ID = "aW5vcmRlci1vbmUtbm9kZQ"
 API_VERSIONS = 18
@@ -106,7 +99,7 @@ def librdkafka(version: str) -> Wheel:
     return Wheel("confluent-kafka", version)
 
 
-class KafkaServer:
+class KafkaServer(LocalServer):
     """One node of a released version; a context manager.
 
     workdir: an empty or missing folder that is the server's own. more: keys of server.properties, overriding ours.
@@ -114,80 +107,24 @@ class KafkaServer:
     Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in time).
     """
 
+    product = "Kafka"
+    port_count = 2
+
     def __init__(
         self, version: str, *, workdir: Path, more: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__(version, workdir=workdir)
         self._jars = server_jars(version)
-        self.version = version
-        self.workdir = workdir.resolve()
         self._more = dict(more or {})
-        self._reservations: list[ports.Reservation] = []
-        self._process: Process | None = None
 
-    @property
-    def bootstrap(self) -> str:
-        """Where clients begin, "127.0.0.1:PORT"; valid after `start`."""
-        return f"{HOST}:{self._reservations[0].port}"
-
-    @property
-    def process(self) -> Process:
-        """`pause`, `resume`, `kill` it."""
-        if self._process is None:
-            raise TargetMisbehaved(f"Kafka {self.version} is not running.")
-        return self._process
-
-    def start(self) -> str:
-        """Format its storage, start it, and wait until it answers; `bootstrap`."""
+    def fetch(self) -> None:
         self._jars.ensure()
-        try:
-            self._prepare()
-            self.start_again()
-        except BaseException:
-            self.close()
-            raise
-        return self.bootstrap
 
-    def start_again(self) -> None:
-        """After `kill`, on the same data and port."""
-        if self._process is not None:
-            self._process.kill()
-        argv = self._java("kafka.Kafka", str(self._properties))
-        self._process = Process(
-            f"The server of Kafka {self.version}", argv, log=self.workdir / "server.out"
-        )
-        self._process.wait_until(
-            lambda: answers(HOST, self._reservations[0].port),
-            what=f"answer at {self.bootstrap}",
-            deadline_s=START_DEADLINE_S,
-            every_s=0.1,
-        )
+    def command(self) -> list[str]:
+        return self._java("kafka.Kafka", str(self._properties))
 
-    def kill(self) -> None:
-        """SIGKILL; its data stay."""
-        self.process.kill()
-        self._process = None
-
-    def close(self) -> None:
-        """Kill it, give the ports back and delete its data (the log stays). A second call does nothing."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-        for reservation in self._reservations:
-            reservation.release()
-        self._reservations = []
-        shutil.rmtree(self.workdir / "data", ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def is_ready(self) -> bool:
+        return answers(HOST, self.port())
 
     @property
     def _properties(self) -> Path:
@@ -196,9 +133,7 @@ class KafkaServer:
     def _java(self, main: str, *words: str) -> list[str]:
         return [str(java()), *_JVM, "-cp", f"{self._jars.folder}/*", main, *words]
 
-    def _prepare(self) -> None:
-        self._reservations = [ports.reserve(), ports.reserve()]
-        self.workdir.mkdir(parents=True, exist_ok=True)
+    def set_up(self) -> None:
         lines = {**self._settings(), **self._more}
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         self._properties.write_text(text)
@@ -216,16 +151,16 @@ class KafkaServer:
             raise TargetMisbehaved(f"Kafka {self.version} could not format its storage:\n{said}")
 
     def _settings(self) -> dict[str, str]:
-        controller = f"{HOST}:{self._reservations[1].port}"
+        controller = f"{HOST}:{self.port(1)}"
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": str(self.workdir / "data"),
+            "log.dirs": str(self.data),
             "auto.create.topics.enable": "false",
             **dict.fromkeys(
                 (

@@ -7,45 +7,37 @@ an option says otherwise.
 
 Queues are read by one more process that is in no group: an independent reader.
 
-Where the library commits by itself nobody tells when. There a second process, the witness, asks the brokers all the
-time what they have stored of the group. Each new answer is PROGRESS at level `store`, and a COMMIT at level `wire` of
-whoever owned the lane when it came: by then it had been committed. So it is never too early, and what it shows to be
-passed was passed.
+Where the library commits by itself nobody tells when. There a witness (`conformance.drivers.witness`) asks the brokers
+all the time what they have stored of the group, and its COMMIT is that of whoever owned the lane when the answer came.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import sys
-import tempfile
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from conformance.drivers.admin import ADMIN, AdminTarget, ignore
+from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
+from conformance.drivers.library import Library
 from conformance.drivers.plans import STEADY
-from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.served import ServedTarget
+from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import kafka
 from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, parse
-from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash
-from specs.history.journal import Journal
+from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, config_of
-from specs.plan.plan import Action, ListenerRule, Plan
-from specs.vocabulary import Kind, Lane, Level, Outcome
+from specs.plan.plan import ListenerRule, Plan
+from specs.vocabulary import Kind, Lane, Level
 
 LIBRDKAFKA = "librdkafka"
 JAVA = "java"
@@ -113,9 +105,7 @@ TOLD = (
 )
 NO_LIMIT = {"max_reconsume_times": -1}
 NEW_PROTOCOL = "consumer"
-WITNESS = "witness"
 LOOK_EVERY_S = 0.02
-ANSWER_S = 10.0
 RECONNECT_MS = 500
 WORK_MS = 20
 """So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
@@ -124,28 +114,6 @@ SESSION_SLACK = 2
 member may have been heard for the last time."""
 DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
-OPTIONS_VARIABLE = "INORDER_CLIENT_OPTIONS"
-
-
-class Library(ABC):
-    """A client library of one version, and how its driver is started."""
-
-    name: str
-    version: str
-
-    @abstractmethod
-    def ensure(self) -> None:
-        """Fetch what it needs, if it is not here. Raises UsageError or TargetMisbehaved."""
-
-    @abstractmethod
-    def start(
-        self,
-        name: str,
-        settings: Mapping[str, str],
-        folder: Path,
-        on_event: Callable[[Event], Any],
-    ) -> DriverProcess:
-        """The driver, running and not yet greeted. settings: of the library; they may hold credentials."""
 
 
 class Librdkafka(Library):
@@ -163,21 +131,8 @@ class Librdkafka(Library):
             raise UsageError("the driver of librdkafka lies in a source checkout, and this is none")
         self._wheel.ensure()
 
-    def start(
-        self,
-        name: str,
-        settings: Mapping[str, str],
-        folder: Path,
-        on_event: Callable[[Event], Any],
-    ) -> DriverProcess:
-        # The settings may hold credentials: they stand in no command line and in no log.
-        env = {
-            "PYTHONPATH": str(self._wheel.ensure()),
-            OPTIONS_VARIABLE: json.dumps(dict(settings)),
-        }
-        argv: list[str | Path] = [sys.executable, self._driver]
-        log = folder / f"{name}.log"
-        return DriverProcess(f"librdkafka {self.version} ({name})", argv, log, on_event, env)
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
 
 
 class JavaClient(Library):
@@ -196,26 +151,14 @@ class JavaClient(Library):
         lib = self._jars.ensure()
         return compiled(JAVA_DRIVER, lambda: lib, f"kafka-java/{self.version}", self.version)
 
-    def start(
-        self,
-        name: str,
-        settings: Mapping[str, str],
-        folder: Path,
-        on_event: Callable[[Event], Any],
-    ) -> DriverProcess:
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
         path = f"{self._classes()}{os.pathsep}{self._jars.folder}/*"
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        argv: list[str | Path] = [java(), *JVM, quiet, "-cp", path, "Driver"]
-        env = {OPTIONS_VARIABLE: json.dumps(dict(settings))}
-        log = folder / f"{name}.log"
-        return DriverProcess(f"Java client {self.version} ({name})", argv, log, on_event, env)
+        return [java(), *JVM, quiet, "-cp", path, "Driver"], {}
 
 
-class KafkaTarget(AdminTarget):
-    """argument: what the user asked for. version: of the server that is started here; None where one runs already.
-
-    The server is started by the first run and lives until `release`: topics and groups are new in each.
-    """
+class KafkaTarget(ServedTarget):
+    """A server, and librdkafka or Apache's Java client at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
     config: Config = CONFIG
@@ -225,29 +168,20 @@ class KafkaTarget(AdminTarget):
     def __init__(
         self, name: str, argument: Argument, library: Library, version: str | None
     ) -> None:
-        super().__init__()
+        super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
         self.name = name
-        self._argument = argument
-        self.library = library
-        self._keeper = Librdkafka(kafka.DEFAULT_LIBRDKAFKA)
-        self._version = version
         broker = "Apache Kafka" + (f" {version}" if version else f" at {argument.head}")
         client = f"{library.name} {library.version}"
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
-        self._server: KafkaServer | None = None
-        self._is_down = False
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._settings: dict[str, str] = {}
         self._automatic = is_automatic(argument.options)
-        self._witness: _Witness | None = None
-        if version is not None:
-            self.abilities |= {Ability.CRASH_BROKER}
 
-    async def prepare(self, run: Run) -> None:
-        await asyncio.to_thread(self._open)
+    def new_server(self, version: str, workdir: Path) -> KafkaServer:
+        return KafkaServer(version, workdir=workdir)
+
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
-        own = {"bootstrap.servers": self._bootstrap, "client.id": "inorder"}
+        own = {"bootstrap.servers": address, "client.id": "inorder"}
         if self._argument.options.get("group.protocol") != NEW_PROTOCOL:
             # With the new protocol these are the broker's own, and the library refuses to be given them.
             session_ms = config.broker_lease_ms + SESSION_SLACK * config.heartbeat_ms
@@ -256,11 +190,13 @@ class KafkaTarget(AdminTarget):
         own["auto.commit.interval.ms"] = str(config.persist_ms)
         # Else a client may look for a server that lives again only ten seconds later.
         own["reconnect.backoff.max.ms"] = str(RECONNECT_MS)
-        self._settings = {**own, **self._argument.options, **self._argument.credentials}
-        await super().prepare(run)
-        if self._automatic:
-            witness = self._keeper.start(WITNESS, self._settings, run.folder, ignore)
-            self._witness = _Witness(run, witness)
+        return own
+
+    def witness(self, run: Run) -> Witness | None:
+        if not self._automatic:
+            return None
+        driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
+        return Witness(run, driver, every_s=LOOK_EVERY_S, commits=True)
 
     def suited(self, plan: Plan) -> Plan:
         """Where the library commits by itself, work takes as long as a look at what is stored."""
@@ -287,12 +223,6 @@ class KafkaTarget(AdminTarget):
             return declared(client=told)
         return declared(client=told, wire={Kind.COMMIT}, store={Kind.PROGRESS})
 
-    async def close(self) -> None:
-        witness, self._witness = self._witness, None
-        if witness is not None:
-            await asyncio.to_thread(witness.close)
-        await super().close()
-
     def completed(self, rows: list[Row]) -> list[Row]:
         """A commit that the witness saw is that of who owned the lane at that moment."""
         owners: dict[Lane, list[Row]] = {}
@@ -301,118 +231,6 @@ class KafkaTarget(AdminTarget):
                 owners.setdefault(row.lane, []).append(row)
         seen = {row.seq_begin for row in rows if row.process == WITNESS and row.kind is Kind.COMMIT}
         return [_owned(row, owners) if row.seq_begin in seen else row for row in rows]
-
-    def _open(self) -> None:
-        self.library.ensure()
-        self._keeper.ensure()
-        if self._version is None or self._server is not None:
-            return
-        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-kafka-")
-        self._server = KafkaServer(self._version, workdir=Path(self._temporary.name))
-        try:
-            self._server.start()
-        except BaseException:
-            self.release()
-            raise
-
-    @property
-    def _bootstrap(self) -> str:
-        return self._server.bootstrap if self._server is not None else str(self._argument.head)
-
-    def spawn_driver(
-        self, name: str, folder: Path, on_event: Callable[[Event], Any]
-    ) -> DriverProcess:
-        return self.library.start(name, self._settings, folder, on_event)
-
-    def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
-        return self._keeper.start(ADMIN, self._settings, folder, on_event)
-
-    async def start(self, party: str) -> None:
-        if self._server is not None and party in self.run.plan.topology.brokers:
-            await asyncio.to_thread(self._server.start_again)
-            self._is_down = False
-        else:
-            await super().start(party)
-
-    async def act(self, action: Action) -> None:
-        if self._server is None or action.do != broker_crash.VERB:
-            await super().act(action)
-            return
-        await asyncio.to_thread(self._server.kill)
-        self._is_down = True
-        with self.run.journal("server") as journal:
-            columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
-            journal.note(Kind.CRASH, Outcome.OK, columns)
-
-    async def settle(self, run: Run) -> bool:
-        """A server that was killed lives again before anything can come to rest.
-
-        A member that died is missed only when its session is over, and nothing happens until then: so it rests for
-        two leases before it counts as at rest.
-        """
-        if self._is_down:
-            await self.start(run.plan.topology.brokers[0])
-        return await super().settle(run) and await super().settle(run)
-
-    def release(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
-
-
-class _Witness:
-    """Looks at what is stored of each group, again and again, and writes down what is new; in a thread of its own."""
-
-    def __init__(self, run: Run, driver: DriverProcess) -> None:
-        self._driver = driver
-        self._journal: Journal = run.journal(WITNESS)
-        topology = run.plan.topology
-        self._asked = [
-            (group, topic.name) for group in topology.groups for topic in topology.topics
-        ]
-        self._known: dict[Lane, int] = {}
-        self._over = threading.Event()
-        self._is_heard = False
-        self.failed: TargetMisbehaved | None = None
-        driver.hello()
-        self._thread = threading.Thread(target=self._look, name=WITNESS, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        try:
-            while not self._over.wait(LOOK_EVERY_S):
-                for group, topic in self._asked:
-                    number = self._driver.next_number()
-                    asked = {"verb": "progress", "id": number, "group": group, "topic": topic}
-                    answer = self._driver.ask_anything(asked)
-                    # It is refused while the group's coordinator starts, or has died.
-                    self._is_heard = self._is_heard or answer["ok"]
-                    for found in answer.get("progress", ()):
-                        place = (str(found["topic"]), str(found["broker"]), int(found["queue_id"]))
-                        self._saw(Lane(group, *place), int(found["value"]))
-        except TargetMisbehaved as error:
-            if not self._over.is_set():
-                self.failed = error
-
-    def _saw(self, lane: Lane, value: int) -> None:
-        if value >= 0 and self._known.get(lane) != value:
-            self._known[lane] = value
-            told = {**lane._asdict(), "value": value}
-            self._journal.note(Kind.PROGRESS, Outcome.OK, {**told, "level": Level.STORE})
-            self._journal.note(Kind.COMMIT, Outcome.OK, {**told, "level": Level.WIRE})
-
-    def close(self) -> None:
-        """Raises TargetMisbehaved where it went blind in the run."""
-        self._over.set()
-        self._thread.join(ANSWER_S)
-        self._driver.kill()
-        if self.failed is not None:
-            raise self.failed
-        if not self._is_heard:
-            raise self._driver.process.misbehaved("was never told what is stored")
 
 
 def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:

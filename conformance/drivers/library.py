@@ -1,0 +1,45 @@
+"""A client library of one version, and the driver that plays an application of it.
+
+A child says what the driver's command is and what its environment needs; the settings reach every driver in one way.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.drivers.process import DriverProcess, Event
+
+OPTIONS_VARIABLE = "INORDER_CLIENT_OPTIONS"
+"""Holds the settings as a JSON object. They may hold credentials: they stand in no command line and in no log."""
+
+
+class Library(ABC):
+    """name: as behind the `+` of a target's name. version: as behind its colon."""
+
+    name: str
+    version: str
+
+    @abstractmethod
+    def ensure(self) -> None:
+        """Fetch what it needs, if it is not here. Raises UsageError or TargetMisbehaved."""
+
+    @abstractmethod
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        """The driver's command, and what is added to its environment."""
+
+    def start(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        on_event: Callable[[Event], Any],
+    ) -> DriverProcess:
+        """The driver, running and not yet greeted. settings: of the library."""
+        argv, env = self.command()
+        called, log = f"{self.name} {self.version} ({name})", folder / f"{name}.log"
+        options = {OPTIONS_VARIABLE: json.dumps(dict(settings))}
+        return DriverProcess(called, argv, log, on_event, {**env, **options})

@@ -1,0 +1,200 @@
+"""A driver target whose server may be one that is started here: it is killed and started again on its data.
+
+The server is started by the first run and lives until `release`: topics and groups are new in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from conformance.drivers.admin import ADMIN, AdminTarget
+from conformance.drivers.library import Library
+from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.witness import Witness
+from conformance.parts.link import Link
+from conformance.parts.local_server import LocalServer
+from conformance.targets.base import Run
+from conformance.targets.options import Argument
+from specs.errors import UsageError
+from specs.faults import broker_crash, cut, delay, hold, perform
+from specs.plan.ability import Ability
+from specs.plan.plan import Action
+from specs.plan.rig import PartialRig, Trouble
+from specs.plan.step import EVERYBODY
+from specs.vocabulary import Kind, Outcome
+
+
+class ServedTarget(AdminTarget):
+    """argument: what the user asked for. version: of the server that is started here; None where one runs already.
+
+    library: who works. keeper: who looks after the queues, which is no client under test.
+
+    behind_link: what a client is told of where the server is, is the one address that it began with. So the clients of
+    a server that is started here may reach it through a forwarder that can be broken.
+    """
+
+    behind_link: ClassVar[bool] = False
+
+    def __init__(
+        self, argument: Argument, version: str | None, library: Library, keeper: Library
+    ) -> None:
+        super().__init__()
+        self.library, self.keeper = library, keeper
+        self._argument, self._version = argument, version
+        self._server: LocalServer | None = None
+        self._is_down = False
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._settings: dict[str, str] = {}
+        self.keepers_settings: Mapping[str, str] = {}
+        self._witness: Witness | None = None
+        self._link: Link | None = None
+        if version is not None:
+            self.abilities |= {Ability.CRASH_BROKER}
+            if self.behind_link:
+                self.abilities |= Links.abilities
+
+    @abstractmethod
+    def new_server(self, version: str, workdir: Path) -> LocalServer:
+        """A server of that version, not started."""
+
+    @abstractmethod
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
+        """What the library is told besides what the user says. address: where it begins."""
+
+    def witness(self, run: Run) -> Witness | None:
+        """Who looks at what is stored while the clients work."""
+        return None
+
+    @property
+    def address(self) -> str:
+        """Of the server itself."""
+        return self._server.address if self._server is not None else str(self._argument.head)
+
+    async def prepare(self, run: Run) -> None:
+        await asyncio.to_thread(self._open)
+        user = {**self._argument.options, **self._argument.credentials}
+        way = self.address if self._link is None else self._link.address
+        self._settings = {**self.own_settings(run, way), **user}
+        self.keepers_settings = {**self.own_settings(run, self.address), **user}
+        await super().prepare(run)
+        self._witness = self.witness(run)
+
+    def _open(self) -> None:
+        self.library.ensure()
+        self.keeper.ensure()
+        if self._version is None or self._server is not None:
+            return
+        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
+        self._server = self.new_server(self._version, Path(self._temporary.name))
+        try:
+            self._server.start()
+            if self.behind_link:
+                self._link = Link(self.address).__enter__()
+        except BaseException:
+            self.release()
+            raise
+
+    def spawn_driver(
+        self, name: str, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        return self.library.start(name, self._settings, folder, on_event)
+
+    def spawn_admin(self, folder: Path, on_event: Callable[[Event], Any]) -> DriverProcess:
+        return self.keeper.start(ADMIN, self.keepers_settings, folder, on_event)
+
+    async def start(self, party: str) -> None:
+        if self._server is not None and party in self.run.plan.topology.brokers:
+            await asyncio.to_thread(self._server.start_again)
+            self._is_down = False
+        else:
+            await super().start(party)
+
+    async def act(self, action: Action) -> None:
+        if self._link is not None and action.do in Links.verbs:
+            links = Links(self._link, self.run.plan.topology.brokers)
+            await asyncio.to_thread(perform, links, action.do, action.args)
+            return
+        if self._server is None or action.do != broker_crash.VERB:
+            await super().act(action)
+            return
+        await asyncio.to_thread(self._server.kill)
+        self._is_down = True
+        with self.run.journal("server") as journal:
+            columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
+            journal.note(Kind.CRASH, Outcome.OK, columns)
+
+    async def settle(self, run: Run) -> bool:
+        """A server that was killed lives again before anything can come to rest.
+
+        A member that died is missed only when its session is over, and nothing happens until then: so it rests for
+        two leases before it counts as at rest.
+        """
+        if self._link is not None:
+            await asyncio.to_thread(self._link.mend)
+        if self._is_down:
+            await self.start(run.plan.topology.brokers[0])
+        return await super().settle(run) and await super().settle(run)
+
+    async def close(self) -> None:
+        witness, self._witness = self._witness, None
+        if witness is not None:
+            await asyncio.to_thread(witness.close)
+        await super().close()
+
+    def release(self) -> None:
+        if self._link is not None:
+            self._link.__exit__(None, None, None)
+            self._link = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+class Links(PartialRig):
+    """What can be done to the link between everybody and the one server."""
+
+    abilities = frozenset({Ability.BREAK_LINK})
+    verbs: ClassVar[frozenset[str]] = frozenset({cut.VERB, delay.VERB, hold.VERB, cut.HEALED_BY})
+
+    def __init__(self, link: Link, brokers: Sequence[str]) -> None:
+        self._link = link
+        self.brokers = tuple(brokers)
+
+    def trouble(
+        self,
+        kind: Trouble,
+        a: str,
+        b: str,
+        number: int = 0,
+        *,
+        answer: bool = False,
+        error: int = 0,
+    ) -> None:
+        self._check(a, b)
+        match kind:
+            case Trouble.CUT:
+                self._link.cut()
+            case Trouble.HOLD:
+                self._link.hold()
+            case Trouble.DELAY:
+                self._link.delay(number)
+            case _:
+                raise UsageError(f"a forwarder of bytes can't {kind.value} frames")
+
+    def mend(self, a: str, b: str) -> None:
+        self._check(a, b)
+        self._link.mend()
+
+    def _check(self, a: str, b: str) -> None:
+        if a != EVERYBODY or b not in self.brokers:
+            raise UsageError(
+                f"the link between {a} and {b} can't be broken alone: the forwarder knows no clients"
+            )

@@ -1,0 +1,136 @@
+"""A throw-away server of a released version: one process on loopback, whose data and ports outlive its death.
+
+    with KafkaServer("4.3.1", workdir=folder) as server:
+        ...  # server.address: "127.0.0.1:PORT"
+
+A product says what it needs (`fetch`), writes its files (`set_up`), and names its command and how one sees that it is
+ready. It is killed and never asked to end: what it acknowledged survives that (the page cache lives), and its data go.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from conformance.parts import ports
+from conformance.parts.processes import Process
+from specs.errors import TargetMisbehaved
+
+HOST = "127.0.0.1"
+START_DEADLINE_S = 60.0
+
+
+class LocalServer(ABC):
+    """A context manager. workdir: an empty or missing folder that is the server's own.
+
+    product: what people call it. port_count: how many ports it needs; the first is the one that clients begin at.
+
+    `start` raises UsageError (a part is missing that can't be fetched) and TargetMisbehaved (it died, or was not ready
+    in time).
+    """
+
+    product: ClassVar[str]
+    port_count: ClassVar[int] = 1
+
+    def __init__(self, version: str, *, workdir: Path) -> None:
+        self.version = version
+        self.workdir = workdir.resolve()
+        self._reservations: list[ports.Reservation] = []
+        self._process: Process | None = None
+
+    @abstractmethod
+    def fetch(self) -> None:
+        """Get what it needs, if it is not here."""
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Write what it reads before its first start; the folder is there, and the ports are reserved."""
+
+    @abstractmethod
+    def command(self) -> Sequence[str | Path]:
+        """Starts it, on the data that are there."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Does it answer its clients? An open port may come a moment earlier."""
+
+    def port(self, number: int = 0) -> int:
+        """One of its ports; valid after `start`."""
+        return self._reservations[number].port
+
+    @property
+    def address(self) -> str:
+        """Where clients begin, "127.0.0.1:PORT"; valid after `start`."""
+        return f"{HOST}:{self.port()}"
+
+    @property
+    def data(self) -> Path:
+        """The folder of its data."""
+        return self.workdir / "data"
+
+    @property
+    def process(self) -> Process:
+        """`pause`, `resume`, `kill` it."""
+        if self._process is None:
+            raise TargetMisbehaved(f"{self.product} {self.version} is not running.")
+        return self._process
+
+    def start(self) -> str:
+        """Set it up, start it, and wait until it answers; its address."""
+        self.fetch()
+        try:
+            self._reservations = [ports.reserve() for _ in range(self.port_count)]
+            self.workdir.mkdir(parents=True, exist_ok=True)
+            self.set_up()
+            self.start_again()
+        except BaseException:
+            self.close()
+            raise
+        return self.address
+
+    def start_again(self) -> None:
+        """After `kill`, on the same data and ports."""
+        if self._process is not None:
+            self._process.kill()
+        self._process = Process(
+            f"The server of {self.product} {self.version}",
+            self.command(),
+            log=self.workdir / "server.out",
+        )
+        self._process.wait_until(
+            self.is_ready,
+            what=f"answer at {self.address}",
+            deadline_s=START_DEADLINE_S,
+            every_s=0.1,
+        )
+
+    def kill(self) -> None:
+        """SIGKILL; its data stay."""
+        self.process.kill()
+        self._process = None
+
+    def close(self) -> None:
+        """Kill it, give the ports back and delete its data (the log stays). A second call does nothing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        for reservation in self._reservations:
+            reservation.release()
+        self._reservations = []
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

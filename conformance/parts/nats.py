@@ -1,0 +1,140 @@
+"""A throw-away NATS server with JetStream on this machine, built from the released Go module.
+
+    with NatsServer("2.15.2", workdir=folder) as server:
+        ...  # server.address: "127.0.0.1:PORT"
+
+What is decided here, found by running it:
+- Ready means that its greeting says that JetStream is on.
+- Measured: built in 15 to 80 s with 1 GB, ready in less than 0.7 s, 18 MB. Acknowledged messages survive SIGKILL (the
+  page cache lives); a power cut is another thing, since the store is synced each two minutes.
+
+    python -m conformance.parts.nats 2.15.2
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.parts import golang
+from conformance.parts.local_server import HOST, LocalServer
+from conformance.parts.places import tools_dir
+from conformance.parts.wheels import Wheel
+from specs.errors import InorderError, UsageError
+
+VERSIONS = (
+    "2.10.9",
+    "2.10.22",
+    "2.10.24",
+    "2.10.27",
+    "2.10.29",
+    "2.11.0",
+    "2.11.1",
+    "2.12.1",
+    "2.12.15",
+    "2.14.3",
+    "2.14.9",
+    "2.15.0",
+    "2.15.2",
+)
+"""Servers that were built and run."""
+DEFAULT = "2.15.2"
+CLIENTS = ("2.16.0",)
+"""Versions of nats-py that are driven."""
+DEFAULT_CLIENT = "2.16.0"
+MODULE = "github.com/nats-io/nats-server/v2"
+ANSWER_S = 2.0
+GREETING = b"INFO "
+
+
+def check_version(version: str) -> None:
+    """Raises UsageError, naming the known ones, if this server can't be had."""
+    if version not in VERSIONS:
+        raise UsageError(
+            f"There is no NATS server {version!r} to build; known: {', '.join(VERSIONS)}."
+        )
+
+
+def path(version: str) -> Path:
+    """Where the server's binary lies, there or not. Raises UsageError for an unknown version."""
+    check_version(version)
+    return tools_dir() / "nats" / version / "nats-server"
+
+
+def present(version: str) -> bool:
+    """Whether the binary is there."""
+    return os.access(path(version), os.X_OK)
+
+
+def ensure(version: str) -> Path:
+    """The binary, built now if it is not there.
+
+    Raises UsageError for an unknown version, TargetMisbehaved if it can't be built.
+    """
+    if not present(version):
+        program = golang.Program(f"NATS {version}", f"{MODULE}@v{version}", "nats-server")
+        golang.build(program, path(version))
+    return path(version)
+
+
+def client(version: str) -> Wheel:
+    """nats-py. Raises UsageError for an unknown version."""
+    if version not in CLIENTS:
+        raise UsageError(f"There is no nats-py {version!r} to drive; known: {', '.join(CLIENTS)}.")
+    return Wheel("nats-py", version)
+
+
+class NatsServer(LocalServer):
+    """One node with JetStream. workdir: an empty or missing folder that is the server's own."""
+
+    product = "NATS"
+
+    def fetch(self) -> None:
+        ensure(self.version)
+
+    def set_up(self) -> None:
+        """It reads nothing."""
+
+    def command(self) -> list[str | Path]:
+        return [
+            path(self.version),
+            *("-a", HOST, "-p", str(self.port()), "-js", "-sd", str(self.data)),
+        ]
+
+    def is_ready(self) -> bool:
+        return answers(HOST, self.port())
+
+
+def answers(host: str, port: int) -> bool:
+    """Does a NATS server with JetStream greet there?"""
+    try:
+        with socket.create_connection((host, port), ANSWER_S) as connection:
+            line = connection.makefile("rb").readline()
+    except OSError:
+        return False
+    if not line.startswith(GREETING):
+        return False
+    try:
+        return bool(json.loads(line.removeprefix(GREETING)).get("jetstream"))
+    except ValueError:
+        return False
+
+
+def main(versions: Sequence[str]) -> int:
+    """Builds the named servers and fetches the default client; an exit code."""
+    try:
+        for version in versions or (DEFAULT,):
+            sys.stdout.write(f"{version}: {ensure(version)}\n")
+        sys.stdout.write(f"nats-py: {client(DEFAULT_CLIENT).ensure()}\n")
+    except InorderError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

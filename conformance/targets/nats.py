@@ -1,0 +1,217 @@
+"""`nats-local:VERSION[+nats-py:VERSION][,KEY=VALUE...]` and `nats:HOST:PORT[...]`: NATS JetStream, through nats-py.
+
+The first starts a server of a released version on this machine (`conformance.parts.nats`), the second speaks to one
+that runs already, where all that is made begins with `inorder-`. The clients are drivers in processes of their own.
+
+A topic is a stream, a queue one of its subjects. A group is, for each queue, a durable pull consumer with one message
+outstanding, which its members share; whose work a lane is then says `conformance.drivers.message_leases`. With
+`app.consumer=ordered` each member reads everything for itself, and so is a group of its own.
+
+Streams are read by their messages' numbers, past every consumer. While the clients work a witness asks the server how
+far each consumer's acknowledgements go without a gap: PROGRESS at level `store`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from conformance.drivers.admin import ignore
+from conformance.drivers.library import Library
+from conformance.drivers.message_leases import first_tenures, with_tenures
+from conformance.drivers.plans import STEADY
+from conformance.drivers.served import ServedTarget
+from conformance.drivers.witness import WITNESS, Witness
+from conformance.parts import nats
+from conformance.parts.nats import NatsServer
+from conformance.parts.places import CHECKOUT
+from conformance.parts.wheels import Wheel
+from conformance.targets.base import Run
+from conformance.targets.options import Argument, near, parse
+from specs.errors import UsageError
+from specs.history.row import Row
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.config import Config, config_of
+from specs.plan.plan import ListenerRule, Plan
+from specs.vocabulary import Kind, Level
+
+NATS_PY = "nats-py"
+CONSUMER, FILTERS, LATE, ROLLUPS = "app.consumer", "app.filters", "app.late.acks", "app.rollups"
+ORDERED = "ordered"
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    CONSUMER: ("queue", ORDERED),
+    FILTERS: ("one", "below", "state", "wild"),
+    LATE: ("drop", "send"),
+    ROLLUPS: ("false", "true"),
+}
+"""What the application does (drivers/nats-py); the first is the default."""
+OPTIONS = frozenset(
+    {*CHOICES, "nkeys_seed_str", "password", "tls_ca", "token", "user", "user_credentials"}
+)
+"""What a target takes; the last six are nats-py's own (`tls_ca`: a file of certificates)."""
+CONFIG = replace(
+    STEADY,
+    broker_lease_ms=1_500,
+    rebalance_ms=250,
+    batch=1,
+)
+"""broker_lease_ms is `ack_wait`: so long after it was handed out an unacknowledged message is handed out again."""
+TOLD = (
+    "batch",
+    "broker_lease_ms",
+    "consume_from",
+    "message_model",
+    "mode",
+    "subscription",
+    "suspend_ms",
+)
+NO_LIMIT = {"max_reconsume_times": -1}
+LOOK_EVERY_S = 0.1
+WORK_MS = 20
+"""So long a call takes where each message is followed by a rollup: it is to come while one is in work."""
+DRIVER = CHECKOUT / "drivers" / "nats-py" / "driver.py"
+
+
+class NatsPy(Library):
+    """driver: the program, which a test may put another in the place of."""
+
+    name = NATS_PY
+
+    def __init__(self, version: str, driver: Path = DRIVER) -> None:
+        self._wheel: Wheel = nats.client(version)
+        self.version = version
+        self._driver = driver
+
+    def ensure(self) -> None:
+        if not DRIVER.is_file():
+            raise UsageError("the driver of nats-py lies in a source checkout, and this is none")
+        self._wheel.ensure()
+
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+
+
+class NatsTarget(ServedTarget):
+    """A server, and nats-py at work on it."""
+
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    config: Config = CONFIG
+    reads_at_work = True
+    behind_link = True
+
+    def __init__(
+        self, name: str, argument: Argument, library: Library, version: str | None
+    ) -> None:
+        super().__init__(argument, version, library, NatsPy(nats.DEFAULT_CLIENT))
+        self.name = name
+        broker = "NATS" + (f" {version}" if version else f" at {argument.head}")
+        client = f"{library.name} {library.version}"
+        self.parties = {"broker": broker, "client": client, "producer": client}
+        self.options = {key: argument.options.get(key, CHOICES[key][0]) for key in CHOICES}
+        self._is_ordered = self.options[CONSUMER] == ORDERED
+        self.profile = profile_of(self.options)
+
+    def new_server(self, version: str, workdir: Path) -> NatsServer:
+        return NatsServer(version, workdir=workdir)
+
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
+        lease_s = run.plan.config.broker_lease_ms / 1000
+        return {"servers": f"nats://{address}", "ack_wait": str(lease_s), **self.options}
+
+    async def prepare(self, run: Run) -> None:
+        """Raises UsageError where no server is that somebody has named."""
+        host, _, port = self.address.rpartition(":")
+        if self._version is None and not await asyncio.to_thread(nats.answers, host, int(port)):
+            raise UsageError(
+                f"no NATS server with JetStream answers at {self.address}; is it running there?"
+            )
+        await super().prepare(run)
+        if not self._is_ordered:
+            first_tenures(run, [queue for queue, _ in self.queues(run)])
+
+    def witness(self, run: Run) -> Witness | None:
+        if self._is_ordered:
+            return None
+        driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
+        return Witness(run, driver, every_s=LOOK_EVERY_S, commits=False)
+
+    def suited(self, plan: Plan) -> Plan:
+        """A call has one message; who reads for itself is a group of its own."""
+        plan = replace(plan, config=replace(plan.config, batch=1))
+        if (
+            self.options[ROLLUPS] == "true"
+            and ListenerRule(duration_ms=WORK_MS) not in plan.listener
+        ):
+            plan = replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
+        if not self._is_ordered or any(client.id == client.group for client in plan.clients):
+            return plan
+        clients = tuple(
+            replace(client, group=client.id) if client.group else client for client in plan.clients
+        )
+        groups = tuple(client.group for client in clients if client.group)
+        return replace(plan, clients=clients, topology=replace(plan.topology, groups=groups))
+
+    def settings(self, plan: Plan) -> Config:
+        """What the driver and the server's consumers are told. Without `max_deliver` nothing is given up."""
+        ours = plan.config.to_json()
+        return config_of({"system": "nats", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Besides what the drivers tell: whose the lanes are, and what the witness saw.
+
+        Nobody looks up where to begin, for the server's consumer knows, and it drops no lane. Nobody who pulls is told
+        to go on elsewhere, for nothing that was sent is removed.
+        """
+        told = {Kind(kind) for kind in super().records[Level.CLIENT]} | {Kind.PULL}
+        if self._is_ordered:
+            return declared(client=told)
+        told |= {Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET}
+        return declared(client=told, store={Kind.PROGRESS})
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        if self._is_ordered:
+            return rows
+        return with_tenures(rows, self.run.plan.config.broker_lease_ms)
+
+
+def profile_of(options: Mapping[str, str]) -> str:
+    """The profile of a mode, as built."""
+    if options[CONSUMER] == ORDERED:
+        return "nats-ordered"
+    return "nats-queue-late" if options[LATE] == "send" else "nats-queue"
+
+
+def target_of(target: str, argument: Argument, version: str | None) -> NatsTarget:
+    """Raises UsageError for an unknown version of the client, and for what an option can't be."""
+    for key, known in CHOICES.items():
+        given = argument.options.get(key, known[0])
+        if given not in known:
+            raise UsageError(f"{key} can't be {given!r}; {near(given, known)}")
+    library = NatsPy(argument.client_version or nats.DEFAULT_CLIENT)
+    return NatsTarget(argument.named(target), argument, library, version)
+
+
+def local(text: str | None) -> NatsTarget:
+    """A released NATS server on this machine, as `nats-local:2.15.2`; nats-py works on it.
+
+    Raises UsageError for what is not known.
+    """
+    argument = parse("nats-local", text, clients=(NATS_PY,), options=OPTIONS)
+    if argument.head is None:
+        raise UsageError(f"the target nats-local needs a version, as in nats-local:{nats.DEFAULT}")
+    nats.check_version(argument.head)
+    return target_of("nats-local", argument, argument.head)
+
+
+def remote(text: str | None) -> NatsTarget:
+    """A NATS server that runs already, by its address. Raises UsageError for what is no address."""
+    argument = parse("nats", text, clients=(NATS_PY,), options=OPTIONS)
+    host, colon, port = (argument.head or "").rpartition(":")
+    if not host or not colon or not port.isdecimal():
+        raise UsageError("the target nats needs a server's address, as in nats:127.0.0.1:4222")
+    return target_of("nats", argument, None)

@@ -1,0 +1,566 @@
+"""The driver protocol, version 2, over NATS JetStream through nats-py: one process is one client of a plan.
+
+JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v2.json). Nothing of inorder is imported, and
+the library lies on PYTHONPATH. INORDER_CLIENT_OPTIONS holds the settings as a JSON object, credentials too: they stand
+in no command line and in no log.
+
+A topic is a stream, its queue N the subject TOPIC.N; a producer chooses it by the hash of the key. The application:
+
+- `app.consumer` queue: each group has one durable pull consumer for each queue, with explicit acknowledgements and one
+  message outstanding (`max_ack_pending` 1), as the guide says of processing in strict order. Every member pulls from
+  all of them; whoever is given the message works on it, acknowledges it and waits until the server has processed that
+  (`ack_sync`). One that failed is put back with a delay (`nak`).
+- `app.late.acks` drop: a message is ours until `ack_wait` after we asked for it. What comes later is not worked on, and
+  what took longer is not acknowledged, for by then it may be another's, and the guide warns that the server would take
+  our acknowledgement for the other's. `send` does both all the same.
+- `app.consumer` ordered: each member reads all queues by ordered consumers, from the first message on; there is
+  nothing to acknowledge, and a call that failed is made again on the spot.
+- `app.rollups` true: each message is followed by the queue's state, on TOPIC.N.state, which by a rollup takes the place
+  of the one before. The state is the application's own affair, and nothing is told of it.
+- `app.filters`: a consumer has a second filter: `state`, just that subject; `below`, TOPIC.N.>; `wild`, one with a
+  wildcard in the midst, which nothing matches.
+- While the server is gone nothing is kept to be sent later (`pending_size` 0): whoever asks is refused at once.
+- When stdin ends, whoever started us is gone: we end at once, and nothing is acknowledged or given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import ssl
+import sys
+import time
+import zlib
+
+import nats
+from nats.aio.client import __version__ as library_version
+from nats.errors import OutboundBufferLimitError
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
+from nats.js.errors import NotFoundError
+
+PROTOCOL = 2
+LINE_BYTES_MAX = 1 << 20
+BROKER = "b0"
+POLL_S = 0.4
+ANSWER_S = 5.0
+CONNECT_S = 10.0
+AGAIN_S = 0.05
+"""After a pull that could not be made, as while the server is gone."""
+LEASE_SPARE_S = 0.1
+"""So long before its end a lease counts as over: an acknowledgement takes a moment."""
+SUSPEND_LEAST_MS = 10
+HEARTBEAT_S = 0.5
+STATE = "state"
+HEADER = "Inorder-Message"
+TOLD = ["delivered", "finished", "sent", "gave_up"]
+"""Nobody gives a message up (there is no `max_deliver`): with that setting it can't happen."""
+DONE = ("success", "commit", "rollback")
+CONNECTION = ("user", "password", "token", "user_credentials", "nkeys_seed_str")
+"""Settings that are the library's own parameters."""
+
+
+class Wrong(Exception):
+    """A request that can't be done, in words."""
+
+
+def note(words):
+    """For whoever reads the driver's log."""
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
+
+
+class Output:
+    """Lines on stdout, each with the host's clock, in the order of their times."""
+
+    def __init__(self):
+        self._to = sys.stdout
+        sys.stdout = sys.stderr  # what a library prints must not stand between our lines
+
+    def __call__(self, **line):
+        line["at_us"] = time.monotonic_ns() // 1000
+        self._to.write(json.dumps(line) + "\n")
+        self._to.flush()
+
+
+class Client:
+    """Of a plan: its settings and its connection, and how it tells what happens."""
+
+    def __init__(self, say, options):
+        self.say, self.options = say, options
+        self.numbers = itertools.count(1)
+        self.connection = self.stream = None
+        self.trouble = "no answer"
+
+    async def connect(self):
+        """Once; for good: a server that is gone may come again."""
+        if self.connection is not None:
+            return
+        own = {name: self.options[name] for name in CONNECTION if name in self.options}
+        if "tls_ca" in self.options:
+            own["tls"] = ssl.create_default_context(cafile=self.options["tls_ca"])
+        asked = nats.connect(
+            self.options["servers"],
+            error_cb=self.on_error,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.2,
+            connect_timeout=2,
+            pending_size=0,
+            **own,
+        )
+        try:
+            self.connection = await asyncio.wait_for(asked, CONNECT_S)
+        except TimeoutError as error:  # the library tries for ever, the first time too
+            servers = self.options["servers"]
+            raise Wrong(f"no connection to {servers} in {CONNECT_S:g} s: {self.trouble}") from error
+        self.stream = self.connection.jetstream(timeout=ANSWER_S)
+
+    async def on_error(self, error):
+        before, self.trouble = self.trouble, f"{type(error).__name__}: {error}"
+        if self.trouble != before:
+            note(f"connection: {self.trouble}")
+
+    async def close(self):
+        if self.connection is not None:
+            await self.connection.close()
+
+    @property
+    def ordered(self):
+        return self.options.get("app.consumer") == "ordered"
+
+    def filters(self, at):
+        """The subjects of a queue's consumer."""
+        topic, number = at
+        first = subject(at)
+        match self.options.get("app.filters", "one"):
+            case "state":
+                return [first, f"{first}.{STATE}"]
+            case "below":
+                return [first, f"{first}.>"]
+            case "wild":
+                return [first, f"{topic}.*.{STATE}{number}"]
+            case _:
+                return [first]
+
+
+class Sender(Client):
+    """A producer: one message after the other, each once the one before is acknowledged."""
+
+    async def start(self, asked):
+        self.queues, self.turn = {}, itertools.count()
+        await self.connect()
+
+    async def send(self, asked):
+        place = await self.choose(asked["topic"], asked.get("key"))
+        seq = asked.get("key_seq")
+        meta = {
+            "message_id": asked["message"],
+            "key": asked.get("key"),
+            "key_seq": None if seq is None else str(seq),
+            "tags": asked.get("tags"),
+            "properties": asked.get("properties", {}),
+        }
+        headers = {HEADER: json.dumps(meta), "Nats-Msg-Id": asked["message"]}
+        told = {"event": "sent", "id": asked["id"], "broker": BROKER, "queue_id": place[1]}
+        try:
+            offset = await self.put(place, asked["body"].encode(), headers)
+            told.update(outcome="ok", queue_offset=offset)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"[:200]
+            told.update(outcome=refused_or_unknown(error), why=why)
+        self.say(**told)
+        if self.options.get("app.rollups") == "true":
+            try:
+                await self.stream.publish(
+                    f"{subject(place)}.{STATE}", b"now", headers={"Nats-Rollup": "sub"}
+                )
+            except Exception as error:  # the next one takes its place
+                note(f"state: {type(error).__name__}: {error}")
+
+    async def put(self, place, body, headers):
+        """Publish it; its place in the stream."""
+        return (await self.stream.publish(subject(place), body, headers=headers)).seq
+
+    async def choose(self, topic, key):
+        if topic not in self.queues:
+            info = await self.stream.stream_info(topic)
+            self.queues[topic] = int(info.config.description)
+        hashed = next(self.turn) if key is None else zlib.crc32(key.encode())
+        return topic, hashed % self.queues[topic]
+
+    async def stop(self):
+        await self.close()
+
+
+class Worker(Client):
+    """A consumer: for each queue one task, which pulls and works."""
+
+    async def start(self, asked):
+        self.group, self.rules, self.client = (
+            asked["group"],
+            asked.get("listener", []),
+            asked["client"],
+        )
+        config = asked.get("config", {})
+        self.suspend_ms = config.get("suspend_ms", 1000)
+        self.tries, self.incarnations = {}, {}
+        self.began = time.monotonic()
+        self.lease_s = float(self.options["ack_wait"])
+        await self.connect()
+        self.at_work = True
+        places = []
+        for topic in asked["topics"]:
+            info = await self.stream.stream_info(topic)
+            places += [(topic, number) for number in range(int(info.config.description))]
+        work = self.read_in_order if self.ordered else self.pull
+        self.tasks = [asyncio.create_task(work(at)) for at in places]
+
+    async def pull(self, at):
+        """The queue's durable consumer, shared with the other members."""
+        messages = await self.stream.pull_subscribe_bind(durable(self.group, at), stream=at[0])
+        since = time.monotonic()
+        while self.at_work:
+            before, since = since, time.monotonic()
+            asked_at = before if messages.pending_msgs else since
+            message = await self.fetch(messages, POLL_S)
+            if message is not None:
+                await self.take(at, message, asked_at + self.lease_s - LEASE_SPARE_S)
+        while messages.pending_msgs:  # it came when we had ceased to wait
+            message = await self.fetch(messages, AGAIN_S)
+            if message is not None:
+                await self.again(message, 0)
+        await messages.unsubscribe()
+
+    async def fetch(self, messages, wait_s):
+        try:
+            return (await messages.fetch(1, timeout=wait_s))[0]
+        except TimeoutError:
+            return None
+        except Exception as error:
+            note(f"pull: {type(error).__name__}: {error}")
+            await asyncio.sleep(AGAIN_S)
+            return None
+
+    async def take(self, at, message, until):
+        """A message that is ours at least until then, by our clock."""
+        if self.is_late(at, message, until):
+            return
+        if message.subject != subject(at):  # the application's own, and nothing is told of it
+            with contextlib.suppress(OutboundBufferLimitError):
+                await message.ack()
+            return
+        end = await self.call(at, message)
+        if self.is_late(at, message, until):
+            return
+        if end["outcome"] in DONE:
+            await self.done(at, message)
+        else:
+            await self.again(message, end["suspend_ms"])
+
+    def is_late(self, at, message, until):
+        if self.options.get("app.late.acks") == "send" or time.monotonic() <= until:
+            return False
+        note(f"{message.metadata.sequence.stream} of {at} may be another's")
+        return True
+
+    async def done(self, at, message):
+        """Acknowledge it, and wait until the server has processed that."""
+        number = next(self.numbers)
+        value = message.metadata.sequence.stream + 1
+        self.say(event="committing", commit=number, value=value, **place(at))
+        outcome = "ok"
+        try:
+            await message.ack_sync(timeout=ANSWER_S)
+        except Exception as error:
+            note(f"ack: {type(error).__name__}: {error}")
+            outcome = refused_or_unknown(error)
+        self.say(event="committed", commit=number, outcome=outcome)
+
+    async def again(self, message, wait_ms):
+        try:
+            await message.nak(delay=self.wait_s(wait_ms))
+        except (
+            OutboundBufferLimitError
+        ):  # the server is gone, and takes it back when the lease is over
+            note("nak: refused")
+
+    def wait_s(self, wait_ms):
+        return (self.suspend_ms if wait_ms < 0 else max(wait_ms, SUSPEND_LEAST_MS)) / 1000
+
+    async def read_in_order(self, at):
+        """An ordered consumer of our own, which the library makes anew where it finds a gap."""
+        number = self.incarnations[at] = next(self.numbers)
+        lane = {**place(at), "incarnation": number}
+        self.say(event="added", **lane)
+        self.say(event="looking_up", look=number, **lane)
+        self.say(event="looked_up", look=number, outcome="refused", value=-1)
+        messages = await self.stream.subscribe(
+            subject(at),
+            stream=at[0],
+            ordered_consumer=True,
+            idle_heartbeat=HEARTBEAT_S,
+            config=ConsumerConfig(filter_subjects=self.several(at)),
+        )
+        while self.at_work:
+            try:
+                message = await messages.next_msg(timeout=POLL_S)
+            except TimeoutError:
+                continue
+            if message.subject == subject(at):
+                end = await self.call(at, message)
+                while end["outcome"] not in DONE:
+                    await asyncio.sleep(self.wait_s(end["suspend_ms"]))
+                    end = await self.call(at, message)
+        await messages.unsubscribe()
+        self.say(event="dropped", **lane)
+
+    def several(self, at):
+        """The filters where there is more than one: a single one is asked for in another way."""
+        filters = self.filters(at)
+        return filters if len(filters) > 1 else None
+
+    async def call(self, at, message):
+        """The listener's work; how it ended."""
+        told = self.told(at, message)
+        rule, number = self.decide(at, told), next(self.numbers)
+        self.say(event="delivered", call=number, messages=[told])
+        await asyncio.sleep(rule.get("duration_ms", 1) / 1000)
+        outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
+        end = {"outcome": outcome, "manual": False, "suspend_ms": wait_ms}
+        self.say(event="finished", call=number, **end)
+        return end
+
+    def told(self, at, message):
+        found = shown(at, message.metadata.sequence.stream, message.headers, message.data)
+        if self.ordered:
+            times = self.tries.get((at, found["queue_offset"]), 0)
+            return {**found, "reconsume_times": times, "incarnation": self.incarnations[at]}
+        return {**found, "reconsume_times": message.metadata.num_delivered - 1}
+
+    def decide(self, at, told):
+        """The last rule that matches; how often is counted by this client."""
+        mark = (at, told["queue_offset"])
+        nth = self.tries[mark] = self.tries.get(mark, 0) + 1
+        now_ms = (time.monotonic() - self.began) * 1000
+        number = int((told["message_id"] or "m0").rpartition("m")[2] or 0)
+        for rule in reversed(self.rules):
+            if self.fits(rule, told, number, nth, now_ms):
+                return rule
+        return {}
+
+    def fits(self, rule, told, number, nth, now_ms):
+        most = rule.get("delivery_max")
+        asked = {
+            "number": number,
+            "client": self.client,
+            "group": self.group,
+            "topic": told["topic"],
+            "key": told["key"],
+        }
+        return (
+            all(rule.get(name) in (None, value) for name, value in asked.items())
+            and nth >= rule.get("delivery_min", 1)
+            and (most is None or nth <= most)
+            and now_ms >= rule.get("from_ms", 0)
+        )
+
+    async def stop(self):
+        self.at_work = False
+        await asyncio.gather(*self.tasks)
+        await self.close()
+
+
+class Keeper(Client):
+    """Nobody's client: prepares streams and consumers, reads streams, and says what the server has of a consumer."""
+
+    async def prepare(self, asked):
+        await self.connect()
+        for topic in asked["topics"]:
+            name = topic["name"]
+            await self.stream.add_stream(
+                StreamConfig(
+                    name=name,
+                    description=str(topic["queues"]),
+                    subjects=[f"{name}.>"],
+                    allow_rollup_hdrs=True,
+                )
+            )
+            for group in () if self.ordered else asked["groups"]:
+                for number in range(topic["queues"]):
+                    await self.add((name, number), group)
+
+    async def add(self, at, group):
+        filters = self.filters(at)
+        one = {"filter_subject": filters[0]} if len(filters) == 1 else {"filter_subjects": filters}
+        await self.stream.add_consumer(
+            at[0],
+            ConsumerConfig(
+                durable_name=durable(group, at),
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=float(self.options["ack_wait"]),
+                max_ack_pending=1,
+                **one,
+            ),
+        )
+
+    async def read(self, asked):
+        """Each message by its number, past all consumers."""
+        await self.connect()
+        topic = asked["topic"]
+        info, found = await self.stream.stream_info(topic), []
+        for seq in range(info.state.first_seq, info.state.last_seq + 1):
+            try:
+                message = await self.stream.get_msg(topic, seq)
+            except NotFoundError:  # a rollup took it away
+                continue
+            _, number, *more = message.subject.split(".")
+            if not more:
+                told = shown((topic, int(number)), seq, message.headers, message.data)
+                found.append({**told, "reconsume_times": 0})
+        return found
+
+    async def progress(self, asked):
+        """Behind what the group has acknowledged without a gap; -1 where that is nothing."""
+        await self.connect()
+        topic, group = asked["topic"], asked["group"]
+        info = await self.stream.stream_info(topic)
+        lanes = [(topic, number) for number in range(int(info.config.description))]
+        infos = await asyncio.gather(
+            *(self.stream.consumer_info(topic, durable(group, at)) for at in lanes)
+        )
+        return [
+            {**place(at), "value": floor + 1 if (floor := each.ack_floor.stream_seq) else -1}
+            for at, each in zip(lanes, infos, strict=True)
+        ]
+
+
+def refused_or_unknown(error):
+    """What becomes of a request that failed: only one that was never sent is certainly not done."""
+    return "refused" if isinstance(error, OutboundBufferLimitError) else "unknown"
+
+
+def subject(at):
+    return f"{at[0]}.{at[1]}"
+
+
+def durable(group, at):
+    return f"{group}-{at[1]}"
+
+
+def place(at):
+    return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
+
+
+def shown(at, seq, headers, data):
+    """A message, as it is told."""
+    meta = json.loads((headers or {}).get(HEADER, "{}"))
+    return {
+        "message_id": None,
+        "key": None,
+        "key_seq": None,
+        **meta,
+        **place(at),
+        "queue_offset": seq,
+        "body": (data or b"").decode(),
+    }
+
+
+class Driver:
+    """Requests, one after the other."""
+
+    def __init__(self, say):
+        self.say = say
+        self.options = json.loads(os.environ.get("INORDER_CLIENT_OPTIONS", "{}"))
+        self.client = self.keeper = None
+        self.greeted = False
+
+    def hello(self, asked):
+        if asked.get("version") != PROTOCOL:
+            raise Wrong(f"this driver speaks version {PROTOCOL}, not {asked.get('version')}")
+        self.greeted = True
+        ordered = self.options.get("app.consumer") == "ordered"
+        events = [*TOLD, "added", "dropped", "looked_up"] if ordered else [*TOLD, "committed"]
+        return {
+            "version": PROTOCOL,
+            "driver": "nats-py",
+            "client": library_version,
+            "events": events,
+            "verbs": ["prepare", "read"] + ([] if ordered else ["progress"]),
+        }
+
+    async def answer(self, asked):
+        """What an answer says besides."""
+        verb = asked.get("verb")
+        if not self.greeted and verb != "hello":
+            raise Wrong("the first request must be hello")
+        if verb in ("prepare", "read", "progress"):
+            self.keeper = self.keeper or Keeper(self.say, self.options)
+        match verb:
+            case "hello":
+                return self.hello(asked)
+            case "prepare":
+                await self.keeper.prepare(asked)
+            case "read":
+                return {"messages": await self.keeper.read(asked)}
+            case "progress":
+                return {"progress": await self.keeper.progress(asked)}
+            case "start":
+                made = Worker if asked["role"] == "consumer" else Sender
+                self.client = made(self.say, self.options)
+                await self.client.start(asked)
+            case "send":
+                if not isinstance(self.client, Sender):
+                    raise Wrong("only a producer that was started sends")
+                await self.client.send(asked)
+            case "stop":
+                if self.client is not None:
+                    await self.client.stop()
+                if self.keeper is not None:
+                    await self.keeper.close()
+            case other:
+                raise Wrong(f"there is no verb {str(other)[:40]!r}")
+        return {}
+
+    async def serve(self):
+        """Until stop, or until stdin ends."""
+        lines, loop = sys.stdin.buffer, asyncio.get_running_loop()
+
+        def read(most):
+            return loop.run_in_executor(None, lines.readline, most)
+
+        while line := await read(LINE_BYTES_MAX + 1):
+            if not line.endswith(b"\n"):
+                while line and not line.endswith(b"\n"):
+                    line = await read(LINE_BYTES_MAX)
+                self.say(
+                    reply=None, ok=False, error=f"a line is longer than {LINE_BYTES_MAX} bytes"
+                )
+                continue
+            number, asked = None, {}
+            try:
+                asked = json.loads(line)
+                number = asked["id"]
+                said = {"ok": True, **(await self.answer(asked))}
+            except Exception as error:
+                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+            if asked.get("verb") != "send" or not said["ok"]:
+                self.say(reply=number, **said)
+            if asked.get("verb") == "stop" and said["ok"]:
+                return
+
+
+def main():
+    """It ends at once: whoever still works is not to outlive the requests."""
+    asyncio.run(end_after(Driver(Output())))
+
+
+async def end_after(driver):
+    await driver.serve()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
