@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from specs.history.columns import NAMES
 from specs.vocabulary import Kind, Level, Outcome
 
 PLACE = {name: index for index, name in enumerate(NAMES)}
+_OUTCOME = PLACE["outcome"]
 _TIMES = frozenset({"wall_us", "lease_until_us"})
 _PAIR_BY = (
     "process",
@@ -105,7 +106,11 @@ class Compiled:
         self._clock = mapping.clock
         self._hasher = hasher
         self._ends_here = event.at == END and not event.spans
-        self._needed = () if self._ends_here else NEEDED.get(self.kind, ())
+        needed = () if self._ends_here else NEEDED.get(self.kind, ())
+        self._ends_later = event.at == BEGIN and not event.spans
+        self._needed = [
+            (PLACE[name], name) for name in needed if name != "outcome" or not self._ends_later
+        ]
         self._takes = [
             (PLACE[name], name, source.field, self._taking(name, source))
             for name, source in event.columns.items()
@@ -162,6 +167,9 @@ class Compiled:
         elif name in WORDS:
             steps.append(_one_of(WORDS[name]))
 
+        if self._hasher is None and len(steps) < 2:
+            return steps[0] if steps else str
+
         def take(text: str) -> str | int | None:
             value: Any = text
             for step in steps:
@@ -174,26 +182,27 @@ class Compiled:
 
     # ------------------------------------------------------------ lines
 
-    def marks(self, fields: Fields, line: int, order: int) -> Iterator[Mark]:
+    def marks(self, fields: Fields, line: int, order: int) -> list[Mark]:
         """What the line tells, if it is such an event. Raises BadRow."""
         for name, values in self.event.when.items():
             if text_of(field_of(fields, name)) not in values:
-                return
+                return []
         if self._match is not None:
             text = text_of(field_of(fields, self._message))
             found = None if text is None else self._match.search(text)
             if found is None:
-                return
+                return []
             if named := found.groupdict():
                 fields = {**fields, **named}
         self.seen += 1
         if self.event.each is None:
-            yield from self._of_one(fields, line, order, order)
-            return
+            return self._of_one(fields, line, order, order)
         # Rows of a line that are each an operation have an op of their own; of a call's batch they share it.
+        marks: list[Mark] = []
         for index, element in enumerate(self._elements(fields)):
             op = order if self.kind in _SHARED else order + index
-            yield from self._of_one({**fields, **element}, line, order + index, op)
+            marks += self._of_one({**fields, **element}, line, order + index, op)
+        return marks
 
     def _elements(self, fields: Fields) -> list[Fields]:
         name = self.event.each.field if self.event.each is not None else ""
@@ -207,7 +216,7 @@ class Compiled:
             raise BadRow("is missing", name)
         return [found.groupdict() for found in self._each.finditer(text)]
 
-    def _of_one(self, fields: Fields, line: int, order: int, op: int) -> Iterator[Mark]:
+    def _of_one(self, fields: Fields, line: int, order: int, op: int) -> list[Mark]:
         columns = self._columns(fields)
         at_us = self._moment(fields, self._time)
         clock = "log"
@@ -218,15 +227,15 @@ class Compiled:
             clock = clock if self._hasher is None else self._hasher.name(clock)
         if not self.event.spans:
             pair = self._pair(columns) if self.role in (Role.BEGINS, Role.ENDS) else None
-            yield Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns))
-            return
+            return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns))]
         begin_us, end_us = self._span(fields, at_us)
         if begin_us == end_us:
-            yield Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))
-            return
+            return [Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))]
         own = ("line", order)
-        yield Mark(begin_us, order, line, Role.BEGINS, clock, own, op, tuple(columns))
-        yield Mark(end_us, order, line, Role.ENDS, clock, own, op, ())
+        return [
+            Mark(begin_us, order, line, Role.BEGINS, clock, own, op, tuple(columns)),
+            Mark(end_us, order, line, Role.ENDS, clock, own, op, ()),
+        ]
 
     def _columns(self, fields: Fields) -> list[Any]:
         columns = self._base.copy()
@@ -238,19 +247,19 @@ class Compiled:
                 columns[place] = take(text)
             except BadValue as error:
                 raise BadRow(f"{error} ({name})", field, text) from error
-        for name in self._needed:
-            if columns[PLACE[name]] is None:
+        for place, name in self._needed:
+            if columns[place] is None:
                 source = self.event.columns.get(name)
                 raise BadRow(f"gives no {name}", None if source is None else source.field)
         self._check_outcome(columns)
         return columns
 
     def _check_outcome(self, columns: list[Any]) -> None:
-        if self.role is Role.OPEN or (self.role is Role.BEGINS and not self.event.spans):
+        if self._ends_later:
             return
-        outcome = columns[PLACE["outcome"]]
+        outcome = columns[_OUTCOME]
         if outcome is None and self.role is not Role.ENDS:
-            columns[PLACE["outcome"]] = Outcome.OK.value  # of a kind that does not ask for it
+            columns[_OUTCOME] = Outcome.OK.value  # of a kind that does not ask for it
         elif self.kind is Kind.DELIVER and outcome not in LISTENER_RESULTS:
             source = self.event.columns.get("outcome")
             known = ", ".join(sorted(LISTENER_RESULTS))

@@ -361,6 +361,16 @@ def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     for table in ("columns", "constants", "config", "parties"):
         if isinstance(base.get(table), dict) and isinstance(own.get(table), dict):
             found[table] = {**base[table], **own[table]}
+    for table, other in (("columns", "constants"), ("constants", "columns")):
+        mine = own.get(other)
+        if isinstance(base.get(table), dict) and isinstance(mine, dict):
+            # What the child says of a column replaces what the parent says of it, in whichever table.
+            kept = {**base[table], **own.get(table, {})}
+            found[table] = {
+                name: value
+                for name, value in kept.items()
+                if name not in mine or name in own.get(table, {})
+            }
     if isinstance(base.get("event"), list) and isinstance(own.get("event"), list):
         found["event"] = [*base["event"], *own["event"]]
     return found

@@ -86,8 +86,13 @@ def _clauses(report: Report) -> list[str]:
         found.append(f"{decided.value} ({len(of_these)})")
         if decided is Decided.YES:
             found += [f"  {each.id:<7}{each.title}" for each in of_these]
-        else:
+        elif decided is Decided.POSSIBLE:
             found += [f"  {each.id:<7}{each.title}: {each.why}" for each in of_these]
+        else:
+            by_reason: dict[str, list[str]] = {}
+            for each in of_these:
+                by_reason.setdefault(each.why, []).append(each.id)
+            found += [f"  {why}: {', '.join(ids)}" for why, ids in by_reason.items()]
     return found
 
 

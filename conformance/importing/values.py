@@ -26,7 +26,9 @@ _EPOCHS = {
 _ISO = "iso"
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = _EPOCH.replace(tzinfo=None)
 _MICROSECOND = timedelta(microseconds=1)
+_SECOND_US, _DAY_S = 1_000_000, 86_400
 _EARLIEST_US, _LATEST_US = 0, 32_503_680_000_000_000
 """From 1970 to the year 3000: beyond them a number has another unit than the map says."""
 _DIGITS = len(str(SMALLEST))
@@ -73,7 +75,8 @@ def reads_times(form: str, zone_name: str | None) -> Callable[[str], int]:
         except ValueError as error:
             raise BadValue(f"is no time as {form} has it") from error
 
-    return lambda text: _within(_from_local(parse(text), zone))
+    local = _Local(zone)
+    return lambda text: _within(local.us(parse(text)))
 
 
 def _from_epoch(text: str, factor: Decimal, form: str) -> int:
@@ -90,22 +93,47 @@ def _within(us: Number) -> Number:
     return us
 
 
-def _from_local(found: datetime, zone: tzinfo | None) -> int:
-    if found.tzinfo is None:
-        if zone is None:
+class _Local:
+    """Times of one zone as µs since 1970. A zone's offset is looked up once for each minute of the log."""
+
+    def __init__(self, zone: tzinfo | None) -> None:
+        self._zone = zone
+        self._minute: tuple[int, int, int] | None = None
+        self._offset_us = 0
+
+    def us(self, found: datetime) -> int:
+        """Raises BadValue for a time of no zone, and for one that the zone's clocks show twice or never."""
+        if found.tzinfo is not None:
+            return (found - _EPOCH) // _MICROSECOND
+        minute = (found.toordinal(), found.hour, found.minute)
+        if minute != self._minute:
+            self._offset_us = self._offset_of(found)
+            self._minute = minute
+        since = found - _NAIVE_EPOCH
+        whole_us = (since.days * _DAY_S + since.seconds) * _SECOND_US + since.microseconds
+        return whole_us - self._offset_us
+
+    def _offset_of(self, found: datetime) -> int:
+        if self._zone is None:
             raise BadValue(
                 f"does not say in which time zone it is, and the map doesn't either: time_zone = {ZONE_EXAMPLES}"
             )
-        found = found.replace(tzinfo=zone)
+        found = found.replace(tzinfo=self._zone)
         before, after = found.utcoffset(), found.replace(fold=1).utcoffset()
-        if before != after and before is not None and after is not None:
+        if before is None or after is None:
+            raise BadValue(f"has no place in {self._zone}")
+        if before != after:
             often = "twice" if before > after else "never"
-            raise BadValue(f"is a time that clocks in {zone} show {often}, as they are changed")
-    return (found - _EPOCH) // _MICROSECOND
+            raise BadValue(
+                f"is a time that clocks in {self._zone} show {often}, as they are changed"
+            )
+        return before // _MICROSECOND
 
 
 def whole(text: str) -> int:
     """A whole number, as 17 or 17.0. Raises BadValue."""
+    if text.isdecimal() and text.isascii() and len(text) < _DIGITS - 1:
+        return int(text)  # nearly always
     digits = text.strip()
     if digits.endswith(".0"):
         digits = digits[:-2]

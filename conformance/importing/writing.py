@@ -65,7 +65,8 @@ def _table(batch: list[list[Any]]) -> Any:
     arrays = []
     for values, column in zip(zip(*batch, strict=True), arrow_schema(), strict=True):
         plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        arrays.append(pa.array(values, type=plain))
+        empty = values.count(None) == len(batch)  # as most columns of a log are
+        arrays.append(pa.nulls(len(batch), plain) if empty else pa.array(values, type=plain))
     return pa.table(arrays, names=list(NAMES))
 
 
