@@ -20,7 +20,6 @@ from conformance.importing.mapping import (
     END,
     INSTANTS,
     LISTENER_RESULTS,
-    MAPPED,
     NEEDED,
     NUMBERS,
     WORDS,
@@ -118,6 +117,7 @@ class Compiled:
         self._base = self._constants()
         self._pair_places: tuple[int, ...] = ()
         self.role = self._role(mapping)
+        self._paired = self.role in (Role.BEGINS, Role.ENDS)
 
     def pair_with(self, names: Sequence[str]) -> None:
         """By which columns its operations are found again."""
@@ -226,7 +226,7 @@ class Compiled:
                 raise BadRow("is missing: whose clock timed the line?", self._clock)
             clock = clock if self._hasher is None else self._hasher.name(clock)
         if not self.event.spans:
-            pair = self._pair(columns) if self.role in (Role.BEGINS, Role.ENDS) else None
+            pair = self._pair(columns, fields) if self._paired else None
             return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns))]
         begin_us, end_us = self._span(fields, at_us)
         if begin_us == end_us:
@@ -295,8 +295,14 @@ class Compiled:
             raise BadRow(str(error), took.field, text) from error
         return (at_us, at_us + us) if event.at == BEGIN else (at_us - us, at_us)
 
-    def _pair(self, columns: Sequence[Any]) -> tuple[Any, ...]:
-        return (self.kind.value, *(columns[place] for place in self._pair_places))
+    def _pair(self, columns: Sequence[Any], fields: Fields) -> tuple[Any, ...]:
+        if not self.event.pair:
+            return (self.kind.value, *(columns[place] for place in self._pair_places))
+        found = [text_of(field_of(fields, name)) for name in self.event.pair]
+        for name, text in zip(self.event.pair, found, strict=True):
+            if text is None or text in self._null:
+                raise BadRow("is missing: by it an end finds its begin", name)
+        return (self.kind.value, *found)
 
 
 def _group_of(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
@@ -350,18 +356,16 @@ def compiled(mapping: Map, hasher: Hasher | None) -> list[Compiled]:
         ]
         if not halves:
             continue
-        named = {each.event.pair for each in halves if each.event.pair}
-        if len(named) > 1:
-            raise MapError(f"the events of {kind} name different columns in `pair`")
-        usual = tuple(name for name in _PAIR_BY if all(name in each.event.given for each in halves))
-        by = named.pop() if named else usual
+        if len({each.event.pair for each in halves}) > 1:
+            raise MapError(f"the events of {kind} name different fields in `pair`")
+        if halves[0].event.pair:
+            continue
+        usual = [name for name in _PAIR_BY if all(name in each.event.given for each in halves)]
+        if not usual:
+            raise MapError(
+                f"the events of {kind} share no column by which an end could find its begin: name the fields that are "
+                "the same in both (pair = [FIELD, ...])"
+            )
         for each in halves:
-            lacking = [name for name in by if name not in each.event.given]
-            if lacking or not by:
-                what = f"lacks {lacking[0]}" if lacking else "shares no column with its other half"
-                raise MapError(
-                    f"event {each.number} ({kind}) {what}, by which an end finds its begin: "
-                    f"pair is one or more of {', '.join(MAPPED[:3])}, ... that both tell"
-                )
-            each.pair_with(by)
+            each.pair_with(usual)
     return found

@@ -210,7 +210,8 @@ class Event:
 
     when: fields with the values that they must have. match: a regular expression that must be found in the field
     `message`; its named groups are fields too. at: what the line's moment is of the operation. time: the field of that
-    moment; begin, end: both, where a line tells both. pair: the fields by which an end finds its begin.
+    moment; begin, end: both, where a line tells both. pair: the fields that
+    are the same in both lines of an operation, as a request's id; by itself an end finds its begin by who and where.
     """
 
     kind: str = field(metadata=told(choices=KINDS))
@@ -500,11 +501,10 @@ def _check_event(found: Map, event: Event, where: str, form: str) -> None:
         raise MapError(f"{where}: {both[0]} is both a column and a constant")
     _check_moment(found, event, where)
     _check_needs(found, event, where)
-    for each in event.pair:
-        if each not in MAPPED:
-            raise MapError(
-                f"{where}: pair names columns of the history, and {each!r} is none{near(each, MAPPED)}"
-            )
+    if event.pair and (event.spans or not found.pairs(kind)):
+        raise MapError(
+            f"{where}: pair is for an operation that two lines tell, its begin and its end"
+        )
     if event.at == BEGIN and not event.spans and "outcome" in event.given and kind is Kind.DELIVER:
         raise MapError(
             f"{where}: a line of a call's begin can't tell how it ends; the outcome belongs to the event of the end"

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -52,16 +53,22 @@ def records(
             yield ("standard input" if path == STDIN else path), reads(file, mapping, path)
 
 
-def _opened(path: str) -> BinaryIO:
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """The log's bytes. Standard input stays open."""
     if path == STDIN:
-        return sys.stdin.buffer
+        yield sys.stdin.buffer
+        return
     try:
         file = Path(path).open("rb")  # noqa: SIM115
     except OSError as error:
         raise UsageError(f"the log {path} can't be read: {error.strerror or error}") from error
-    if file.peek(2)[:2] == _GZIP:
-        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
-    return file
+    with file:
+        if file.peek(2)[:2] != _GZIP:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast(BinaryIO, unpacked)
 
 
 def _lines(file: BinaryIO, mapping: Map) -> Iterator[tuple[int, str | None, str]]:
@@ -177,6 +184,7 @@ def asked_for(mapping: Map) -> Iterator[tuple[str, str]]:
             (None if event.took is None else event.took.field, "took"),
             (None if event.each is None else event.each.field, "each"),
             *((name, "when") for name in event.when),
+            *((name, "pair") for name in event.pair),
             *((source.field, f"columns.{name}") for name, source in event.columns.items()),
             (mapping.clock, "clock"),
         ]
