@@ -335,7 +335,9 @@ def _with_parents(text: str, name: str, children: tuple[str, ...]) -> dict[str, 
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise MapError(f"{name} is no TOML: {error}") from error
+        both = "; a table is written in one way, as x = { y = 1 } or as x.y = 1"
+        hint = both if "immutable" in str(error) else ""
+        raise MapError(f"{name} is no TOML: {error}{hint}") from error
     parent = data.pop("extends", None)
     if parent is None:
         return data

@@ -174,7 +174,9 @@ def test_two_lines_for_each_call_are_one_operation(run: Run, write: Write, tmp_p
 kind = "deliver"
 at = "end"
 when = { what = ["done", "failed"] }
-columns = { client_id = "who", queue_id = "part", queue_offset = "off" }
+columns.client_id = "who"
+columns.queue_id = "part"
+columns.queue_offset = "off"
 columns.outcome = { field = "what", values = { done = "success", failed = "suspend" } }
 constants = { group = "billing", topic = "orders", broker = "kafka" }
 """

@@ -53,6 +53,7 @@ ASKED: list[tuple[str, str, str]] = [
     ("[[event]]", "[event]", "events are written as [[event]]"),
     ('profile = "kafka-java"', 'extends = "kafka"', "is no recipe (kafka-deliveries"),
     ('profile = "kafka-java"', "profile = ", "is no TOML"),
+    ('"off" }', '"off" }\ncolumns.tags = "t"', "as x = { y = 1 } or as x.y = 1"),
 ]
 
 
