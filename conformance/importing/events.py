@@ -214,7 +214,10 @@ class Compiled:
         text = text_of(value)
         if text is None:
             raise BadRow("is missing", name)
-        return [found.groupdict() for found in self._each.finditer(text)]
+        elements: list[Fields] = [found.groupdict() for found in self._each.finditer(text)]
+        if not elements and text.strip(" \t[](){}"):
+            raise BadRow("holds nothing that `each` finds", name, text)
+        return elements
 
     def _of_one(self, fields: Fields, line: int, order: int, op: int) -> list[Mark]:
         columns = self._columns(fields)
@@ -224,6 +227,7 @@ class Compiled:
             clock = text_of(field_of(fields, self._clock)) or ""
             if not clock:
                 raise BadRow("is missing: whose clock timed the line?", self._clock)
+            _check_text(clock, self._clock)
             clock = clock if self._hasher is None else self._hasher.name(clock)
         if not self.event.spans:
             pair = self._pair(columns, fields) if self._paired else None
@@ -244,9 +248,12 @@ class Compiled:
             if text is None or text in self._null:
                 continue
             try:
-                columns[place] = take(text)
+                value = take(text)
             except BadValue as error:
                 raise BadRow(f"{error} ({name})", field, text) from error
+            if type(value) is str and not value.isascii():
+                _check_text(value, field)
+            columns[place] = value
         for place, name in self._needed:
             if columns[place] is None:
                 source = self.event.columns.get(name)
@@ -303,6 +310,14 @@ class Compiled:
             if text is None or text in self._null:
                 raise BadRow("is missing: by it an end finds its begin", name)
         return (self.kind.value, *found)
+
+
+def _check_text(text: str, field: str) -> None:
+    """JSON may hold half a character (a lone surrogate), which is no text. Raises BadRow."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRow("holds half a character", field) from error
 
 
 def _group_of(pattern: re.Pattern[str]) -> Callable[[str], str | None]:

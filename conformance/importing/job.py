@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from conformance.importing.timeline import (
 from conformance.importing.writing import Written, write_rows
 from specs.errors import UsageError
 from specs.history.runinfo import RunInfo, write_runinfo
-from specs.plan.config import ROCKETMQ, config_of
+from specs.plan.config import ROCKETMQ, Config, config_of
 from specs.profiles import Profile, load
 from specs.vocabulary import Kind, Level
 
@@ -76,6 +78,7 @@ class Report:
     profile: str = ""
     hashed: bool = False
     assumed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     def of(self, decided: Decided) -> list[Reach]:
         return [each for each in self.clauses if each.decided is decided]
@@ -100,6 +103,8 @@ class Report:
             "newest_first": told.newest_first,
             "hashed": self.hashed,
             "assumed": list(self.assumed),
+            "resolution_us": told.resolution_us,
+            "settings_finer_than_the_times": list(self.dropped),
             "kinds": {
                 kind: {
                     "rows": count,
@@ -144,8 +149,12 @@ class Job:
         info = self._described(profile)
         out = self._wanted.out
         _refuse_what_is_there(out)
-        part = out.with_name(out.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            room = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        except OSError as error:
+            raise UsageError(f"{out} can't be written: {error.strerror or error}") from error
+        part = room / "history"
         try:
             self.report.written = write_rows(part / "history", self._rows(info.run))
             info = self._finished(info)
@@ -160,7 +169,7 @@ class Job:
         except OSError as error:
             raise UsageError(f"{out} can't be written: {error.strerror or error}") from error
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(room, ignore_errors=True)
         return self.report
 
     # ------------------------------------------------------------ lines
@@ -202,6 +211,8 @@ class Job:
                     report.unspoken += 1
                     report.first_unspoken = report.first_unspoken or record.number
                 else:
+                    for mark in found:
+                        report.told.resolution_us = gcd(report.told.resolution_us, mark.at_us)
                     yield from found
 
     def _of_a_line(
@@ -295,9 +306,26 @@ class Job:
             closed_world=info.closed_world,
             begins_late=info.begins_late or bool(report.told.without_begin),
             records=info.records,
-            config=info.config,
+            config=self._measurable(info.config),
             environment=environment,
         )
+
+    def _measurable(self, config: Config) -> Config:
+        """Without the lengths of time that times as coarse as the log's can't be held against.
+
+        Of two times that tell only the second, a length of 1.5 s between them may look like one of 1 s. A whole number
+        of seconds never looks shorter, or longer, than it is.
+        """
+        told = config.to_json()
+        coarse = self.report.told.resolution_us
+        dropped = [
+            name
+            for name, value in told.items()
+            if name.endswith("_ms") and isinstance(value, int) and value * _MS % coarse
+        ]
+        self.report.dropped = tuple(sorted(dropped))
+        left = {name: value for name, value in told.items() if name not in dropped}
+        return config_of({"system": config.system, **left}) if dropped else config
 
     def _why_none(self) -> str:
         report = self.report

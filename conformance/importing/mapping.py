@@ -24,7 +24,7 @@ from conformance.importing.values import (
     zone_of,
 )
 from specs.errors import UsageError
-from specs.history.columns import COLUMNS, NAMES
+from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.reading import near, read, told
 from specs.vocabulary import CommitMode, Kind, Level, Outcome
 
@@ -154,8 +154,8 @@ def _constants(value: Any, where: str) -> dict[str, Any]:
     _known_columns(value, where)
     for name, each in value.items():
         is_number = isinstance(each, int) and not isinstance(each, bool)
-        if name in NUMBERS and not is_number:
-            raise MapError(f"{where}.{name} must be a whole number, not {each!r}")
+        if name in NUMBERS and not (is_number and SMALLEST <= each <= LARGEST):
+            raise MapError(f"{where}.{name} must be a whole number of 64 bits, not {each!r}")
         if name not in NUMBERS and not isinstance(each, str):
             raise MapError(f"{where}.{name} must be text, not {each!r}")
         if name in WORDS and each not in WORDS[name]:
@@ -485,9 +485,13 @@ def _ask_for_the_form(found: Map, form: str, name: str) -> None:
         if len(sign) != 1 or sign in "\r\n":
             raise MapError(f"{name}: {what} must be one character, not {sign!r}")
     try:
-        "".encode(found.encoding)
-    except LookupError as error:
+        line_end = "\n".encode(found.encoding)
+    except (LookupError, UnicodeError) as error:
         raise MapError(f"{name}: there is no encoding {found.encoding!r}") from error
+    if line_end != b"\n":
+        raise MapError(
+            f"{name}: lines in {found.encoding} do not end in one byte; turn the log into UTF-8 first"
+        )
 
 
 def _check_event(found: Map, event: Event, where: str, form: str) -> None:

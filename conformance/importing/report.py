@@ -45,6 +45,11 @@ def _lines(report: Report) -> list[str]:
         (told.ties, "events of one time: nothing is concluded from their order"),
     ]
     found = [f"{count:>9,}  {what}" for count, what in counted if count]
+    if report.dropped:
+        found.append(
+            f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "
+            f"{', '.join(report.dropped)}"
+        )
     if told.newest_first:
         found.append("           the newest line comes first; the order of times was taken")
     return found

@@ -43,6 +43,8 @@ _NUMBERED = frozenset(
     )
 )
 """What a client does within an incarnation. Not its locks: it has a lane's lease before it adds the lane."""
+_WITHIN = _NUMBERED - {Kind.FETCH_OFFSET.value, Kind.PULL.value}
+"""What nobody does before the lane is added; a look-up, and the pull that follows it, may come before."""
 _LANE_OF_CLIENT = itemgetter(PLACE["client_id"], *(PLACE[name] for name in LANE))
 _KIND, _INCARNATION, _OUTCOME = PLACE["kind"], PLACE["incarnation"], PLACE["outcome"]
 _SEQ_BEGIN, _SEQ_END, _OP = PLACE["seq_begin"], PLACE["seq_end"], PLACE["op_id"]
@@ -111,13 +113,14 @@ class Sorter(Generic[T]):
 
 @dataclass(slots=True)
 class Told:
-    """What the ordering found out about the log."""
+    """What was found out about the log's order and times. resolution_us: every time is a multiple of it."""
 
     ties: int = 0
     never_ended: dict[str, int] = field(default_factory=dict)
     without_begin: dict[str, int] = field(default_factory=dict)
     first_without_begin: int | None = None
     newest_first: bool = False
+    resolution_us: int = 0
 
 
 Refuse = Callable[[int, BadRow], None]
@@ -126,9 +129,12 @@ Refuse = Callable[[int, BadRow], None]
 
 def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
     """Each mark by itself, in the order of the lines; one whose time goes back is refused."""
-    last_us, last_line = -1, 0
+    last_us, last_line, refused = -1, 0, 0
     for mark in marks:
         if mark.at_us < last_us:
+            if mark.line == refused:
+                continue  # the line was refused as a whole
+            refused = mark.line
             back_ms = (last_us - mark.at_us) / 1000
             why = (
                 f"is {back_ms:g} ms earlier than line {last_line}, though the map says that the lines are in order: "
@@ -175,6 +181,8 @@ class Timeline:
     def __init__(self, mapping: Map, run: str, told: Told) -> None:
         self._run, self._told = run, told
         self._numbers = mapping.counts_incarnations
+        # Where every ADD is told, what a client does before its first one belongs to one that the log begins after.
+        self._first = 0 if Kind.ADD.value in (mapping.records or ()) else None
         self._seq = 0
         self._clock = 0
         self._open: dict[Any, list[Any]] = {}
@@ -238,7 +246,8 @@ class Timeline:
             self._incarnation[lane] = self._incarnation.get(lane, 0) + 1
         elif row[_KIND] not in _NUMBERED:
             return
-        number = self._incarnation.get(lane)
+        first = self._first if row[_KIND] in _WITHIN else None
+        number = self._incarnation.get(lane, first)
         row[_INCARNATION] = None if number is None else str(number)
 
     def _ended(self, row: list[Any], mark: Mark, clock: str | None) -> list[Any]:

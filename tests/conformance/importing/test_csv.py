@@ -260,3 +260,58 @@ def test_what_was_sorted_in_pieces_is_in_order(
     pieces = open_history(imported(run, tmp_path, write("pieces.csv", mixed), text))
     assert [row[1:4] for row in whole.rows()] == [row[1:4] for row in pieces.rows()]
     assert [row.queue_offset for row in pieces.rows()] == list(range(200))
+
+
+def test_nothing_is_measured_more_finely_than_the_log_tells(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """Of times to the second a pause of 1.5 s is no measure, one of 2 s is."""
+    for pause, config in ((1500, {}), (2000, {"suspend_ms": 2000})):
+        text = KAFKA.replace("config.mode", f"config.suspend_ms = {pause}\nconfig.mode")
+        log = write(
+            f"log-{pause}.csv",
+            ["ts,who,part,off", *(f"2026-03-02T09:00:0{n}Z,c1,0,{n}" for n in range(1, 8))],
+        )
+        history = open_history(imported(run, tmp_path, log, text))
+        told = history.info.config.to_json()
+        assert {name: told[name] for name in told if name.endswith("_ms")} == config
+
+
+def test_what_lies_beside_is_left_alone(run: Run, write: Write, tmp_path: Path) -> None:
+    """Neither a folder of a similar name is touched, nor does a failed import leave anything."""
+    beside = tmp_path / "history.part"
+    beside.mkdir()
+    (beside / "mine").write_text("mine")
+    map_file = write("map.toml", KAFKA)
+    good, bad = (
+        write("log.csv", deliveries([1, 2])),
+        write("bad.csv", [*deliveries([1]), "x,y,z,7"]),
+    )
+    out = tmp_path / "new" / "history"
+    assert run("import", "csv", "--map", map_file, bad, "--out", out).exit_code == 64
+    assert list((tmp_path / "new").iterdir()) == []
+    assert run("import", "csv", "--map", map_file, good, "--out", out).exit_code == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["history"]
+    assert (beside / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("order", ["lines", "times"])
+def test_both_engines_judge_an_imported_log_alike(
+    run: Run, write: Write, tmp_path: Path, order: str
+) -> None:
+    """Also where rows of one time have clocks of their own."""
+    lines = deliveries([1, 2, 4, 3, 5, 5, 7, 6])
+    lines[6] = lines[5].replace(",5", ",6")
+    text = KAFKA.replace('order = "lines"', f'order = "{order}"')
+    history = imported(run, tmp_path, write("log.csv", lines), text)
+    found = []
+    for engine in ("python", "arrow"):
+        verdict = json.loads(run("check", history, "--format", "json", "--engine", engine).stdout)
+        found.append(
+            [
+                (c["id"], c["verdict"], c["violations"], c["opportunities"])
+                for c in verdict["clauses"]
+            ]
+        )
+    assert found[0] == found[1]
+    assert ("ORD-2", "refuted") in [each[:2] for each in found[0]]

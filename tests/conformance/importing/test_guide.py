@@ -52,7 +52,9 @@ def _compare(shown: str, printed: str, command: str) -> None:
             continue
         while at < len(lines) and anywhere and not _fits(wanted.rstrip(), lines[at]):
             at += 1
-        assert at < len(lines), f"{command}: the page shows {wanted!r}, which is not printed:\n{printed}"
+        assert at < len(lines), (
+            f"{command}: the page shows {wanted!r}, which is not printed:\n{printed}"
+        )
         assert _fits(wanted.rstrip(), lines[at]), f"{command}: {wanted!r} is not {lines[at]!r}"
         at, anywhere = at + 1, False
     assert anywhere or at == len(lines), f"{command} prints more: {lines[at:]}"

@@ -353,3 +353,49 @@ constants = { outcome = "success" }
     rows = [(row.kind.value, row.incarnation) for row in open_history(out).rows()]
     assert rows[:5] == [("lock", None), ("add", "1"), *[("deliver", "1")] * 3]
     assert judged(run, out)["ORD-2"]["verdict"] == "refuted"
+
+
+def test_text_that_is_none_is_a_bad_line(run: Run, write: Write, tmp_path: Path) -> None:
+    """Half a character in JSON, a list whose elements nobody can read."""
+    half = application(received(5) | {"host": {"name": "pod"}})[0].replace("pod", "pod \\ud800")
+    result = run(
+        "import",
+        "jsonl",
+        "--map",
+        write("m.toml", APPLICATION),
+        write("a.jsonl", [half]),
+        "--out",
+        tmp_path / "h",
+    )
+    assert (result.exit_code, "'host.name' holds half a character" in result.stderr) == (64, True)
+    lines = consumer_log(LAYOUTS[0])
+    lines[2] = lines[2].replace("web-orders-0, web-orders-11", "everything!")
+    result = run(
+        "import",
+        "text",
+        "--map",
+        write("k.toml", KAFKA_LOG),
+        write("k.log", lines),
+        "--out",
+        tmp_path / "h",
+    )
+    assert (result.exit_code, "holds nothing that `each` finds" in result.stderr) == (64, True)
+
+
+def test_before_its_first_assignment_a_client_works_in_one_that_the_log_begins_after(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """Where every assignment is told, an hour without one is one incarnation; else nobody knows."""
+    log = write(
+        "app.jsonl", application(received(5), handled(5), ASSIGNED, received(6), handled(6))
+    )
+    map_file = write("map.toml", APPLICATION)
+    for told, expected in (
+        (APPLICATION, ["0", "1"]),
+        (APPLICATION.replace(', "add", "drop"]', "]"), [None, "1"]),
+    ):
+        map_file.write_text(told, encoding="utf-8")
+        out = tmp_path / f"history-{expected[0]}"
+        assert run("import", "jsonl", "--map", map_file, log, "--out", out).exit_code == 0
+        calls = [row.incarnation for row in open_history(out).rows() if row.kind is Kind.DELIVER]
+        assert calls == expected
