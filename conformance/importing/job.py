@@ -280,7 +280,8 @@ class Job:
             store = Kind(kind) in AT_THE_STORE
             levels.setdefault(Level.STORE if store else Level.CLIENT, set()).add(kind)
         for event in mapping.event:
-            if event.kind in (mapping.records or ()):
+            # That no line told of any may be because none happened, or because the log or the pattern does not tell.
+            if event.kind in (mapping.records or ()) and event.kind in self.report.written.rows:
                 usual = Level.STORE if event.what in AT_THE_STORE else Level.CLIENT
                 level = str(event.constants.get("level", usual))
                 levels.setdefault(level, set()).add(event.kind)
@@ -290,6 +291,11 @@ class Job:
         report = self.report
         if not report.written.total:
             raise UsageError(f"{self._log} gives no event at all: {self._why_none()}")
+        for kind in self._map.did_not_happen:
+            if count := report.written.rows.get(kind):
+                raise UsageError(
+                    f"the map says that no {kind} happened (did_not_happen), and {self._log} tells of {count}"
+                )
         bounds = {}
         if self._map.clock_bound_ms:
             bounds["log"] = self._map.clock_bound_ms * _MS
@@ -305,7 +311,7 @@ class Job:
             clock_bounds_us=bounds,
             closed_world=info.closed_world,
             begins_late=info.begins_late or bool(report.told.without_begin),
-            records=info.records,
+            records=self._records(),
             config=self._measurable(info.config),
             environment=environment,
         )

@@ -582,6 +582,3 @@ def _check_records(found: Map, name: str) -> None:
                 f"{name}: records names {kind}, and no event of the map is one; if there was none of it say "
                 f'did_not_happen = ["{kind}"]'
             )
-    for kind in found.did_not_happen:
-        if kind in kinds:
-            raise MapError(f"{name}: did_not_happen names {kind}, and an event of the map is one")

@@ -68,11 +68,15 @@ def _kinds(report: Report, mapping: Map) -> list[str]:
             for name in mapped
         ]
         rows.append(f"{kind:<14}{count:>6,}  {', '.join(told)}".rstrip())
-    silent = [name for name, seen in report.seen.items() if not seen]
-    if silent:
-        rows.append(
-            f"no line at all was event {', '.join(silent)}: is its `when` or `match` right?"
-        )
+    for name, seen in report.seen.items():
+        if not seen:
+            rows.append(f"no line at all was event {name}: is its `when` or `match` right?")
+    declared = sorted({event.kind for event in mapping.event} & set(mapping.records or ()))
+    rows += [
+        f'{kind} counts as not told; if you know that there was none: did_not_happen = ["{kind}"]'
+        for kind in declared
+        if kind not in written.rows and kind not in mapping.did_not_happen
+    ]
     return rows
 
 

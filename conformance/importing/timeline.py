@@ -182,7 +182,8 @@ class Timeline:
         self._run, self._told = run, told
         self._numbers = mapping.counts_incarnations
         # Where every ADD is told, what a client does before its first one belongs to one that the log begins after.
-        self._first = 0 if Kind.ADD.value in (mapping.records or ()) else None
+        declared = (*(mapping.records or ()), *mapping.did_not_happen)
+        self._first = 0 if Kind.ADD.value in declared else None
         self._seq = 0
         self._clock = 0
         self._open: dict[Any, list[Any]] = {}

@@ -150,7 +150,7 @@ def test_a_commit_past_what_is_not_done_is_possible_while_sends_are_not_told(
     history = imported(run, tmp_path, log, APPLICATION, form="jsonl")
     report = json.loads((history / "import.json").read_text(encoding="utf-8"))
     said = {each["id"]: (each["can_be"], each["missing_kinds"]) for each in report["clauses"]}
-    assert said["CMT-1"] == ("at most possible", ["send"])
+    assert said["CMT-1"] == ("at most possible", ["drop", "send"])
     assert judged(run, history)["CMT-1"]["verdict"] == "possible"
 
 
@@ -399,3 +399,28 @@ def test_before_its_first_assignment_a_client_works_in_one_that_the_log_begins_a
         assert run("import", "jsonl", "--map", map_file, log, "--out", out).exit_code == 0
         calls = [row.incarnation for row in open_history(out).rows() if row.kind is Kind.DELIVER]
         assert calls == expected
+
+
+def test_that_a_log_is_silent_does_not_say_that_nothing_happened(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """A kind without a line is not recorded until the map says that there was none; and then there must be none."""
+    log = write(
+        "app.jsonl",
+        application(received(5), handled(5), received(7), handled(7), received(6), handled(6)),
+    )
+    map_file = write("map.toml", APPLICATION)
+    out = tmp_path / "history"
+    result = run("import", "jsonl", "--map", map_file, log, "--out", out)
+    assert (
+        'add counts as not told; if you know that there was none: did_not_happen = ["add"]'
+        in result.stdout
+    )
+    assert judged(run, out)["ORD-2"]["verdict"] == "possible"
+    text = APPLICATION.replace('["reset",', '["add", "reset",')
+    known = imported(run, tmp_path, log, text, form="jsonl")
+    assert judged(run, known)["ORD-2"]["verdict"] == "refuted"
+    there = write("there.jsonl", application(ASSIGNED, received(5)))
+    map_file.write_text(text, encoding="utf-8")
+    result = run("import", "jsonl", "--map", map_file, there, "--out", tmp_path / "other")
+    assert (result.exit_code, "says that no add happened" in result.stderr) == (64, True)

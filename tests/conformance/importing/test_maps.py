@@ -24,7 +24,6 @@ ASKED: list[tuple[str, str, str]] = [
     ("clock_bound_ms = 0", 'clock_bound_ms = 5\nclock = "host"', "in no order of their own"),
     ('records = ["deliver"]', "", "which kinds of events the log tells"),
     ('records = ["deliver"]', 'records = ["commit"]', 'did_not_happen = ["commit"]'),
-    ('["add", "reset"]', '["deliver"]', "an event of the map is one"),
     ('["add", "reset"]', '["ad"]', "unknown word 'ad'; did you mean 'add'?"),
     ('time = "ts"', "", "which field holds its time"),
     ('time = "ts"', 'time = "ts"\ntime_format = "%H:%M"', "in which time zone the times are"),
