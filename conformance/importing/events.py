@@ -31,10 +31,11 @@ from conformance.importing.mapping import (
 from conformance.importing.sources import Fields, field_of, text_of
 from conformance.importing.values import BadValue, fitting, length_us, reads_times, whole
 from specs.history.columns import NAMES
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
 
 PLACE = {name: index for index, name in enumerate(NAMES)}
-_OUTCOME = PLACE["outcome"]
+_OUTCOME, _TOPIC = PLACE["outcome"], PLACE["topic"]
+_MESSAGE, _ORIGIN = PLACE["message_id"], PLACE["origin_id"]
 _TIMES = frozenset({"wall_us", "lease_until_us"})
 _PAIR_BY = (
     "process",
@@ -259,6 +260,8 @@ class Compiled:
                 source = self.event.columns.get(name)
                 raise BadRow(f"gives no {name}", None if source is None else source.field)
         self._check_outcome(columns)
+        if self.kind is Kind.READ and columns[_MESSAGE] and not columns[_ORIGIN]:
+            _check_original(columns[_TOPIC])
         return columns
 
     def _check_outcome(self, columns: list[Any]) -> None:
@@ -310,6 +313,12 @@ class Compiled:
             if text is None or text in self._null:
                 raise BadRow("is missing: by it an end finds its begin", name)
         return (self.kind.value, *found)
+
+
+def _check_original(topic: str) -> None:
+    """A copy found in a retry or dead-letter topic is compared with what it was made from. Raises BadRow."""
+    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        raise BadRow("tells of a copy, and not of which message (origin_id)")
 
 
 def _check_text(text: str, field: str) -> None:

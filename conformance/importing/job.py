@@ -368,6 +368,14 @@ class Job:
                 for kind in report.moments
             ]
             + [f"{kind}: none happened" for kind in self._map.did_not_happen]
+            + (
+                [
+                    "deliver: the client commits by itself what a call finished (no commit_mode is told)"
+                ]
+                if report.written.rows.get(Kind.DELIVER)
+                and "commit_mode" not in report.written.columns(Kind.DELIVER)
+                else []
+            )
             + (["nobody was at work whom the log does not tell"] if info.closed_world else [])
         )
         report.clauses = reach(info, profile, self._shapes())
