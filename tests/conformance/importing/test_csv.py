@@ -315,3 +315,26 @@ def test_both_engines_judge_an_imported_log_alike(
         )
     assert found[0] == found[1]
     assert ("ORD-2", "refuted") in [each[:2] for each in found[0]]
+
+
+def test_a_log_that_begins_with_the_newest_is_turned_round(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """Lines of one time too; and the report says so."""
+    times = ["09:00:01", "09:00:02", "09:00:02", "09:00:03"]
+    lines = [f"2026-03-02T{at}Z,c1,0,{offset}" for offset, at in enumerate(times)]
+    log = write("log.csv", ["ts,who,part,off", *lines[::-1]])
+    map_file = write("map.toml", KAFKA.replace('order = "lines"', 'order = "times"'))
+    result = run("import", "csv", "--map", map_file, log, "--out", tmp_path / "history")
+    assert "the newest line comes first" in result.stdout
+    rows = list(open_history(tmp_path / "history").rows())
+    assert [row.queue_offset for row in rows] == [0, 1, 2, 3]
+
+
+def test_a_call_with_an_end_needs_its_result(run: Run, write: Write, tmp_path: Path) -> None:
+    """A judge would take it that nobody finished the message."""
+    map_file = write("map.toml", KAFKA.replace('"success"', '"unknown"'))
+    log = write("log.csv", deliveries([1]))
+    result = run("import", "csv", "--map", map_file, log, "--out", tmp_path / "history")
+    assert result.exit_code == 64
+    assert "line 2: the line does not say how the call ended (commit, cut, null" in result.stderr

@@ -307,6 +307,8 @@ def test_the_log_of_rocketmqs_java_client(run: Run, write: Write, tmp_path: Path
             ("leave", "ok", None),
         ]
         assert {row.client_id for row in rows} == {"10793"}
+        # Of locks it tells only the first of each lane, so they are not declared.
+        assert open_history(history).info.records == {"client": ("add", "commit")}
         assert [row.incarnation for row in rows[:4]] == [None, "1", "1", "1"]
         clauses = judged(run, history)
         # Renewals of leases are not told, and what was not told to the judge is not taken for the usual.
