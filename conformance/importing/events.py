@@ -102,6 +102,7 @@ class Compiled:
         self._each = (
             None if event.each is None or event.each.match is None else re.compile(event.each.match)
         )
+        self._timed = mapping.timed
         self._time = event.begin or event.time or mapping.time or ""
         self._clock = mapping.clock
         self._hasher = hasher
@@ -222,7 +223,7 @@ class Compiled:
 
     def _of_one(self, fields: Fields, line: int, order: int, op: int) -> list[Mark]:
         columns = self._columns(fields)
-        at_us = self._moment(fields, self._time)
+        at_us = self._moment(fields, self._time) if self._timed else order
         clock = "log"
         if self._clock is not None:
             clock = text_of(field_of(fields, self._clock)) or ""

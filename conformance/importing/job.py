@@ -36,7 +36,7 @@ IMPORT_SCHEMA = "inorder/import/v1"
 REPORT_FILE = "import.json"
 _SHOWN_BAD = 10
 _LONGEST_SHOWN = 60
-_MS = 1_000
+_MS, _SECOND_US = 1_000, 1_000_000
 _EVERY = 100_000
 
 
@@ -323,11 +323,16 @@ class Job:
         of seconds never looks shorter, or longer, than it is.
         """
         told = config.to_json()
-        coarse = self.report.told.resolution_us
+        coarse = self.report.told.resolution_us if self._map.timed else 0
         dropped = [
             name
             for name, value in told.items()
-            if name.endswith("_ms") and isinstance(value, int) and value * _MS % coarse
+            if (
+                name.endswith("_ms")
+                and isinstance(value, int)
+                and (not coarse or value * _MS % coarse)
+            )
+            or (name == "delay_levels" and (not coarse or _SECOND_US % coarse))
         ]
         self.report.dropped = tuple(sorted(dropped))
         left = {name: value for name, value in told.items() if name not in dropped}

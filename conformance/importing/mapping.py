@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.importing.values import (
+    NO_TIMES,
     UNITS_US,
     ZONE_EXAMPLES,
     is_time_format,
@@ -277,6 +278,11 @@ class Map:
     message: str = MESSAGE
 
     @property
+    def timed(self) -> bool:
+        """Does the log tell when things happened?"""
+        return self.time_format != NO_TIMES
+
+    @property
     def counts_incarnations(self) -> bool:
         """Are incarnations numbered by the import? Where the log tells ADD, and nothing else names them."""
         return any(event.what is Kind.ADD for event in self.event) and not any(
@@ -458,8 +464,13 @@ def _listed(words: Iterable[str]) -> str:
 def _ask_for_times(found: Map, name: str) -> None:
     if not is_time_format(found.time_format):
         raise MapError(
-            f"{name}: time_format must be iso, epoch_s, epoch_ms, epoch_us, epoch_ns or a pattern as "
-            f'"%d/%b/%Y:%H:%M:%S", not {found.time_format!r}'
+            f"{name}: time_format must be iso, epoch_s, epoch_ms, epoch_us, epoch_ns, none (the lines do not tell "
+            f'when) or a pattern as "%d/%b/%Y:%H:%M:%S", not {found.time_format!r}'
+        )
+    if not found.timed and (found.order != LINES or found.time is not None):
+        raise MapError(
+            f'{name}: with time_format = "none" there is no `time`, and the order of the lines is all there is: '
+            'order = "lines"'
         )
     if found.time_zone is not None and zone_of(found.time_zone) is None:
         raise MapError(
@@ -522,7 +533,9 @@ def _check_moment(found: Map, event: Event, where: str) -> None:
         raise MapError(f"{where}: begin and end are told together, or `time` and `at`")
     if event.begin is not None and (event.took or event.time or event.at):
         raise MapError(f"{where}: with begin and end a line needs neither time, at nor took")
-    if event.begin is None and event.time is None and found.time is None:
+    if not found.timed and (event.spans or event.time):
+        raise MapError(f'{where}: with time_format = "none" a line has neither times nor a length')
+    if found.timed and event.begin is None and event.time is None and found.time is None:
         raise MapError(
             f"{where} does not say which field holds its time: time = FIELD (for all events, or in this one)"
         )

@@ -13,7 +13,7 @@ def report_text(report: Report, mapping: Map) -> str:
     """Lines without colours, for stdout."""
     parts = [
         [f"{report.written.total:,} rows from {report.lines:,} lines"],
-        _lines(report),
+        _lines(report, mapping),
         _kinds(report, mapping),
         _assumed(report),
         [f"What a judge can decide of what {report.profile} promises:"],
@@ -23,7 +23,7 @@ def report_text(report: Report, mapping: Map) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _lines(report: Report) -> list[str]:
+def _lines(report: Report, mapping: Map) -> list[str]:
     """What did not become rows, and what is odd: each with its number."""
     told = report.told
     first = report.told.first_without_begin
@@ -45,7 +45,9 @@ def _lines(report: Report) -> list[str]:
         (told.ties, "events of one time: nothing is concluded from their order"),
     ]
     found = [f"{count:>9,}  {what}" for count, what in counted if count]
-    if report.dropped:
+    if not mapping.timed:
+        found.append("           the lines do not tell when: nothing that takes time is judged")
+    elif report.dropped:
         found.append(
             f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "
             f"{', '.join(report.dropped)}"

@@ -180,6 +180,7 @@ class Timeline:
 
     def __init__(self, mapping: Map, run: str, told: Told) -> None:
         self._run, self._told = run, told
+        self._timed = mapping.timed
         self._numbers = mapping.counts_incarnations
         # Where every ADD is told, what a client does before its first one belongs to one that the log begins after.
         declared = (*(mapping.records or ()), *mapping.did_not_happen)
@@ -235,7 +236,9 @@ class Timeline:
         row[PLACE["run"]] = self._run
         row[_SEQ_BEGIN], row[_OP] = self._seq, mark.op
         row[_STARTED], row[_CLOCK] = mark.at_us, clock
-        if row[_WALL] is None and row[_KIND] != Kind.READ.value:  # there it is the store's own time
+        if (
+            self._timed and row[_WALL] is None and row[_KIND] != Kind.READ.value
+        ):  # there it is the store's own time
             row[_WALL] = mark.at_us
         if self._numbers:
             self._number(row)

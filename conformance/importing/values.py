@@ -24,6 +24,8 @@ _EPOCHS = {
     "epoch_ns": Decimal("0.001"),
 }
 _ISO = "iso"
+NO_TIMES = "none"
+"""Of a log that does not tell when anything happened: the order of its lines is all."""
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = _EPOCH.replace(tzinfo=None)
@@ -42,7 +44,7 @@ class BadValue(ValueError):
 
 
 def is_time_format(text: str) -> bool:
-    return text == _ISO or text in _EPOCHS or "%" in text
+    return text in (_ISO, NO_TIMES) or text in _EPOCHS or "%" in text
 
 
 def tells_zone(text: str) -> bool:
@@ -65,6 +67,8 @@ def zone_of(name: str) -> tzinfo | None:
 def reads_times(form: str, zone_name: str | None) -> Callable[[str], int]:
     """The function from a time, as the log has it, to µs since 1970. It raises BadValue."""
     zone = None if zone_name is None else zone_of(zone_name)
+    if form == NO_TIMES:
+        return _no_time
     if form in _EPOCHS:
         factor = _EPOCHS[form]
         return lambda text: _from_epoch(text, factor, form)
@@ -84,6 +88,10 @@ def _from_epoch(text: str, factor: Decimal, form: str) -> int:
         return int(_within(Decimal(text) * factor))
     except ArithmeticError as error:
         raise BadValue(f"is no number, and the map says {form}") from error
+
+
+def _no_time(text: str) -> int:
+    raise BadValue("is a time, and the map says that the log has none")
 
 
 def _within(us: Number) -> Number:

@@ -426,3 +426,46 @@ def test_that_a_log_is_silent_does_not_say_that_nothing_happened(
     map_file.write_text(text, encoding="utf-8")
     result = run("import", "jsonl", "--map", map_file, there, "--out", tmp_path / "other")
     assert (result.exit_code, "says that no add happened" in result.stderr) == (64, True)
+
+
+CONSOLE = """
+profile = "kafka-java"
+config.system = "kafka"
+config.mode = "orderly"
+config.message_model = "clustering"
+config.suspend_ms = 1000
+order = "lines"
+clock_bound_ms = 0
+time_format = "none"
+line = 'CreateTime:\\d+\\tPartition:(?P<partition>\\d+)\\tOffset:(?P<offset>\\d+)\\t(?P<key>[^\\t]*)\\t.*'
+records = ["deliver"]
+did_not_happen = ["add", "reset"]
+[[event]]
+kind = "deliver"
+at = "moment"
+columns = { queue_id = "partition", queue_offset = "offset", sharding_key = "key" }
+constants.group = "console"
+constants.topic = "orders"
+constants.broker = "kafka"
+constants.outcome = "success"
+constants.client_id = "console"
+constants.incarnation = "1"
+"""
+
+
+def test_the_output_of_kafkas_console_consumer(run: Run, write: Write, tmp_path: Path) -> None:
+    """It tells when a record was made, not when it came: the order of the lines is all there is."""
+    made = [(3, 0, 7), (1, 1, 4), (2, 0, 8), (9, 0, 9)]
+    for name, offsets, verdict in (
+        ("fine", [7, 4, 8, 9], "upheld"),
+        ("wrong", [7, 4, 9, 8], "refuted"),
+    ):
+        lines = [
+            f"CreateTime:177243924710{at}\tPartition:{part}\tOffset:{offset}\tkey-{at}\tbody"
+            for (at, part, _), offset in zip(made, offsets, strict=True)
+        ]
+        log = write(f"{name}.txt", [*lines, "Processed a total of 4 messages"])
+        history = imported(run, tmp_path, log, CONSOLE, form="text")
+        assert judged(run, history)["ORD-2"]["verdict"] == verdict
+        assert "suspend_ms" not in open_history(history).info.config.to_json()
+        assert [row.wall_us for row in open_history(history).rows()] == [None] * 4

@@ -28,6 +28,7 @@ ASKED: list[tuple[str, str, str]] = [
     ('time = "ts"', "", "which field holds its time"),
     ('time = "ts"', 'time = "ts"\ntime_format = "%H:%M"', "in which time zone the times are"),
     ('time = "ts"', 'time = "ts"\ntime_format = "unix"', "time_format must be iso, epoch_s"),
+    ('time = "ts"', 'time = "ts"\ntime_format = "none"', "there is no `time`"),
     ('time = "ts"', 'time = "ts"\ntime_zone = "Mars/Base"', "there is no time zone 'Mars/Base'"),
     ('time = "ts"', 'time = "ts"\ntimezone = "UTC"', "did you mean 'time_zone'?"),
     ('at = "moment"', "", "what the line's moment is: at ="),
