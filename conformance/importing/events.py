@@ -29,11 +29,12 @@ from conformance.importing.mapping import (
     Source,
 )
 from conformance.importing.sources import Fields, field_of, text_of
-from conformance.importing.values import BadValue, fitting, length_us, reads_times, whole
+from conformance.importing.values import BadValue, fitting, length_us, reads_times, step_us, whole
 from specs.history.columns import NAMES
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
 
 PLACE = {name: index for index, name in enumerate(NAMES)}
+_CLOCKS = 1 << 16
 _OUTCOME, _TOPIC = PLACE["outcome"], PLACE["topic"]
 _MESSAGE, _ORIGIN = PLACE["message_id"], PLACE["origin_id"]
 _TIMES = frozenset({"wall_us", "lease_until_us"})
@@ -95,6 +96,9 @@ class Compiled:
     def __init__(self, number: int, event: Event, mapping: Map, hasher: Hasher | None) -> None:
         self.number, self.event, self.kind = number, event, event.what
         self.seen = 0
+        self.reckoned_us = (
+            0  # how finely lengths were told, from which a begin or an end was reckoned
+        )
         self._null = frozenset(mapping.null)
         self._reads_time = reads_times(mapping.time_format, mapping.time_zone)
         self._match = None if event.match is None else re.compile(event.match)
@@ -238,6 +242,8 @@ class Compiled:
         if begin_us == end_us:
             return [Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))]
         own = ("line", order)
+        if self.event.took is not None:
+            clock = f"{clock}~{order % _CLOCKS}"  # one of the two was reckoned: see `Job`
         return [
             Mark(begin_us, order, line, Role.BEGINS, clock, own, op, tuple(columns)),
             Mark(end_us, order, line, Role.ENDS, clock, own, op, ()),
@@ -304,6 +310,8 @@ class Compiled:
             us = length_us(text, took.unit)
         except BadValue as error:
             raise BadRow(str(error), took.field, text) from error
+        step = step_us(text, took.unit)
+        self.reckoned_us = min(self.reckoned_us or step, step)
         return (at_us, at_us + us) if event.at == BEGIN else (at_us - us, at_us)
 
     def _pair(self, columns: Sequence[Any], fields: Fields) -> tuple[Any, ...]:

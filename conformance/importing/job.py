@@ -187,6 +187,7 @@ class Job:
         waits = any(each.role is Role.BEGINS for each in events)
         yield from in_order(rows) if waits else rows
         self.report.seen = {f"{each.number} ({each.kind.value})": each.seen for each in events}
+        self.report.told.reckoned_us = max(each.reckoned_us for each in events)
 
     def _marks(self, events: Sequence[Compiled]) -> Iterator[Mark]:
         report = self.report
@@ -301,6 +302,10 @@ class Job:
             bounds["log"] = self._map.clock_bound_ms * _MS
         elif report.told.ties:
             bounds["log"] = TIE_BOUND_US
+        if report.told.reckoned_us:
+            # Both the time and the length were rounded: so far may the other end be from where it was.
+            off = 2 * max(report.told.reckoned_us, report.told.resolution_us)
+            bounds["log"] = max(bounds.get("log", 0), off)
         environment = {**info.environment, **self._assumed()}
         return RunInfo(
             run=info.run,
@@ -323,7 +328,8 @@ class Job:
         of seconds never looks shorter, or longer, than it is.
         """
         told = config.to_json()
-        coarse = self.report.told.resolution_us if self._map.timed else 0
+        exact = self._map.timed and not self.report.told.reckoned_us
+        coarse = self.report.told.resolution_us if exact else 0
         dropped = [
             name
             for name, value in told.items()

@@ -47,6 +47,11 @@ def _lines(report: Report, mapping: Map) -> list[str]:
     found = [f"{count:>9,}  {what}" for count, what in counted if count]
     if not mapping.timed:
         found.append("           the lines do not tell when: nothing that takes time is judged")
+    elif told.reckoned_us:
+        found.append(
+            "           begins or ends were reckoned from lengths: nothing is concluded from what lies "
+            "as close together as they may be off"
+        )
     elif report.dropped:
         found.append(
             f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "

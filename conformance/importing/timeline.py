@@ -113,7 +113,8 @@ class Sorter(Generic[T]):
 
 @dataclass(slots=True)
 class Told:
-    """What was found out about the log's order and times. resolution_us: every time is a multiple of it."""
+    """What was found out about the log's order and times. resolution_us: every time is a multiple of it.
+    reckoned_us: how finely lengths are told, where begins or ends were reckoned from them."""
 
     ties: int = 0
     never_ended: dict[str, int] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class Told:
     first_without_begin: int | None = None
     newest_first: bool = False
     resolution_us: int = 0
+    reckoned_us: int = 0
 
 
 Refuse = Callable[[int, BadRow], None]

@@ -159,6 +159,13 @@ def fitting(number: int) -> int:
     return number
 
 
+def step_us(text: str, unit: str) -> int:
+    """How finely a length is told: 5 ms to the ms, 0.005 s too."""
+    decimals = len(text.strip().partition(".")[2])
+    finer: int = 10 ** min(decimals, 6)
+    return max(1, UNITS_US[unit] // finer)
+
+
 def length_us(text: str, unit: str) -> int:
     """A length of time in µs; it may have a fraction. Raises BadValue."""
     try:

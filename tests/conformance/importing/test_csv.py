@@ -338,3 +338,20 @@ def test_a_call_with_an_end_needs_its_result(run: Run, write: Write, tmp_path: P
     result = run("import", "csv", "--map", map_file, log, "--out", tmp_path / "history")
     assert result.exit_code == 64
     assert "line 2: the line does not say how the call ended (commit, cut, null" in result.stderr
+
+
+def test_a_begin_that_was_reckoned_is_no_exact_one(run: Run, write: Write, tmp_path: Path) -> None:
+    """One call after the other, whose lengths were rounded up, overlap on paper: possible, never certain."""
+    text = KAFKA.replace('order = "lines"', 'order = "times"').replace(
+        'at = "moment"', 'at = "end"\ntook = { field = "ms", unit = "ms" }'
+    )
+    text = text.replace("config.mode", "config.suspend_ms = 5\nconfig.mode")
+    for far, verdict in ((1, "possible"), (50, "refuted")):
+        lines = ["ts,ms,who,part,off"]
+        for place, offset in enumerate([1, 3, 2]):
+            at = BEGAN + timedelta(milliseconds=100 + far * place)
+            lines.append(f"{at.isoformat()},1,c1,0,{offset}")
+        history = imported(run, tmp_path, write(f"far-{far}.csv", lines), text)
+        assert open_history(history).info.clock_bound_us == 2000
+        assert judged(run, history)["ORD-2"]["verdict"] == verdict
+        assert "suspend_ms" not in open_history(history).info.config.to_json()
