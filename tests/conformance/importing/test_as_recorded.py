@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conformance.importing.job import Job, Wanted
 from conformance.importing.mapping import LISTENER_RESULTS, MAPPED, NEEDED, parse_map
 from specs.clauses.catalogue import all_clauses, get
+from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import open_history
@@ -62,6 +63,9 @@ def tellable(rows: Sequence[Row]) -> bool:
         return False  # the import would number them
     for row in rows:
         if any(getattr(row, name) is None for name in NEEDED.get(row.kind, ())):
+            return False
+        is_copy = row.kind is Kind.READ and row.message_id and is_copy_topic(row.topic)
+        if is_copy and row.origin_id is None:
             return False
         if row.kind is Kind.DELIVER and (row.outcome in LISTENER_RESULTS) != (mark(row) != OPEN):
             return False
