@@ -331,13 +331,15 @@ def read_map(path: Path, form: str) -> Map:
 
 def parse_map(text: str, form: str, name: str = "the map") -> Map:
     """A map from its text; form: of the log. Raises MapError."""
-    data = _with_parents(text, name, (name,))
+    data = _with_parents(text, form, (name,))
     found = read(Map, _spread(data, name), name, error=MapError)
     _check(found, form, name)
     return found
 
 
-def _with_parents(text: str, name: str, children: tuple[str, ...]) -> dict[str, Any]:
+def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, Any]:
+    """The map's words, those of the maps that it begins with among them. children: the last one is its own name."""
+    name = children[-1]
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -361,7 +363,9 @@ def _with_parents(text: str, name: str, children: tuple[str, ...]) -> dict[str, 
             raise MapError(
                 f"{name} extends {parent!r}, which is no recipe ({known}) and no file: {error}"
             ) from error
-    base = _with_parents(inherited, parent, (*children, parent))
+    base = _with_parents(inherited, form, (*children, parent))
+    if form != TEXT:
+        base.pop("line", None)  # the same log, sent on as JSON or CSV by a collector
     return _merged(base, data)
 
 

@@ -469,3 +469,14 @@ def test_the_output_of_kafkas_console_consumer(run: Run, write: Write, tmp_path:
         assert judged(run, history)["ORD-2"]["verdict"] == verdict
         assert "suspend_ms" not in open_history(history).info.config.to_json()
         assert [row.wall_us for row in open_history(history).rows()] == [None] * 4
+
+
+def test_a_recipe_for_a_log_that_a_collector_sent_on_as_json(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """The same sentences, in a field of JSON lines: the recipe's lines are not asked for, its events are."""
+    text = KAFKA_LOG.replace('time_zone = "Europe/Berlin"', 'time = "@timestamp"\nmessage = "msg"')
+    said = [line.partition("] ")[2] for line in consumer_log(LAYOUTS[0], 41, 44, 43)[2:]]
+    log = write("app.jsonl", application(*({"msg": each} for each in said)))
+    history = imported(run, tmp_path, log, text, form="jsonl")
+    assert judged(run, history)["CMT-4"]["verdict"] == "refuted"
