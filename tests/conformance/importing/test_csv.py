@@ -355,3 +355,28 @@ def test_a_begin_that_was_reckoned_is_no_exact_one(run: Run, write: Write, tmp_p
         assert open_history(history).info.clock_bound_us == 2000
         assert judged(run, history)["ORD-2"]["verdict"] == verdict
         assert "suspend_ms" not in open_history(history).info.config.to_json()
+
+
+def test_the_recipe_for_deliveries_and_other_names(run: Run, write: Write, tmp_path: Path) -> None:
+    """It is asked for the group and the topic, and takes the log's own names for its columns."""
+    text = """
+extends = "kafka-deliveries"
+order = "lines"
+clock_bound_ms = 0
+time = "ts"
+columns = { client_id = "who", queue_id = "part", queue_offset = "off" }
+did_not_happen = ["add", "reset"]
+"""
+    log = write("log.csv", deliveries([1, 3, 2]))
+    map_file = write("map.toml", text)
+    result = run("import", "csv", "--map", map_file, log, "--out", tmp_path / "history")
+    assert (result.exit_code, "where group comes from" in result.stderr) == (64, True)
+    text += """
+[constants]
+group = "billing"
+topic = "orders"
+broker = "kafka"
+outcome = "success"
+incarnation = "1"
+"""
+    assert judged(run, imported(run, tmp_path, log, text))["ORD-2"]["verdict"] == "refuted"
