@@ -1,4 +1,4 @@
-"""`inorder list WHAT`: clauses, profiles, targets, scenarios, faults, mutants or cases, for people and programs."""
+"""`inorder list WHAT`: clauses, profiles, targets, scenarios, faults, mutants, cases or recipes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import console
+from conformance.importing import mapping
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.targets.base import find
@@ -211,6 +212,11 @@ def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:
     return items
 
 
+def known_recipes() -> Iterable[Item]:
+    """The maps for `inorder import` that come with the project, each with what it is for."""
+    return [{"name": name, "why": mapping.why(name)} for name in mapping.recipes()]
+
+
 LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "clauses": clauses,
     "profiles": known_profiles,
@@ -218,6 +224,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "mutants": mutants,
     "cases": cases,
     "faults": known_faults,
+    "recipes": known_recipes,
 }
 LISTS |= {
     name: _elsewhere(name)

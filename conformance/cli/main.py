@@ -34,6 +34,7 @@ _ORDER = (
     "conform",
     "chaos",
     "check",
+    "import",
     "explain",
     "replay",
     "shrink",

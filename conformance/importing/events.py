@@ -1,0 +1,404 @@
+"""Turns a line into marks: for each event of the map that the line is, one, or one for each element that it tells.
+
+A line that no event speaks of is no fault. One that an event speaks of and that lacks what makes a row one, or holds
+what is no value, is: it is told with the field and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from conformance.importing.hashing import Hasher
+from conformance.importing.mapping import (
+    ANY_OTHER,
+    AT_THE_STORE,
+    BEGIN,
+    END,
+    INSTANTS,
+    LISTENER_RESULTS,
+    NEEDED,
+    NUMBERS,
+    WORDS,
+    Event,
+    Map,
+    MapError,
+    Source,
+)
+from conformance.importing.sources import Fields, field_of, text_of
+from conformance.importing.values import BadValue, fitting, length_us, reads_times, step_us, whole
+from specs.history.columns import NAMES
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+
+PLACE = {name: index for index, name in enumerate(NAMES)}
+_CLOCKS = 1 << 16
+_OUTCOME, _TOPIC = PLACE["outcome"], PLACE["topic"]
+_MESSAGE, _ORIGIN = PLACE["message_id"], PLACE["origin_id"]
+_TIMES = frozenset({"wall_us", "lease_until_us"})
+_PAIR_BY = (
+    "process",
+    "client_id",
+    "group",
+    "topic",
+    "broker",
+    "queue_id",
+    "queue_offset",
+    "message_id",
+)
+"""By what an end finds its begin, where the map names nothing else: as far as both events tell it."""
+_SHARED = frozenset({Kind.DELIVER, Kind.SEND})
+"""Kinds of which one operation may have several messages: rows of one line are one operation."""
+
+Columns = tuple[Any, ...]
+"""A row's columns, in the history's order, without those that only its place in time gives."""
+
+
+class Role(IntEnum):
+    """What a line tells of an operation."""
+
+    MOMENT = 0  # all of it
+    OPEN = 1  # its begin, and nobody tells the end
+    BEGINS = 2  # its begin, and another line tells the end
+    ENDS = 3
+
+
+class Mark(NamedTuple):
+    """When something began, ended, or both. order: its place among the log's lines, which breaks ties of time.
+
+    clock: whose time it is. pair: by which an end finds its begin. op: rows of one line that share it are one
+    operation.
+    """
+
+    at_us: int
+    order: int
+    line: int
+    role: Role
+    clock: str
+    pair: tuple[Any, ...] | None
+    op: int
+    columns: Columns
+
+
+class BadRow(ValueError):
+    """A line that an event speaks of, and that is no row. place: the field; value: what stands there."""
+
+    def __init__(self, why: str, field: str | None = None, value: str | None = None) -> None:
+        super().__init__(why)
+        self.why, self.field, self.value = why, field, value
+
+
+class Compiled:
+    """One event of a map, ready for lines."""
+
+    def __init__(self, number: int, event: Event, mapping: Map, hasher: Hasher | None) -> None:
+        self.number, self.event, self.kind = number, event, event.what
+        self.seen = 0
+        self.reckoned_us = (
+            0  # how finely lengths were told, from which a begin or an end was reckoned
+        )
+        self._null = frozenset(mapping.null)
+        self._reads_time = reads_times(mapping.time_format, mapping.time_zone)
+        self._match = None if event.match is None else re.compile(event.match)
+        self._message = event.message or mapping.message
+        self._each = (
+            None if event.each is None or event.each.match is None else re.compile(event.each.match)
+        )
+        self._timed = mapping.timed
+        self._time = event.begin or event.time or mapping.time or ""
+        self._clock = mapping.clock
+        self._hasher = hasher
+        self._ends_here = event.at == END and not event.spans
+        needed = () if self._ends_here else NEEDED.get(self.kind, ())
+        self._ends_later = event.at == BEGIN and not event.spans
+        self._needed = [
+            (PLACE[name], name) for name in needed if name != "outcome" or not self._ends_later
+        ]
+        self._takes = [
+            (PLACE[name], name, source.field, self._taking(name, source))
+            for name, source in event.columns.items()
+        ]
+        self._base = self._constants()
+        self._pair_places: tuple[int, ...] = ()
+        self.role = self._role(mapping)
+        self._paired = self.role in (Role.BEGINS, Role.ENDS)
+
+    def pair_with(self, names: Sequence[str]) -> None:
+        """By which columns its operations are found again."""
+        self._pair_places = tuple(PLACE[name] for name in names)
+
+    # ------------------------------------------------------------ what never changes
+
+    def _role(self, mapping: Map) -> Role:
+        event = self.event
+        if event.spans:
+            return Role.BEGINS
+        if event.at == BEGIN:
+            return Role.BEGINS if mapping.pairs(self.kind) else Role.OPEN
+        return Role.ENDS if event.at == END else Role.MOMENT
+
+    def _constants(self) -> list[Any]:
+        base: list[Any] = [None] * len(NAMES)
+        base[PLACE["kind"]] = self.kind.value
+        level = Level.STORE if self.kind in AT_THE_STORE else Level.CLIENT
+        base[PLACE["level"]] = level.value
+        if self.kind in INSTANTS:
+            base[PLACE["outcome"]] = Outcome.OK.value
+        if self.event.at == BEGIN and not self.event.spans:
+            base[PLACE["outcome"]] = Outcome.UNKNOWN.value
+        for name, value in self.event.constants.items():
+            base[PLACE[name]] = self._kept(name, value)
+        return base
+
+    def _kept(self, name: str, value: str | int) -> str | int | None:
+        return value if self._hasher is None else self._hasher.column(self.kind, name, value)
+
+    def _taking(self, name: str, source: Source) -> Callable[[str], str | int | None]:
+        """From a field's text to the column's value. It raises BadValue; None stands for no value."""
+        steps: list[Callable[[Any], Any]] = []
+        if source.match is not None:
+            steps.append(_group_of(re.compile(source.match)))
+        if source.values is not None:
+            steps.append(_word_in(source.values))
+        if source.crc32:
+            steps.append(lambda text: zlib.crc32(str(text).encode("utf-8", "surrogatepass")))
+        elif name in _TIMES:
+            steps.append(self._reads_time)
+        elif name in NUMBERS:
+            steps.append(_whole)
+            if source.plus:
+                steps.append(lambda number: fitting(number + source.plus))
+        elif name in WORDS:
+            steps.append(_one_of(WORDS[name]))
+
+        if self._hasher is None and len(steps) < 2:
+            return steps[0] if steps else str
+
+        def take(text: str) -> str | int | None:
+            value: Any = text
+            for step in steps:
+                value = step(value)
+                if value is None:
+                    return None
+            return self._kept(name, value)
+
+        return take
+
+    # ------------------------------------------------------------ lines
+
+    def marks(self, fields: Fields, line: int, order: int) -> list[Mark]:
+        """What the line tells, if it is such an event. Raises BadRow."""
+        for name, values in self.event.when.items():
+            if text_of(field_of(fields, name)) not in values:
+                return []
+        if self._match is not None:
+            text = text_of(field_of(fields, self._message))
+            found = None if text is None else self._match.search(text)
+            if found is None:
+                return []
+            if named := found.groupdict():
+                fields = {**fields, **named}
+        self.seen += 1
+        if self.event.each is None:
+            return self._of_one(fields, line, order, order)
+        # Rows of a line that are each an operation have an op of their own; of a call's batch they share it.
+        marks: list[Mark] = []
+        for index, element in enumerate(self._elements(fields)):
+            op = order if self.kind in _SHARED else order + index
+            marks += self._of_one({**fields, **element}, line, order + index, op)
+        return marks
+
+    def _elements(self, fields: Fields) -> list[Fields]:
+        name = self.event.each.field if self.event.each is not None else ""
+        value = field_of(fields, name)
+        if self._each is None:
+            if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+                raise BadRow("is no list of objects", name)
+            return value
+        text = text_of(value)
+        if text is None:
+            raise BadRow("is missing", name)
+        elements: list[Fields] = [found.groupdict() for found in self._each.finditer(text)]
+        if not elements and text.strip(" \t[](){}"):
+            raise BadRow("holds nothing that `each` finds", name, text)
+        return elements
+
+    def _of_one(self, fields: Fields, line: int, order: int, op: int) -> list[Mark]:
+        columns = self._columns(fields)
+        at_us = self._moment(fields, self._time) if self._timed else order
+        clock = "log"
+        if self._clock is not None:
+            clock = text_of(field_of(fields, self._clock)) or ""
+            if not clock:
+                raise BadRow("is missing: whose clock timed the line?", self._clock)
+            _check_text(clock, self._clock)
+            clock = clock if self._hasher is None else self._hasher.name(clock)
+        if not self.event.spans:
+            pair = self._pair(columns, fields) if self._paired else None
+            return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns))]
+        begin_us, end_us = self._span(fields, at_us)
+        if begin_us == end_us:
+            return [Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))]
+        own = ("line", order)
+        if self.event.took is not None:
+            clock = f"{clock}~{order % _CLOCKS}"  # one of the two was reckoned: see `Job`
+        return [
+            Mark(begin_us, order, line, Role.BEGINS, clock, own, op, tuple(columns)),
+            Mark(end_us, order, line, Role.ENDS, clock, own, op, ()),
+        ]
+
+    def _columns(self, fields: Fields) -> list[Any]:
+        columns = self._base.copy()
+        for place, name, field, take in self._takes:
+            text = text_of(field_of(fields, field))
+            if text is None or text in self._null:
+                continue
+            try:
+                value = take(text)
+            except BadValue as error:
+                raise BadRow(f"{error} ({name})", field, text) from error
+            if type(value) is str and not value.isascii():
+                _check_text(value, field)
+            columns[place] = value
+        for place, name in self._needed:
+            if columns[place] is None:
+                source = self.event.columns.get(name)
+                raise BadRow(f"gives no {name}", None if source is None else source.field)
+        self._check_outcome(columns)
+        if self.kind is Kind.READ and columns[_MESSAGE] and not columns[_ORIGIN]:
+            _check_original(columns[_TOPIC])
+        return columns
+
+    def _check_outcome(self, columns: list[Any]) -> None:
+        if self._ends_later:
+            return
+        outcome = columns[_OUTCOME]
+        if outcome is None and self.role is not Role.ENDS:
+            columns[_OUTCOME] = Outcome.OK.value  # of a kind that does not ask for it
+        elif self.kind is Kind.DELIVER and outcome not in LISTENER_RESULTS:
+            source = self.event.columns.get("outcome")
+            known = ", ".join(sorted(LISTENER_RESULTS))
+            raise BadRow(
+                f"does not say how the call ended ({known}); where nobody can say, it has no end either",
+                None if source is None else source.field,
+            )
+
+    def _moment(self, fields: Fields, name: str) -> int:
+        text = text_of(field_of(fields, name))
+        if text is None or text in self._null:
+            raise BadRow("is missing: every line needs a time", name)
+        try:
+            return self._reads_time(text)
+        except BadValue as error:
+            raise BadRow(str(error), name, text) from error
+
+    def _span(self, fields: Fields, at_us: int) -> tuple[int, int]:
+        event = self.event
+        if event.end is not None:
+            end_us = self._moment(fields, event.end)
+            if end_us < at_us:
+                raise BadRow("lies before the begin", event.end)
+            return at_us, end_us
+        took = event.took
+        assert took is not None
+        text = text_of(field_of(fields, took.field))
+        if text is None or text in self._null:
+            raise BadRow("is missing: how long did it take?", took.field)
+        try:
+            us = length_us(text, took.unit)
+        except BadValue as error:
+            raise BadRow(str(error), took.field, text) from error
+        step = step_us(text, took.unit)
+        self.reckoned_us = min(self.reckoned_us or step, step)
+        return (at_us, at_us + us) if event.at == BEGIN else (at_us - us, at_us)
+
+    def _pair(self, columns: Sequence[Any], fields: Fields) -> tuple[Any, ...]:
+        if not self.event.pair:
+            return (self.kind.value, *(columns[place] for place in self._pair_places))
+        found = [text_of(field_of(fields, name)) for name in self.event.pair]
+        for name, text in zip(self.event.pair, found, strict=True):
+            if text is None or text in self._null:
+                raise BadRow("is missing: by it an end finds its begin", name)
+        return (self.kind.value, *found)
+
+
+def _check_original(topic: str) -> None:
+    """A copy found in a retry or dead-letter topic is compared with what it was made from. Raises BadRow."""
+    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        raise BadRow("tells of a copy, and not of which message (origin_id)")
+
+
+def _check_text(text: str, field: str) -> None:
+    """JSON may hold half a character (a lone surrogate), which is no text. Raises BadRow."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRow("holds half a character", field) from error
+
+
+def _group_of(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+    """What the expression finds: its group `value`, or the first one, or all of it."""
+    group: str | int = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
+
+    def take(text: str) -> str | None:
+        found = pattern.search(text)
+        return None if found is None else found[group]
+
+    return take
+
+
+def _word_in(values: Mapping[str, Any]) -> Callable[[str], Any]:
+    table = {name: str(value) for name, value in values.items()}
+    other = table.get(ANY_OTHER)
+
+    def take(text: str) -> str:
+        word = table.get(text, other)
+        if word is None:
+            raise BadValue("is not among the values that the map lists")
+        return word
+
+    return take
+
+
+def _whole(text: Any) -> int:
+    return text if isinstance(text, int) else whole(text)
+
+
+def _one_of(words: frozenset[str]) -> Callable[[str], str]:
+    def take(text: str) -> str:
+        if text not in words:
+            raise BadValue(f"is none of {', '.join(sorted(words))}: the map may give `values`")
+        return text
+
+    return take
+
+
+def compiled(mapping: Map, hasher: Hasher | None) -> list[Compiled]:
+    """The events of a map. Raises MapError where an end could not find its begin."""
+    found = [
+        Compiled(number, event, mapping, hasher)
+        for number, event in enumerate(mapping.event, start=1)
+    ]
+    for kind in {each.kind for each in found}:
+        halves = [
+            each
+            for each in found
+            if each.kind is kind and not each.event.spans and each.role in (Role.BEGINS, Role.ENDS)
+        ]
+        if not halves:
+            continue
+        if len({each.event.pair for each in halves}) > 1:
+            raise MapError(f"the events of {kind} name different fields in `pair`")
+        if halves[0].event.pair:
+            continue
+        usual = [name for name in _PAIR_BY if all(name in each.event.given for each in halves)]
+        if not usual:
+            raise MapError(
+                f"the events of {kind} share no column by which an end could find its begin: name the fields that are "
+                "the same in both (pair = [FIELD, ...])"
+            )
+        for each in halves:
+            each.pair_with(usual)
+    return found

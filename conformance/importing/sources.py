@@ -1,0 +1,274 @@
+"""Reads a log, a line (or a CSV record) at a time: its number, and its fields by name.
+
+A record that can't be read is handed on as what it is, with its line number and the reason, and reading goes on behind
+it: whether it may be passed over is not decided here. Memory is that of one record, which is bounded.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from conformance.importing.mapping import CSV, JSONL, Map, MapError
+from specs.errors import UsageError
+from specs.reading import near
+
+STDIN = "-"
+_GZIP = b"\x1f\x8b"
+LONGEST = 4 << 20
+"""Bytes of a line: a longer one is no line of a log, but a file that is none."""
+
+Fields = Mapping[str, Any]
+"""A record's fields. Of CSV and text: their texts; of JSON: text, or a list of objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line. wrong: why it can't be read; then it has no fields. noise: text that is not in the form of a line."""
+
+    number: int
+    fields: Fields
+    wrong: str | None = None
+    noise: bool = False
+
+
+_NOTHING: Fields = {}
+
+
+def records(
+    paths: Sequence[str], form: str, mapping: Map
+) -> Iterator[tuple[str, Iterator[Record]]]:
+    """For each log its name and its records. Raises UsageError for a log that can't be opened."""
+    reads = {CSV: _csv, JSONL: _jsonl}.get(form, _text)
+    for path in paths:
+        with _opened(path) as file:
+            yield ("standard input" if path == STDIN else path), reads(file, mapping, path)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """The log's bytes. Standard input stays open."""
+    if path == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(f"the log {path} can't be read: {error.strerror or error}") from error
+    with file:
+        if file.peek(2)[:2] != _GZIP:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast(BinaryIO, unpacked)
+
+
+def _lines(file: BinaryIO, mapping: Map) -> Iterator[tuple[int, str | None, str]]:
+    """Number, text without its end, and why there is none."""
+    number = 0
+    while True:
+        try:
+            data = file.readline(LONGEST + 1)
+        except (OSError, EOFError) as error:
+            yield number + 1, None, f"can't be read: {error}"
+            return
+        if not data:
+            return
+        number += 1
+        if len(data) > LONGEST:
+            while data and not data.endswith(b"\n"):
+                data = file.readline(LONGEST)
+            yield number, None, f"is longer than {LONGEST >> 20} MiB"
+            continue
+        if number == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if number <= mapping.skip_lines:
+            continue
+        try:
+            yield number, data.decode(mapping.encoding).rstrip("\r\n"), ""
+        except UnicodeDecodeError:
+            yield number, None, f"is not in {mapping.encoding}; the map may name another encoding"
+
+
+# ---------------------------------------------------------------- CSV
+
+
+class _Feeder:
+    """Gives csv its lines and remembers which was the last one, and what could not be read on the way."""
+
+    def __init__(self, file: BinaryIO, mapping: Map) -> None:
+        self._lines = _lines(file, mapping)
+        self.number = 0
+        self.wrong: list[tuple[int, str]] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for number, text, wrong in self._lines:
+            self.number = number
+            if text is None:
+                self.wrong.append((number, wrong))
+            else:
+                yield text + "\n"
+
+
+def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+    csv.field_size_limit(LONGEST)
+    feeder = _Feeder(file, mapping)
+    reader = csv.reader(feeder, delimiter=mapping.delimiter, quotechar=mapping.quote, strict=True)
+    header: Sequence[str] = mapping.fields
+    width = len(header)
+    if header:
+        _check_header(header, mapping, name)
+    while True:
+        first = feeder.number + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            yield from _told(feeder)
+            return
+        except csv.Error as error:
+            yield from _told(feeder)
+            yield Record(first, _NOTHING, f"is no CSV: {error}")
+            continue
+        yield from _told(feeder)
+        if not row:
+            continue
+        if not header:
+            header = [each.strip() for each in row]
+            width = len(header)
+            _check_header(header, mapping, name)
+            continue
+        if len(row) != width:
+            yield Record(first, _NOTHING, f"has {len(row)} fields, and the header names {width}")
+            continue
+        yield Record(first, dict(zip(header, row, strict=True)))
+
+
+def _told(feeder: _Feeder) -> Iterator[Record]:
+    for number, wrong in feeder.wrong:
+        yield Record(number, _NOTHING, wrong)
+    feeder.wrong.clear()
+
+
+def _check_header(header: Sequence[str], mapping: Map, name: str) -> None:
+    double = sorted({each for each in header if header.count(each) > 1})
+    if double:
+        raise UsageError(
+            f"{name} has two columns of the name {double[0]!r}: name all of them in the map (fields = [...], and "
+            "skip_lines = 1)"
+        )
+    for field, where in asked_for(mapping):
+        if field not in header:
+            columns = ", ".join(header)
+            raise MapError(
+                f"the map asks for the field {field!r} ({where}), and {name} has the columns {columns}"
+                f"{near(field, header)}"
+            )
+
+
+def asked_for(mapping: Map) -> Iterator[tuple[str, str]]:
+    """The fields of a log that the map asks for, but for those that its regular expressions make; each with where."""
+    made = _made(mapping)
+    for event in mapping.event:
+        asked: list[tuple[str | None, str]] = [
+            (event.time or (None if event.begin else mapping.time), "time"),
+            (event.begin, "begin"),
+            (event.end, "end"),
+            (None if event.took is None else event.took.field, "took"),
+            (None if event.each is None else event.each.field, "each"),
+            *((name, "when") for name in event.when),
+            *((name, "pair") for name in event.pair),
+            *((source.field, f"columns.{name}") for name, source in event.columns.items()),
+            (mapping.clock, "clock"),
+        ]
+        if event.match is not None:
+            asked.append((event.message or mapping.message, "message"))
+        for field, where in asked:
+            if field is not None and field not in made:
+                yield field, f"event {event.kind}, {where}"
+
+
+def _made(mapping: Map) -> frozenset[str]:
+    patterns = [event.match for event in mapping.event]
+    patterns += [event.each.match for event in mapping.event if event.each is not None]
+    return frozenset(
+        name
+        for pattern in patterns
+        if pattern is not None
+        for name in re.compile(pattern).groupindex
+    )
+
+
+# ---------------------------------------------------------------- JSON lines
+
+
+def _jsonl(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+    # Numbers stay as they are written: a time of 1609057188.357 must not be rounded on its way.
+    decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
+    for number, text, wrong in _lines(file, mapping):
+        if text is None:
+            yield Record(number, _NOTHING, wrong)
+            continue
+        if not text.strip():
+            continue
+        try:
+            data = decode(text.strip())
+        except (ValueError, RecursionError) as error:
+            yield Record(number, _NOTHING, f"is no JSON: {_first_line(error)}")
+            continue
+        if isinstance(data, dict):
+            yield Record(number, data)
+        else:
+            yield Record(number, _NOTHING, "is no JSON object")
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+# ---------------------------------------------------------------- text
+
+
+def _text(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+    patterns = [re.compile(each) for each in mapping.line]
+    for number, text, wrong in _lines(file, mapping):
+        if text is None:
+            yield Record(number, _NOTHING, wrong)
+            continue
+        for pattern in patterns:
+            if found := pattern.match(text):
+                yield Record(number, found.groupdict())
+                break
+        else:
+            yield Record(number, _NOTHING, noise=True)
+
+
+def field_of(fields: Fields, name: str) -> Any:
+    """A field by its name; in JSON also inside of others, as `kafka.partition` or `records.0.offset`."""
+    if name in fields:
+        return fields[name]
+    found: Any = fields
+    for part in name.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            return None
+    return found
+
+
+def text_of(value: Any) -> str | None:
+    """A field's value as text; None for nothing, and for what is no single value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None
