@@ -65,7 +65,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     known = (last != NOWHERE) & ~spoiled & (rows.number("wall_us")[reads] != NONE)
     reads, sent = reads[known], sent[last[known]] if len(sent) else sent
     told = rows.number("wall_us")[sent] + rows.ended[sent] - rows.started[sent]
-    judged = rows.number("wall_us")[sent] != NONE
+    twice = np.asarray([rows.context_of(row).frames_twice for row in reads.tolist()], np.int64)
+    judged = (rows.number("wall_us")[sent] != NONE) & (twice > rows.end[reads])
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
     clocks = np.asarray(

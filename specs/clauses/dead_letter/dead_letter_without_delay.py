@@ -2,8 +2,9 @@
 
 The time at which the broker stored it (which it writes into the message) is at most the bound later than the answer to
 the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead
-letter of the message was refused or unanswered, or tried before the history begins, a copy may arrive at any time, and
-nothing is claimed; and in an open world what arrives late may be somebody else's, and is at most possibly late.
+letter of the message was refused or unanswered, or tried before the history begins, or where a link made two frames of
+one, a copy may arrive at any time, and nothing is claimed; and in an open world what arrives late may be somebody
+else's, and is at most possibly late.
 RocketMQ promises this from 5.0 on: before, the delay level that the client sets is obeyed."""
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import DEAD_LETTER_SENT, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
@@ -23,7 +24,7 @@ TITLE = "a dead letter does not wait"
 STATEMENT = "A dead letter is stored at once, without waiting for a delay level."
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
-PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT)
+PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
@@ -67,6 +68,8 @@ class MessageJudge(Judge):
         name = (row.topic or "")[len(DLQ_PREFIX) :]
         sent = self.sent.get(name)
         if sent is None or name in self.failed or row.wall_us is None or sent.ended_wall_us is None:
+            return NOTHING
+        if self.context.frames_twice is not None:
             return NOTHING
         self.opportunities += 1
         bound_us = self.config.dead_letter_bound_ms * MS + self.context.info.clock_bound_us
