@@ -378,6 +378,29 @@ def nats_part(stamps: Stamps) -> Part:
     return Part("nats", "ok", str(place.relative_to(ROOT)))
 
 
+def redis_part(stamps: Stamps) -> Part:
+    """A Redis server, out of Debian's packages, and the wheel of its client."""
+    parts = ROOT / "conformance" / "parts"
+    inputs = digest(*(parts / f"{name}.py" for name in ("redis", "wheels")))
+    place = TOOLS / "redis"
+    if stamps.fresh("redis", inputs, place, TOOLS / "wheels"):
+        return Part("redis", "ok", str(place.relative_to(ROOT)))
+    try:
+        say("fetching a Redis server into .tools/redis, and its client's wheel: a target (2 MB)")
+        python = VENV / "bin" / "python"
+        run([python, "-m", "conformance.parts.redis"], "Redis could not be fetched")
+    except Failed as error:
+        return Part(
+            "redis",
+            "missing",
+            str(error),
+            skipped="the target redis-local, and its tests",
+            mend="on Debian 12 with its packages in reach: make setup",
+        )
+    stamps.set("redis", inputs)
+    return Part("redis", "ok", str(place.relative_to(ROOT)))
+
+
 def toxiproxy_part(stamps: Stamps) -> Part:
     """The toxiproxy server, built by Go."""
     parts = ROOT / "conformance" / "parts"
@@ -435,7 +458,7 @@ def set_up(stamps: Stamps) -> int:
         return EXIT_FAILED
     parts = [java_part()]
     parts += [jars_part(version, stamps) for version in ROCKETMQ]
-    parts += [kafka_part(stamps), nats_part(stamps), toxiproxy_part(stamps)]
+    parts += [kafka_part(stamps), nats_part(stamps), redis_part(stamps), toxiproxy_part(stamps)]
     write(PARTS, {"schema": "inorder/parts/v1", "parts": [asdict(part) for part in parts]})
     for part in parts:
         if part.state != "ok":

@@ -22,7 +22,7 @@ from specs.errors import EXIT_SUITE
     required=True,
     metavar="TARGET",
     help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`, "
-    "`nats-local:2.15.2`.",
+    "`nats-local:2.15.2`, `redis-local:7.0.15`.",
 )
 @target_config_option
 @format_option()

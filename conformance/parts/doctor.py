@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from conformance.parts import docker_engine, jars, java, kafka, nats, toxiproxy_binary
+from conformance.parts import docker_engine, jars, java, kafka, nats, redis, toxiproxy_binary
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -101,6 +101,13 @@ def _checks() -> Iterator[Part]:
         optional=True,
     )
     yield _part(
+        "redis",
+        _redis,
+        skipped="the target redis-local, and its tests",
+        mend="python -m conformance.parts.redis",
+        optional=True,
+    )
+    yield _part(
         "toxiproxy",
         _toxiproxy,
         skipped="chaos scenarios with network faults",
@@ -171,6 +178,14 @@ def _nats() -> str:
     if nats.DEFAULT not in there or nats.DEFAULT_CLIENT not in clients:
         raise UsageError(f"no server {nats.DEFAULT}, or no nats-py {nats.DEFAULT_CLIENT}")
     return f"servers {', '.join(there)}; nats-py {', '.join(clients)}"
+
+
+def _redis() -> str:
+    there = [version for version in redis.VERSIONS if redis.present(version)]
+    clients = [version for version in redis.CLIENTS if redis.client(version).present]
+    if redis.DEFAULT not in there or redis.DEFAULT_CLIENT not in clients:
+        raise UsageError(f"no server {redis.DEFAULT}, or no redis-py {redis.DEFAULT_CLIENT}")
+    return f"servers {', '.join(there)}; redis-py {', '.join(clients)}"
 
 
 def _toxiproxy() -> str:

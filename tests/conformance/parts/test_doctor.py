@@ -21,6 +21,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         *(f"rocketmq-{version}" for version in jars.DEFAULT),
         "kafka",
         "nats",
+        "redis",
         "toxiproxy",
         "go",
         "docker",

@@ -23,7 +23,8 @@ OF_KAFKA = (
     "kafka-librdkafka-stored",
 )
 OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
-OF_OTHER_PRODUCTS = (*OF_KAFKA, *OF_NATS, "minimal-fifo", "ordered-queue")
+OF_REDIS = ("redis-streams",)
+OF_OTHER_PRODUCTS = (*OF_KAFKA, *OF_NATS, *OF_REDIS, "minimal-fifo", "ordered-queue")
 
 
 def test_the_profiles_that_come_with_the_project() -> None:
@@ -157,7 +158,13 @@ def test_other_products_claim_order_and_no_leases() -> None:
     for name in OF_OTHER_PRODUCTS:
         profile = load(name)
         assert {profile.claim(key).status for key in ("ORD-2", "ORD-12", "SND-1")} == {"claimed"}
-        own = {"LSE-2"} if name in OF_KAFKA else {"RTY-1", "RTY-4"} if name in OF_NATS else set()
+        own = (
+            {"LSE-2"}
+            if name in (*OF_KAFKA, *OF_REDIS)
+            else {"RTY-1", "RTY-4"}
+            if name in OF_NATS
+            else set()
+        )
         assert {
             profile.claim(key).status for key in IDS - own if key.startswith(("LSE", "RTY", "DLQ"))
         } == {"not_applicable"}

@@ -1,0 +1,189 @@
+"""`redis-local:VERSION[+redis-py:VERSION][,KEY=VALUE...]` and `redis:HOST:PORT[...]`: Redis Streams, through redis-py.
+
+The first starts a server of a released version on this machine (`conformance.parts.redis`), the second speaks to one
+that runs already, where all that is made begins with `inorder-`. The clients are drivers in processes of their own.
+
+A queue is a stream, and its offsets count the stream's entries. Redis hands out a stream's entries in their order, but
+side by side to all consumers of a group: so the application has one at work on a stream at a time, by a lease that it
+asks for. Being given it is a grant, giving it back is an UNLOCK, and each acknowledgement that was accepted, which
+looks at the lease and renews it, is a grant anew.
+
+Streams are read past every group. While the clients work a witness asks the server how far each group has come without
+a gap (XPENDING, and the last id that was handed out): PROGRESS at level `store`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from conformance.drivers.admin import ignore
+from conformance.drivers.library import Library
+from conformance.drivers.plans import STEADY
+from conformance.drivers.served import ServedTarget
+from conformance.drivers.witness import WITNESS, Witness
+from conformance.parts import redis
+from conformance.parts.places import CHECKOUT
+from conformance.parts.redis import RedisServer
+from conformance.parts.wheels import Wheel
+from conformance.targets.base import Run
+from conformance.targets.options import Argument, near, parse
+from specs.errors import UsageError
+from specs.history.runinfo import declared
+from specs.plan.ability import Ability
+from specs.plan.config import Config, config_of
+from specs.plan.plan import Plan
+from specs.vocabulary import Kind, Level
+
+REDIS_PY = "redis-py"
+FENCE, RETRIES, STATES = "app.fence", "app.retries", "app.states"
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    FENCE: ("script", "none"),
+    RETRIES: ("none", "default"),
+    STATES: ("false", "true"),
+}
+"""What the application does (drivers/redis-py); the first is the default."""
+OPTIONS = frozenset({*CHOICES, "password", "tls_ca", "username"})
+"""What a target takes; `tls_ca` is a file of certificates."""
+CONFIG = replace(
+    STEADY,
+    broker_lease_ms=1_500,
+    rebalance_ms=250,
+    batch=1,
+)
+"""broker_lease_ms is the application's lease of a stream."""
+TOLD = (
+    "batch",
+    "broker_lease_ms",
+    "client_lease_ms",
+    "consume_from",
+    "message_model",
+    "mode",
+    "rebalance_ms",
+    "subscription",
+    "suspend_ms",
+)
+NO_LIMIT = {"max_reconsume_times": -1}
+LOOK_EVERY_S = 0.1
+LEASE_SLACK_MS = 300
+"""By so much a lease is longer than a history says: it counts there from when the answer came, and in the server from
+when it was granted."""
+DRIVER = CHECKOUT / "drivers" / "redis-py" / "driver.py"
+
+
+class RedisPy(Library):
+    """driver: the program, which a test may put another in the place of."""
+
+    name = REDIS_PY
+
+    def __init__(self, version: str, driver: Path = DRIVER) -> None:
+        self._wheel: Wheel = redis.client(version)
+        self.version = version
+        self._driver = driver
+
+    def ensure(self) -> None:
+        if not DRIVER.is_file():
+            raise UsageError("the driver of redis-py lies in a source checkout, and this is none")
+        self._wheel.ensure()
+
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+
+
+class RedisTarget(ServedTarget):
+    """A server, and redis-py at work on it."""
+
+    abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    config: Config = CONFIG
+    handed_out = True
+    reads_at_work = True
+    behind_link = True
+
+    def __init__(
+        self, name: str, argument: Argument, library: Library, version: str | None
+    ) -> None:
+        super().__init__(argument, version, library, RedisPy(redis.DEFAULT_CLIENT))
+        self.name = name
+        broker = "Redis" + (f" {version}" if version else f" at {argument.head}")
+        client = f"{library.name} {library.version}"
+        self.parties = {"broker": broker, "client": client, "producer": client}
+        self.options = {key: argument.options.get(key, CHOICES[key][0]) for key in CHOICES}
+        self.profile = "redis-streams"
+
+    def new_server(self, version: str, workdir: Path) -> RedisServer:
+        return RedisServer(version, workdir=workdir)
+
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
+        config = run.plan.config
+        return {
+            "server": address,
+            "lease_ms": str(config.broker_lease_ms + LEASE_SLACK_MS),
+            "balance_ms": str(config.rebalance_ms),
+            **self.options,
+        }
+
+    async def prepare(self, run: Run) -> None:
+        """Raises UsageError where no server is that somebody has named."""
+        host, _, port = self.address.rpartition(":")
+        if self._version is None and not await asyncio.to_thread(redis.answers, host, int(port)):
+            raise UsageError(f"no Redis server answers at {self.address}; is it running there?")
+        await super().prepare(run)
+
+    def witness(self, run: Run) -> Witness | None:
+        driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
+        return Witness(run, driver, every_s=LOOK_EVERY_S, commits=False)
+
+    def suited(self, plan: Plan) -> Plan:
+        """A call has one message."""
+        return replace(plan, config=replace(plan.config, batch=1))
+
+    def settings(self, plan: Plan) -> Config:
+        """What the driver is told. Nothing is given up."""
+        ours = plan.config.to_json()
+        return config_of({"system": "redis", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
+
+    @property
+    def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Besides what the drivers tell: whose a stream is, and what the witness saw.
+
+        Nobody who reads is told to go on elsewhere, for no message that was sent is removed.
+        """
+        told = {Kind(kind) for kind in super().records[Level.CLIENT]}
+        told |= {Kind.LOCK, Kind.UNLOCK, Kind.PULL}
+        return declared(client=told, store={Kind.PROGRESS})
+
+
+def target_of(target: str, argument: Argument, version: str | None) -> RedisTarget:
+    """Raises UsageError for an unknown version of the client, and for what an option can't be."""
+    for key, known in CHOICES.items():
+        given = argument.options.get(key, known[0])
+        if given not in known:
+            raise UsageError(f"{key} can't be {given!r}; {near(given, known)}")
+    library = RedisPy(argument.client_version or redis.DEFAULT_CLIENT)
+    return RedisTarget(argument.named(target), argument, library, version)
+
+
+def local(text: str | None) -> RedisTarget:
+    """A released Redis server on this machine, as `redis-local:7.0.15`; redis-py works on it.
+
+    Raises UsageError for what is not known.
+    """
+    argument = parse("redis-local", text, clients=(REDIS_PY,), options=OPTIONS)
+    if argument.head is None:
+        raise UsageError(
+            f"the target redis-local needs a version, as in redis-local:{redis.DEFAULT}"
+        )
+    redis.check_version(argument.head)
+    return target_of("redis-local", argument, argument.head)
+
+
+def remote(text: str | None) -> RedisTarget:
+    """A Redis server that runs already, by its address. Raises UsageError for what is no address."""
+    argument = parse("redis", text, clients=(REDIS_PY,), options=OPTIONS)
+    host, colon, port = (argument.head or "").rpartition(":")
+    if not host or not colon or not port.isdecimal():
+        raise UsageError("the target redis needs a server's address, as in redis:127.0.0.1:6379")
+    return target_of("redis", argument, None)
