@@ -87,7 +87,12 @@ class ServedTarget(AdminTarget):
     def _open(self) -> None:
         self.library.ensure()
         self.keeper.ensure()
-        if self._version is None or self._server is not None:
+        if self._version is None:
+            return
+        if (
+            self._server is not None
+        ):  # a run before this one may have ended in the midst of its faults
+            self._heal(self._server)
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
         self._server = self.new_server(self._version, Path(self._temporary.name))
@@ -98,6 +103,14 @@ class ServedTarget(AdminTarget):
         except BaseException:
             self.release()
             raise
+
+    def _heal(self, server: LocalServer) -> None:
+        """Link and server are as they were before any fault."""
+        if self._link is not None:
+            self._link.mend()
+        if self._is_down:
+            server.start_again()
+            self._is_down = False
 
     def spawn_driver(
         self, name: str, folder: Path, on_event: Callable[[Event], Any]
@@ -134,10 +147,8 @@ class ServedTarget(AdminTarget):
         A member that died is missed only when its session is over, and nothing happens until then: so it rests for
         two leases before it counts as at rest.
         """
-        if self._link is not None:
-            await asyncio.to_thread(self._link.mend)
-        if self._is_down:
-            await self.start(run.plan.topology.brokers[0])
+        if self._server is not None:
+            await asyncio.to_thread(self._heal, self._server)
         return await super().settle(run) and await super().settle(run)
 
     async def close(self) -> None:

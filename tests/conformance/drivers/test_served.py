@@ -1,0 +1,65 @@
+"""A server that a run left down, or behind a broken link, is there for the next run of the same target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from conformance.drivers.library import Library
+from conformance.drivers.served import ServedTarget
+from conformance.parts.local_server import LocalServer
+from conformance.targets.base import Run
+from conformance.targets.options import Argument
+
+
+class Here:
+    """A library whose parts are here."""
+
+    def ensure(self) -> None:
+        pass
+
+
+class Noted:
+    """A server, and its link, of which only is noted what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def start(self) -> None:
+        self.asked.append("start")
+
+    def start_again(self) -> None:
+        self.asked.append("start again")
+
+    def mend(self) -> None:
+        self.asked.append("mend")
+
+
+class Served(ServedTarget):
+    """With such a server."""
+
+    def __init__(self) -> None:
+        here = cast(Library, Here())
+        super().__init__(Argument("1.0"), "1.0", here, here)
+        self.noted = Noted()
+
+    def new_server(self, version: str, workdir: Path) -> LocalServer:
+        return cast(LocalServer, self.noted)
+
+    def own_settings(self, run: Run, address: str) -> dict[str, str]:
+        return {}
+
+
+def test_a_run_finds_the_server_as_if_nothing_had_been_broken() -> None:
+    target: Any = Served()
+    target._open()
+    assert target.noted.asked == ["start"]
+    target._open()
+    assert target.noted.asked == ["start"]
+    target._is_down, target._link = True, target.noted  # as a run leaves them that fails midway
+    target._open()
+    assert target.noted.asked == ["start", "mend", "start again"]
+    target._open()
+    assert target.noted.asked[3:] == ["mend"]
+    target._link = None
+    target._temporary.cleanup()
