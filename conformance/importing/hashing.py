@@ -26,7 +26,7 @@ SHORTEST = 16
 _DIGITS = 20
 _SECRET_BYTES = 32
 _KEPT_WORDS = frozenset(
-    {"*", "pull", "check", "corrected", "settled", "half", "duplicate", "java-hash", "", *FAULTS}
+    {"*", "pull", "check", "corrected", "settled", "half", "java-hash", "", *FAULTS}
 )
 _LISTS = frozenset({"view", "detail"})
 _TELLING_DETAILS = frozenset(
