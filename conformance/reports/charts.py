@@ -19,7 +19,7 @@ _LEFT, _PLOT, _RIGHT = 210.0, 960.0, 130.0
 _RATE, _CLIENT = 40.0, 20.0
 _TOP = 58.0
 _TICKS = (1, 2, 5)
-_MOST_NUMBERED = 40
+_NUMBER_ROOM = 34.0
 
 
 def chart(run: Overview) -> ElementTree.Element:
@@ -56,6 +56,7 @@ class _Chart:
         svg.begin(self.root, "run", title, "\n".join(told), width, height)
         for number, row in enumerate(run.befell, start=1):
             self._befell(row, number)
+        self._numbers()
         self._axis()
         y = _TOP
         for name in self.rates:
@@ -119,9 +120,20 @@ class _Chart:
             svg.add(group, "rect", fill=svg.paint("run", "dots"), **area)
         svg.line(group, left, 34, left, self.bottom, "io-beside", svg.BESIDE, width=1)
         svg.line(group, left, 34, right, 34, "io-beside", svg.BESIDE, width=3)
-        if number <= _MOST_NUMBERED:
-            small = {"font-size": "10"}
-            svg.write(group, left + 2, 31, str(number), "io-beside-text", svg.BESIDE, **small)
+
+    def _numbers(self) -> None:
+        """By what number each is in the table; those that begin at about the same time share a label."""
+        labels: list[tuple[float, int, int]] = []
+        for number, row in enumerate(self.run.befell, start=1):
+            x = self._x(row.started_us)
+            if labels and x - labels[-1][0] < _NUMBER_ROOM:
+                labels[-1] = (labels[-1][0], labels[-1][1], number)
+            else:
+                labels.append((x, number, number))
+        for x, first, last in labels:
+            told = str(first) if first == last else f"{first}–{last}"
+            style = {"font-size": "10"}
+            svg.write(self.root, x + 2, 31, told, "io-beside-text", svg.BESIDE, **style)
 
     def _broken(self, clause: str, at_us: int, place: int) -> None:
         x = self._x(at_us)

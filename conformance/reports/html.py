@@ -13,16 +13,16 @@ import base64
 import hashlib
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from conformance.reports import svg, swimlanes, text
 from conformance.reports.charts import befell, chart
@@ -41,6 +41,10 @@ from specs.history.store import History
 from specs.history.text import VERBS
 from specs.model.rules import RULES, WireRule
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
+from specs.vocabulary import Kind
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 FILE = "report.html"
 MOST_BINNED = 20_000_000
@@ -61,7 +65,7 @@ _RUN_SIGNS: Mapping[RunVerdict, str] = {
     RunVerdict.INCONCLUSIVE: "?",
     RunVerdict.INADMISSIBLE: "!",
 }
-_FAMILIES = {**Clause.FAMILIES, "WIR": "the wire"}
+_MOST_NAMED = 5
 
 
 def render(
@@ -91,7 +95,7 @@ def render(
         run=run,
         chart=None if run is None else _markup(svg.render(chart(run))),
         befell=[] if run is None else list(_befell(run)),
-        lanes=None if run is None else _json(_lanes(run)),
+        lanes=None if run is None else _json(lane_data(run)),
         missing=list(_missing(verdict, history, run, whole=whole)),
         clauses=[_page_of(verdict, clause) for clause in verdict.clauses],
         known_words=text.KNOWN_WORDS,
@@ -115,6 +119,9 @@ def write(
 
 @cache
 def _templates() -> Environment:
+    # Every command comes by here when it starts, and few of them write a page.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     found = Environment(
         loader=PackageLoader("conformance.reports", "page"),
         autoescape=True,
@@ -123,7 +130,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: svg.plain(value) if type(value) is str else value,
     )
-    found.filters["short_name"] = text.short_name
+    found.filters["prose"] = _prose
     return found
 
 
@@ -135,6 +142,21 @@ def _part(name: str) -> str:
 def _markup(drawing: str) -> Markup:
     """What our own writer has escaped."""
     return Markup(drawing)
+
+
+_WORDS = re.compile(r"`([^`]+)`|\*([^*\s][^*]*)\*")
+
+
+def _prose(paragraph: str) -> Markup:
+    """A docstring's words: `code` and *emphasis* as such, all else escaped."""
+    parts: list[Markup] = []
+    at = 0
+    for found in _WORDS.finditer(paragraph):
+        parts.append(escape(paragraph[at : found.start()]))
+        tag = "code" if found[1] else "em"
+        parts.append(Markup("<{0}>{1}</{0}>").format(Markup(tag), found[1] or found[2]))
+        at = found.end()
+    return Markup("").join([*parts, escape(paragraph[at:])])
 
 
 def _json(data: Any) -> Markup:
@@ -341,8 +363,9 @@ def _examples(clause: Clause) -> Iterator[tuple[str, str]]:
 def _headline(verdict: VerdictView) -> str:
     """What broke, in a line; or why nothing more can be said."""
     if verdict.failures:
-        names = ", ".join(clause.name for clause in verdict.failures)
-        return f"What broke: {names}."
+        names = [clause.name for clause in verdict.failures]
+        more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        return f"What broke: {', '.join(names[:_MOST_NAMED])}{more}."
     match verdict.verdict:
         case RunVerdict.UPHELD:
             return (
@@ -374,7 +397,7 @@ def _facts(verdict: VerdictView, history: History | None) -> list[tuple[str, str
         name, _, told = line.plain.partition(": ")
         facts.append((name, told))
     if history is not None:
-        facts.append(("history", str(history.folder)))
+        facts.append(("history", _named(history)))
     return facts
 
 
@@ -399,16 +422,22 @@ def _befell(run: Overview) -> Iterator[tuple[int, str, str, str, str]]:
         yield number, since, lasted or "did not end", befell(row), row.view or ""
 
 
-def _lanes(run: Overview) -> dict[str, Any]:
-    """What the script draws lanes of; messages of a bin as a digit, tenths of the lane's most."""
+def lane_data(run: Overview) -> dict[str, Any]:
+    """What the script draws lanes of, in bins; messages of a bin as a digit, ninths of the lane's most."""
+
+    def since(at_us: int) -> float:
+        return round((at_us - run.start_us) / run.bin_us, 1)
+
     return {
         "bins": run.bins,
         "binUs": run.bin_us,
-        "owners": [svg.plain(name) for name in run.owners],
-        "marks": [
-            [svg.plain(clause), round((at_us - run.start_us) / run.bin_us, 1)]
-            for clause, at_us in run.at_us.items()
+        "faults": [
+            [since(row.started_us), since(run.end_us if row.ended_us is None else row.ended_us)]
+            for row in run.befell
+            if row.kind in (Kind.FAULT, Kind.PAUSE)
         ],
+        "owners": [svg.plain(name) for name in run.owners],
+        "marks": [[svg.plain(clause), since(at_us)] for clause, at_us in run.at_us.items()],
         "lanes": [
             [
                 svg.plain(lane.name),
@@ -428,11 +457,16 @@ def _digits(counts: Sequence[int]) -> str:
     return "".join(str(math.ceil(9 * count / most)) for count in counts) if most else ""
 
 
+def _named(history: History) -> str:
+    """By what path a command opens it: a file's own, or its folder."""
+    return str(history.parquet[0] if history.is_a_file and history.parquet else history.folder)
+
+
 def _missing(
     verdict: VerdictView, history: History | None, run: Overview | None, *, whole: bool
 ) -> Iterator[tuple[str, str]]:
     """(what this file does not hold, the command that shows it)."""
-    named = "HISTORY" if history is None else str(history.folder)
+    named = "HISTORY" if history is None else _named(history)
     events = shlex.join(["inorder", "explain", named, "--lane", "LANE"])
     if history is None:
         yield (
@@ -440,7 +474,10 @@ def _missing(
             verdict.replay or "",
         )
     elif run is None and not whole:
-        page = _command(verdict, "report", "--format", "html")
+        elsewhere = history.folder != verdict.folder
+        page = _command(
+            verdict, "report", "--format", "html", *(("--history", named) if elsewhere else ())
+        )
         told = f"A view of the whole run: it has more than {MOST_BINNED:,} events."
         yield told, f"{page} > {FILE}"
     elif run is None:

@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from specs.history.row import Row
@@ -155,13 +155,14 @@ class Track:
 class Lease:
     """What a client held of a lane. first and last: moments; last is None where the evidence tells no end.
 
-    until_us: the end that the grant itself named.
+    since_us: when the grant was answered. until_us: the end that the grant itself named.
     """
 
     party: str
     lane: Lane
     first: int
     last: int | None
+    since_us: int
     until_us: int | None = None
 
 
@@ -326,12 +327,12 @@ def _leases(steps: Sequence[Step]) -> tuple[Lease, ...]:
         if row.queue_id is None:
             continue
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
-            before = held.get(key)
-            first = step.moments[-1] if before is None else before.first
-            held[key] = Lease(*key, first, None, row.lease_until_us)
+            answered = row.started_us if row.ended_us is None else row.ended_us
+            new = Lease(*key, step.moments[-1], None, answered, row.lease_until_us)
+            before = held.get(key, new)
+            held[key] = replace(new, first=before.first, since_us=before.since_us)
         elif row.kind is Kind.UNLOCK and row.outcome is not Outcome.REFUSED and key in held:
-            lease = held.pop(key)
-            done.append(Lease(*key, lease.first, step.first, lease.until_us))
+            done.append(replace(held.pop(key), last=step.first))
     return tuple(sorted((*done, *held.values()), key=lambda lease: (lease.first, lease.party)))
 
 

@@ -14,19 +14,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 
+from conformance.reports.batches import (
+    PLACE,
+    Batch,
+    Flags,
+    Ints,
+    LaneKey,
+    Source,
+    distinct,
+    lane_key,
+)
 from conformance.reports.incident import CONTEXT_KINDS
 from conformance.reports.view import VerdictView
-from specs.history.arrow import BATCH_ROWS, fitted, tables
-from specs.history.columns import NAMES
 from specs.history.row import Row
-from specs.history.store import History, rows_of_table, rows_to_table
+from specs.history.store import History
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 BINS = 240
@@ -55,17 +60,12 @@ _LANE_KINDS = (
     Kind.FETCH_OFFSET,
     Kind.DEAD_LETTER,
 )
-_PLACE = ("group", "topic", "broker", "queue_id")
 _PARTY = ("client_id", "process", "broker")
-_FIRST = ("run", "kind", "started_us", "ended_us", *_PLACE)
+_FIRST = ("run", "kind", "started_us", "ended_us", *PLACE)
 _SECOND = (*_FIRST, "outcome", "client_id", "process", "seq_begin")
 _NOBODY, _SEVERAL = -1, -2
 _MOST_COUNTED = 5_000
 """So many clients are counted, so that memory is bounded too; of more, those that come first."""
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-LaneKey = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def bin_width(start_us: int, end_us: int) -> int:
 
 def overview(history: History, verdict: VerdictView) -> Overview | None:
     """The run that a verdict is about, as far as a history holds it; None of a history without events."""
-    source = _Source(history)
+    source = Source(history)
     survey = _survey(source)
     if not survey.runs:
         return None
@@ -155,48 +155,6 @@ class _Finding:
             setattr(self, side, sorted(found)[:half])
 
 
-class _Source:
-    """The files of a history, or the rows that were read of it, as batches of columns."""
-
-    def __init__(self, history: History) -> None:
-        self.paths = history.parquet
-        self.loaded = history.loaded
-
-    def batches(self, names: Sequence[str]) -> Iterator[tuple[int, int, _Batch]]:
-        """(file, the first row's place in it, rows)."""
-        if not self.paths:
-            for start in range(0, len(self.loaded), BATCH_ROWS):
-                yield 0, start, _Batch(rows_to_table(self.loaded[start : start + BATCH_ROWS]))
-        for number, path in enumerate(self.paths):
-            start = 0
-            for table in tables(path, names):
-                yield number, start, _Batch(table)
-                start += table.num_rows
-
-    def rows(self, places: Sequence[tuple[int, int]]) -> Iterator[Row]:
-        """The whole rows at some places; of a file only the row groups that hold them are read."""
-        if not self.paths:
-            yield from (self.loaded[place] for _file, place in places)
-            return
-        for number, path in enumerate(self.paths):
-            wanted = sorted(place for file, place in places if file == number)
-            yield from _taken(path, wanted) if wanted else ()
-
-
-def _taken(path: Path, wanted: Sequence[int]) -> Iterator[Row]:
-    file = parquet.ParquetFile(path)
-    names = [name for name in NAMES if name in file.schema_arrow.names]
-    start = 0
-    for group in range(file.num_row_groups):
-        count = file.metadata.row_group(group).num_rows
-        here = [place - start for place in wanted if start <= place < start + count]
-        if here:
-            yield from rows_of_table(
-                fitted(file.read_row_group(group, columns=names).take(here), path)
-            )
-        start += count
-
-
 # ------------------------------------------------------------------------------------------ first pass
 
 
@@ -208,7 +166,7 @@ class _Survey:
     lanes: dict[str, Counter[LaneKey]] = field(default_factory=dict)
 
 
-def _survey(source: _Source) -> _Survey:
+def _survey(source: Source) -> _Survey:
     survey = _Survey()
     for _file, _start, batch in source.batches(_FIRST):
         started, ended = batch.numbers("started_us"), batch.numbers("ended_us", empty=-(2**63))
@@ -224,9 +182,9 @@ def _survey(source: _Source) -> _Survey:
             first = min(first, int(started[mine].min()))
             survey.runs[name] = (count + int(mine.sum()), first, last)
             lanes = survey.lanes.setdefault(name, Counter())
-            found, which = _distinct(codes[:, mine & on_lanes])
+            found, which = distinct(codes[:, mine & on_lanes])
             for column, number in zip(found.T, np.bincount(which), strict=True):
-                lanes[_key(column, words)] += int(number)
+                lanes[lane_key(column, words)] += int(number)
     return survey
 
 
@@ -237,7 +195,7 @@ class _Count:
     """One run, counted into bins."""
 
     def __init__(
-        self, source: _Source, survey: _Survey, run: str, findings: Sequence[_Finding]
+        self, source: Source, survey: _Survey, run: str, findings: Sequence[_Finding]
     ) -> None:
         self.source = source
         self.run = run
@@ -295,7 +253,7 @@ class _Count:
         places = [(file, place) for _, file, place in (*finding.before, *finding.after)]
         return tuple(sorted(self.source.rows(places), key=lambda row: row.seq_begin))
 
-    def _batch(self, file: int, start: int, batch: _Batch) -> None:
+    def _batch(self, file: int, start: int, batch: Batch) -> None:
         mine = batch.says("run", self.run)
         if not mine.any():
             return
@@ -311,7 +269,7 @@ class _Count:
             away = batch.numbers("seq_begin")[places] - finding.row.seq_begin
             finding.sees(away, file, places + start)
 
-    def _parties(self, batch: _Batch) -> Ints:
+    def _parties(self, batch: Batch) -> Ints:
         """Whose row each is, as a code that stays the same from batch to batch."""
         codes = np.full(batch.rows, _NOBODY, np.int64)
         for name in reversed(_PARTY):
@@ -322,7 +280,7 @@ class _Count:
                 codes[there] = known[local[there]]
         return codes
 
-    def _count_rates(self, batch: _Batch, mine: Flags, bins: Ints) -> None:
+    def _count_rates(self, batch: Batch, mine: Flags, bins: Ints) -> None:
         delivered = batch.is_kind(Kind.DELIVER)
         lines = (
             batch.is_kind(Kind.SEND),
@@ -334,22 +292,24 @@ class _Count:
         )
         self.rates += [np.bincount(bins[mine & line], minlength=self.bins) for line in lines]
 
-    def _count_lanes(self, batch: _Batch, mine: Flags, bins: Ints, parties: Ints) -> None:
+    def _count_lanes(self, batch: Batch, mine: Flags, bins: Ints, parties: Ints) -> None:
         delivered = batch.is_kind(Kind.DELIVER)
         granted = batch.is_kind(*_OWNS) & (batch.ended(Outcome.OK) | delivered)
         places = np.flatnonzero(mine & granted & batch.there("queue_id"))
         if not len(places):
             return
         codes, words = batch.places()
-        found, which = _distinct(codes[:, places])
-        lanes = np.array([self.number.get(_key(column, words), -1) for column in found.T])[which]
+        found, which = distinct(codes[:, places])
+        lanes = np.array([self.number.get(lane_key(column, words), -1) for column in found.T])[
+            which
+        ]
         places, lanes = places[lanes >= 0], lanes[lanes >= 0]
         cell = lanes * self.bins + bins[places]
         np.minimum.at(self.least, cell, parties[places])
         np.maximum.at(self.most, cell, parties[places])
         self.delivered += np.bincount(cell[delivered[places]], minlength=len(self.delivered))
 
-    def _count_clients(self, batch: _Batch, mine: Flags, bins: Ints, parties: Ints) -> None:
+    def _count_clients(self, batch: Batch, mine: Flags, bins: Ints, parties: Ints) -> None:
         theirs = mine & batch.there("client_id") & ~batch.is_kind(Kind.READ, *CONTEXT_KINDS)
         codes, which = np.unique(parties[theirs], return_inverse=True)
         if not len(codes):
@@ -362,7 +322,7 @@ class _Count:
                 before = self.active.get(int(code), 0)
                 self.active[int(code)] = before + line
 
-    def _note_befell(self, file: int, start: int, batch: _Batch, mine: Flags) -> None:
+    def _note_befell(self, file: int, start: int, batch: Batch, mine: Flags) -> None:
         places = np.flatnonzero(mine & batch.is_kind(*CONTEXT_KINDS))
         self.all_befell += len(places)
         if len(places):
@@ -372,7 +332,7 @@ class _Count:
             ]
             self.befell = sorted([*self.befell, *found])[:MOST_BEFELL]
 
-    def _touches(self, batch: _Batch, finding: _Finding, parties: Ints) -> Flags:
+    def _touches(self, batch: Batch, finding: _Finding, parties: Ints) -> Flags:
         """Rows of its queues, those of its parties that are of no queue, and faults."""
         queue = batch.numbers("queue_id", empty=-1)
         touched: Flags = batch.is_kind(Kind.FAULT).copy()
@@ -422,85 +382,6 @@ def _stretches(owners: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         last = place
     if current != _NOBODY:
         yield first, last, current
-
-
-# --------------------------------------------------------------------------------------------- columns
-
-
-class _Batch:
-    """Some rows as columns of numbers and codes; each is made once."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self.rows = table.num_rows
-        self._columns: dict[str, Any] = {}
-        self._codes: dict[str, tuple[Ints, list[str]]] = {}
-        self._flags: dict[tuple[str, str], Flags] = {}
-
-    def _column(self, name: str) -> Any:
-        if name not in self._columns:
-            column = self.table.column(name)
-            whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            if isinstance(whole, pa.ChunkedArray):  # an empty one stays in chunks
-                whole = pa.array([], column.type)
-            self._columns[name] = whole
-        return self._columns[name]
-
-    def numbers(self, name: str, empty: int = 0) -> Ints:
-        column = self._column(name)
-        filled = column.fill_null(empty) if column.null_count else column
-        return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)
-
-    def there(self, name: str) -> Flags:
-        return np.asarray(self._column(name).is_valid().to_numpy(zero_copy_only=False))
-
-    def coded(self, name: str) -> tuple[Ints, list[str]]:
-        """A column of words as codes, -1 where there is none, and the words."""
-        if name not in self._codes:
-            column = self._column(name)
-            if not pa.types.is_dictionary(column.type):
-                column = column.dictionary_encode()
-            codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            words = [str(word) for word in column.dictionary.to_pylist()]
-            self._codes[name] = np.asarray(codes, np.int64), words
-        return self._codes[name]
-
-    def says(self, name: str, *words: str) -> Flags:
-        """Where a column has one of these words."""
-        codes, known = self.coded(name)
-        wanted = np.array([*(word in words for word in known), False])  # the last is for -1
-        return np.asarray(wanted[codes])
-
-    def is_kind(self, *kinds: Kind) -> Flags:
-        return self.says("kind", *(kind.value for kind in kinds))
-
-    def ended(self, *outcomes: Outcome) -> Flags:
-        return self.says("outcome", *(outcome.value for outcome in outcomes))
-
-    def places(self) -> tuple[Ints, list[list[str]]]:
-        """Group, topic, broker (as codes) and number of each row's queue, and the words of the codes."""
-        coded = [self.coded(name) for name in _PLACE[:3]]
-        queue = self.numbers("queue_id", empty=-1)
-        return np.vstack([*(codes for codes, _ in coded), queue]), [words for _, words in coded]
-
-
-def _distinct(codes: Ints) -> tuple[Ints, Ints]:
-    """The distinct columns of a table of codes, and for each column which of them it is."""
-    packed = np.zeros(codes.shape[1], np.int64)
-    for line in (
-        codes
-    ):  # a pair of codes becomes one; they stay small since they are counted anew each time
-        _found, again = np.unique(line, return_inverse=True)
-        packed = np.unique(packed * (len(_found) + 1) + again, return_inverse=True)[1].reshape(-1)
-    _found, first, which = np.unique(packed, return_index=True, return_inverse=True)
-    return codes[:, first], which.reshape(-1)
-
-
-def _key(codes: Sequence[int] | Ints, names: Sequence[Sequence[str]]) -> LaneKey:
-    group, topic, broker = (
-        words[int(code)] if code >= 0 else "" for code, words in zip(codes[:3], names, strict=True)
-    )
-    return group, topic, broker, int(codes[3])
 
 
 def _ints(line: Any) -> tuple[int, ...]:

@@ -373,14 +373,14 @@ class _Drawing:
     def _legend(self) -> list[str]:
         """What the forms mean, of those that are there."""
         shapes = {step.shape for step in self.what.steps}
-        words = [
-            f"{sign} {shape.value}" for shape, sign in _SIGNS.items() if shape in shapes and sign
-        ]
+        words = [sign for shape, sign in _SIGNS.items() if shape in shapes]
         if any(step.suspends for step in self.what.steps):
-            words.append("▥ call that asks for its messages again, dotted: until when it waits")
+            words.append("barred: call that asks again, and dots until then")
         if self.what.leases:
-            words.append("▨ lease held")
-        lines = ["   ".join(words)] if words else []
+            words.append("striped: lease held")
+        if any(not _filled(step) for step in self.what.steps):
+            words.append("hollow: refused, or unanswered")
+        lines = [" · ".join(words)] if words else []
         lines.append("Order is true; distances are not to scale, the times above tell them.")
         return [*lines, self._left_out] if self.what.left_out else lines
 
@@ -440,18 +440,18 @@ def _filled(step: Step) -> bool:
 # ---------------------------------------------------------------------------------------------- marks
 
 _SIGNS = {
-    Shape.CALL: "▭",
-    Shape.COMMIT: "◆",
-    Shape.DEAD_LETTER: "⊠",
-    Shape.LOCK: "▲",
-    Shape.UNLOCK: "▽",
-    Shape.SEND: "▶",
-    Shape.READ: "○",
-    Shape.CRASH: "✕",
-    Shape.PAUSE: "▧",
-    Shape.FAULT: "⁘",
-    Shape.REQUEST: "┄",
-    Shape.OTHER: "•",
+    Shape.CALL: "▭ listener call",
+    Shape.COMMIT: "◆ commit",
+    Shape.DEAD_LETTER: "⊠ dead letter",
+    Shape.LOCK: "▲ lease asked for",
+    Shape.UNLOCK: "▼ lease given back",
+    Shape.SEND: "▶ send or store",
+    Shape.READ: "○ read",
+    Shape.CRASH: "✕ crash",
+    Shape.REQUEST: "• request",
+    Shape.OTHER: "• other event",
+    Shape.PAUSE: "hatched: pause",
+    Shape.FAULT: "dotted: fault",
 }
 
 

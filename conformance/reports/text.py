@@ -338,9 +338,13 @@ def events(witness: Sequence[Row]) -> str:
 
 def events_of(clause: ClauseView) -> str:
     """The witness in the text notation, and from when its times count; empty where there is none."""
-    base_us = min((row.started_us for row in clause.witness), default=0)
-    since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
-    return since + events(clause.witness) if clause.witness else ""
+    return since(clause.witness) + events(clause.witness) if clause.witness else ""
+
+
+def since(rows: Sequence[Row]) -> str:
+    """A line that says from when the times of events count; empty where that is the clock's 0."""
+    base_us = min((row.started_us for row in rows), default=0)
+    return f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
 
 
 def times(number: int) -> str:

@@ -107,7 +107,8 @@ def _fits(found: Any, column: Column) -> bool:
 def fitted(table: pa.Table, path: Path, names: Container[str] = NAMES) -> pa.Table:
     """The table with every column of a history, in order and in our types; a column that it lacks is null.
 
-    names: only these columns are wanted. Its schema was checked. Raises HistoryError for a number that is not whole or too large.
+    names: only these columns are wanted. Its schema was checked. Raises HistoryError for a number that is not whole or
+    too large.
     """
     columns = {}
     for column in COLUMNS:

@@ -54,6 +54,9 @@
     picture.setAttribute("preserveAspectRatio", "none");
     picture.setAttribute("role", "img");
     const words = [];
+    for (const [first, last] of run.faults) {
+      make(picture, "rect", { x: first * step, y: 0, width: Math.max(1, (last - first) * step), height: HEIGHT, class: "lane-fault" });
+    }
     for (let i = 0; i < owners.length; i += 3) {
       const [first, last, code] = owners.slice(i, i + 3);
       const x = first * step, wide = Math.max(1.5, (last - first + 1) * step);
@@ -87,8 +90,26 @@
     return item;
   }
 
+  // The times, above the lanes.
+  function ruler() {
+    const item = document.createElement("li");
+    item.className = "ruler";
+    item.setAttribute("aria-hidden", "true");
+    const picture = document.createElementNS(SVG, "svg");
+    picture.setAttribute("viewBox", "0 0 " + WIDTH + " 16");
+    picture.setAttribute("preserveAspectRatio", "none");
+    for (let part = 0; part < 6; part++) {
+      const bin = part * run.bins / 6;
+      make(picture, "path", { d: "M" + (bin * WIDTH / run.bins).toFixed(1) + " 0V16", class: "lane-bar" });
+      make(picture, "text", { x: bin * WIDTH / run.bins + 4, y: 12, class: "lane-text" }, seconds(bin));
+    }
+    item.append(document.createElement("div"), picture);
+    return item;
+  }
+
   function showMore() {
     const part = document.createDocumentFragment();
+    if (!shown && found.length) part.append(ruler());
     for (const lane of found.slice(shown, shown + AT_ONCE)) part.append(draw(lane));
     shown = Math.min(found.length, shown + AT_ONCE);
     list.append(part);
@@ -131,6 +152,8 @@
   const defs = make(make(document.body, "svg", { width: 0, height: 0, "aria-hidden": "true" }), "defs", {});
   const stripes = make(defs, "pattern", { id: "several", width: 5, height: 5, patternUnits: "userSpaceOnUse" });
   make(stripes, "path", { d: "M0 5 5 0", class: "lane-stripe" });
+  const dots = make(defs, "pattern", { id: "befell", width: 7, height: 7, patternUnits: "userSpaceOnUse" });
+  make(dots, "circle", { cx: 2, cy: 2, r: 1, class: "lane-dot" });
   form.hidden = false;
   form.addEventListener("input", filter);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
