@@ -19,7 +19,8 @@ _LEFT, _PLOT, _RIGHT = 210.0, 960.0, 130.0
 _RATE, _CLIENT = 40.0, 20.0
 _TOP = 58.0
 _TICKS = (1, 2, 5)
-_NUMBER_ROOM = 34.0
+_NUMBER_ROOM = 48.0
+_FEW = 40
 
 
 def chart(run: Overview) -> ElementTree.Element:
@@ -77,11 +78,8 @@ class _Chart:
         return _LEFT + self.step * since / self.run.bin_us
 
     def _axis(self) -> None:
-        whole = max(self.run.end_us - self.run.start_us, 1)
-        tick = _tick(whole)
-        for at in range(0, whole + 1, tick):
+        for at, label in ticks(self.run):
             x = self._x(self.run.start_us + at)
-            label = f"{at / 1_000_000:g} s"
             svg.write(
                 self.root, x + 3, _TOP - 6, label, "io-quiet", svg.QUIET, **{"font-size": "11"}
             )
@@ -115,10 +113,12 @@ class _Chart:
         right = max(left + 2, self._x(until) if until is not None and lasts else left)
         words = f"{number}. {befell(row)}, from {self._since(row.started_us)}"
         group = svg.titled(self.root, words)
-        if lasts:
+        if lasts and len(self.run.befell) <= _FEW:
             area = {"x": left, "y": _TOP, "width": right - left, "height": self.bottom - _TOP}
             svg.add(group, "rect", fill=svg.paint("run", "dots"), **area)
-        svg.line(group, left, 34, left, self.bottom, "io-beside", svg.BESIDE, width=1)
+        # Of many the lines would hide what they are about; the counts and the strip above still tell them.
+        down = self.bottom if len(self.run.befell) <= _FEW else 38
+        svg.line(group, left, 34, left, down, "io-beside", svg.BESIDE, width=1)
         svg.line(group, left, 34, right, 34, "io-beside", svg.BESIDE, width=3)
 
     def _numbers(self) -> None:
@@ -143,6 +143,12 @@ class _Chart:
         bold = {"font-weight": "bold", "font-size": "11"}
         y = 12.0 + 11.0 * (place % 2)
         svg.write(group, x + 4, y, f"✗ {clause}", "io-broken-text", svg.BROKEN, **bold)
+
+
+def ticks(run: Overview) -> list[tuple[int, str]]:
+    """Round times since the run's begin, in µs, and how they are written."""
+    whole = max(run.end_us - run.start_us, 1)
+    return [(at, f"{at / 1_000_000:g} s") for at in range(0, whole + 1, _tick(whole))]
 
 
 def _tick(whole_us: int) -> int:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from conformance.reports import svg, swimlanes, text
-from conformance.reports.charts import befell, chart
+from conformance.reports.charts import befell, chart, ticks
 from conformance.reports.incident import party, seconds
 from conformance.reports.overview import (
     MOST_EVENTS,
@@ -436,6 +436,7 @@ def lane_data(run: Overview) -> dict[str, Any]:
             for row in run.befell
             if row.kind in (Kind.FAULT, Kind.PAUSE)
         ],
+        "ticks": [[round(at / run.bin_us, 1), label] for at, label in ticks(run)],
         "owners": [svg.plain(name) for name in run.owners],
         "marks": [[svg.plain(clause), since(at_us)] for clause, at_us in run.at_us.items()],
         "lanes": [

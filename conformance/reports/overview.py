@@ -48,6 +48,7 @@ RATES = (
     "commits",
     "dead letters",
     "refused or unanswered",
+    "faults, crashes, departures",
 )
 _OWNS = (Kind.DELIVER, Kind.LOCK, Kind.RENEW)
 _LANE_KINDS = (
@@ -289,6 +290,7 @@ class _Count:
             batch.is_kind(Kind.COMMIT),
             batch.is_kind(Kind.DEAD_LETTER),
             ~delivered & batch.ended(Outcome.REFUSED, Outcome.UNKNOWN),
+            batch.is_kind(*CONTEXT_KINDS),
         )
         self.rates += [np.bincount(bins[mine & line], minlength=self.bins) for line in lines]
 

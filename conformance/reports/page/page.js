@@ -46,8 +46,14 @@
     bold.textContent = name;
     const small = document.createElement("div");
     small.textContent = events.toLocaleString("en") + " events, at most " + most.toLocaleString("en") +
-      " messages in a bin" + (isFound ? "; a finding is about it" : "");
+      " messages in a bin";
     label.append(bold, small);
+    if (isFound) {
+      const mark = document.createElement("span");
+      mark.className = "tag";
+      mark.textContent = "✗ a finding is about it";
+      label.append(mark);
+    }
     const step = WIDTH / run.bins;
     const picture = document.createElementNS(SVG, "svg");
     picture.setAttribute("viewBox", "0 0 " + WIDTH + " " + HEIGHT);
@@ -98,10 +104,9 @@
     const picture = document.createElementNS(SVG, "svg");
     picture.setAttribute("viewBox", "0 0 " + WIDTH + " 16");
     picture.setAttribute("preserveAspectRatio", "none");
-    for (let part = 0; part < 6; part++) {
-      const bin = part * run.bins / 6;
+    for (const [bin, label] of run.ticks) {
       make(picture, "path", { d: "M" + (bin * WIDTH / run.bins).toFixed(1) + " 0V16", class: "lane-bar" });
-      make(picture, "text", { x: bin * WIDTH / run.bins + 4, y: 12, class: "lane-text" }, seconds(bin));
+      make(picture, "text", { x: bin * WIDTH / run.bins + 4, y: 12, class: "lane-text" }, label);
     }
     item.append(document.createElement("div"), picture);
     return item;

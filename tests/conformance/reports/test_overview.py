@@ -60,6 +60,7 @@ def test_a_run_is_counted_into_bins(
         "commits": {40: 1},
         "dead letters": {99: 1},
         "refused or unanswered": {50: 1},
+        "faults, crashes, departures": {60: 1},
     }
     assert [name for name, _line in run.clients] == ["alice", "bob", "shop"]
     assert [row.kind.value for row in run.befell] == ["pause"]
