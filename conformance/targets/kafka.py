@@ -14,14 +14,13 @@ all the time what they have stored of the group, and its COMMIT is that of whoev
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
@@ -112,27 +111,15 @@ WORK_MS = 20
 SESSION_SLACK = 2
 """Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
 member may have been heard for the last time."""
-DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
 
 
-class Librdkafka(Library):
-    """driver: the program, which a test may put another in the place of."""
+class Librdkafka(InPython):
+    """Its wheel, and our driver of it."""
 
     name = LIBRDKAFKA
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel = kafka.librdkafka(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of librdkafka lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = kafka.librdkafka
+    program = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 
 
 class JavaClient(Library):

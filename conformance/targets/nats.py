@@ -14,13 +14,12 @@ far each consumer's acknowledgements go without a gap: PROGRESS at level `store`
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.drivers.admin import ignore
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython, Library
 from conformance.drivers.message_leases import first_tenures, with_tenures
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
@@ -28,7 +27,6 @@ from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import nats
 from conformance.parts.nats import NatsServer
 from conformance.parts.places import CHECKOUT
-from conformance.parts.wheels import Wheel
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from specs.errors import UsageError
@@ -73,26 +71,14 @@ NO_LIMIT = {"max_reconsume_times": -1}
 LOOK_EVERY_S = 0.1
 WORK_MS = 20
 """So long a call takes where each message is followed by a rollup: it is to come while one is in work."""
-DRIVER = CHECKOUT / "drivers" / "nats-py" / "driver.py"
 
 
-class NatsPy(Library):
-    """driver: the program, which a test may put another in the place of."""
+class NatsPy(InPython):
+    """Its wheel, and our driver of it."""
 
     name = NATS_PY
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel: Wheel = nats.client(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of nats-py lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = nats.client
+    program = CHECKOUT / "drivers" / "nats-py" / "driver.py"
 
 
 class NatsTarget(ServedTarget):

@@ -15,20 +15,18 @@ a gap (XPENDING, and the last id that was handed out): PROGRESS at level `store`
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.drivers.admin import ignore
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import redis
 from conformance.parts.places import CHECKOUT
 from conformance.parts.redis import RedisServer
-from conformance.parts.wheels import Wheel
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from specs.errors import UsageError
@@ -71,26 +69,14 @@ LOOK_EVERY_S = 0.1
 LEASE_SLACK_MS = 300
 """By so much a lease is longer than a history says: it counts there from when the answer came, and in the server from
 when it was granted."""
-DRIVER = CHECKOUT / "drivers" / "redis-py" / "driver.py"
 
 
-class RedisPy(Library):
-    """driver: the program, which a test may put another in the place of."""
+class RedisPy(InPython):
+    """Its wheel, and our driver of it."""
 
     name = REDIS_PY
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel: Wheel = redis.client(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of redis-py lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = redis.client
+    program = CHECKOUT / "drivers" / "redis-py" / "driver.py"
 
 
 class RedisTarget(ServedTarget):
