@@ -223,7 +223,7 @@ def ensure_packages(uv: Path, stamps: Stamps) -> None:
     say(
         "installing the Python packages of uv.lock into .venv (Spark alone is 500 MB; a minute or two)"
     )
-    sync: list[str | Path] = [uv, "sync", "--frozen", "--quiet"]
+    sync: list[str | Path] = [uv, "sync", "--frozen", "--quiet", "--extra", "all"]
     if not python.exists():
         sync += ["--python", sys.executable]
     environment = {
@@ -253,6 +253,8 @@ def sync_by_pip(uv: Path, environment: Mapping[str, str], first: Failed) -> None
             "--frozen",
             "--quiet",
             "--no-emit-project",
+            "--extra",
+            "all",
             "-o",
             wanted,
         ]

@@ -47,6 +47,9 @@ ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
 SPARK_FROM_EVENTS = 20_000_000
 """So many are better shared out among more than one machine's cores, and memory."""
+RUN_MARKS = ("run.json", "rounds/1/run.json")
+"""What a folder of ours holds, a finished run's or one's that ended early."""
+
 AUTO = "auto"
 NO_PROFILE = "no profile"
 """What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
@@ -116,10 +119,10 @@ def _with(baseline: Baseline | None, verdict: Verdict) -> Verdict:
 def make_room(out: Path, *marks: str) -> None:
     """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else.
 
-    marks: by what is known as ours (one of them is enough); a run's `run.json` if none is named.
+    marks: by what is known as ours (one of them is enough); a run's, whole or ended early, if none is named.
     """
     if out.is_dir() and any(out.iterdir()):
-        if not any((out / mark).exists() for mark in marks or ("run.json",)):
+        if not any((out / mark).exists() for mark in marks or RUN_MARKS):
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
     elif out.exists() and not out.is_dir():
@@ -139,7 +142,7 @@ def prepare(
     try:
         system: Any = find(target)
     except ImportError as error:
-        raise runs.PartUnavailable(f"the target {target} can't be loaded: {error}") from error
+        raise runs.PartUnavailable(f"the target {target}", error) from error
     if bounds.workers > 1 and Ability.OWN_SYSTEM not in system.abilities:
         raise UsageError(
             f"the target {target} can't {Ability.OWN_SYSTEM}, and several on the same one would take each other's "

@@ -6,6 +6,7 @@ The server is started by the first run and lives until `release`: topics and gro
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,8 @@ from conformance.parts.link import Link
 from conformance.parts.local_server import LocalServer
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
-from specs.errors import UsageError
+from reference_impl.shell.errors import split_address
+from specs.errors import Unavailable, UsageError
 from specs.faults import broker_crash, cut, delay, hold, perform
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
@@ -28,16 +30,19 @@ from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
 from specs.vocabulary import Kind, Outcome
 
+REACH_S = 5.0
+
 
 class ServedTarget(AdminTarget):
     """argument: what the user asked for. version: of the server that is started here; None where one runs already.
 
-    library: who works. keeper: who looks after the queues, which is no client under test.
+    server: what is started here. library: who works. keeper: who looks after the queues, which is no client under test.
 
     behind_link: what a client is told of where the server is, is the one address that it began with. So the clients of
     a server that is started here may reach it through a forwarder that can be broken.
     """
 
+    server: ClassVar[type[LocalServer]]
     behind_link: ClassVar[bool] = False
 
     def __init__(
@@ -59,10 +64,6 @@ class ServedTarget(AdminTarget):
                 self.abilities |= Links.abilities
 
     @abstractmethod
-    def new_server(self, version: str, workdir: Path) -> LocalServer:
-        """A server of that version, not started."""
-
-    @abstractmethod
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         """What the library is told besides what the user says. address: where it begins."""
 
@@ -76,6 +77,7 @@ class ServedTarget(AdminTarget):
         return self._server.address if self._server is not None else str(self._argument.head)
 
     async def prepare(self, run: Run) -> None:
+        """Raises Unavailable where no server is that somebody has named."""
         await asyncio.to_thread(self._open)
         user = {**self._argument.options, **self._argument.credentials}
         way = self.address if self._link is None else self._link.address
@@ -85,6 +87,8 @@ class ServedTarget(AdminTarget):
         self._witness = self.witness(run)
 
     def _open(self) -> None:
+        if self._version is None:
+            self._reach()
         self.library.ensure()
         self.keeper.ensure()
         if self._version is None:
@@ -95,7 +99,7 @@ class ServedTarget(AdminTarget):
             self._heal(self._server)
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
-        self._server = self.new_server(self._version, Path(self._temporary.name))
+        self._server = self.server(self._version, workdir=Path(self._temporary.name))
         try:
             self._server.start()
             if self.behind_link:
@@ -103,6 +107,17 @@ class ServedTarget(AdminTarget):
         except BaseException:
             self.release()
             raise
+
+    def _reach(self) -> None:
+        """Does anybody listen at the address? Whether it is such a server, and lets us in, the library finds out."""
+        host, port = split_address(self.address)
+        try:
+            socket.create_connection((host, port), REACH_S).close()
+        except OSError as error:
+            raise Unavailable(
+                f"no {self.server.product} server answers at {self.address} ({error.strerror or error}); "
+                "is it running there?"
+            ) from error
 
     def _heal(self, server: LocalServer) -> None:
         """Link and server are as they were before any fault."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from importlib import metadata
 
-from conformance.parts import docker_engine, jars, java, kafka, nats, redis, toxiproxy_binary
+from conformance.parts import extras, jars, java, kafka, nats, redis, toxiproxy_binary
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -69,6 +70,12 @@ def _checks() -> Iterator[Part]:
         _java,
         skipped="Apache RocketMQ targets and every Spark check",
         mend=java.REMEDY,
+    )
+    yield _part(
+        "spark",
+        _spark,
+        skipped="the engine spark, and writing generated histories by Spark",
+        mend=f"pip install '{extras.DISTRIBUTION}[spark]'",
     )
     yield _part(
         "maven",
@@ -195,7 +202,18 @@ def _toxiproxy() -> str:
     return f"{path}: {_said(str(path), '-version').strip()}"
 
 
+def _spark() -> str:
+    try:
+        return f"pyspark {metadata.version('pyspark')}"
+    except metadata.PackageNotFoundError as error:
+        raise UsageError("pyspark is not installed") from error
+
+
 def _docker() -> str:
+    try:
+        from conformance.parts import docker_engine
+    except ImportError as error:
+        raise UsageError(extras.why(error)) from error
     try:
         client = docker_engine.connect()
     except UsageError as error:

@@ -104,7 +104,8 @@ class KafkaServer(LocalServer):
 
     workdir: an empty or missing folder that is the server's own. more: keys of server.properties, overriding ours.
 
-    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in time).
+    Raises UsageError (unknown version), Unavailable (no Maven, no Java), TargetMisbehaved (it died, or was not ready
+    in time).
     """
 
     product = "Kafka"

@@ -29,7 +29,7 @@ class LocalServer(ABC):
 
     product: what people call it. port_count: how many ports it needs; the first is the one that clients begin at.
 
-    `start` raises UsageError (a part is missing that can't be fetched) and TargetMisbehaved (it died, or was not ready
+    `start` raises Unavailable (a part is missing that can't be fetched) and TargetMisbehaved (it died, or was not ready
     in time).
     """
 

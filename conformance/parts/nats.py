@@ -73,7 +73,7 @@ def present(version: str) -> bool:
 def ensure(version: str) -> Path:
     """The binary, built now if it is not there.
 
-    Raises UsageError for an unknown version, TargetMisbehaved if it can't be built.
+    Raises UsageError for an unknown version, Unavailable if it can't be built.
     """
     if not present(version):
         program = golang.Program(f"NATS {version}", f"{MODULE}@v{version}", "nats-server")

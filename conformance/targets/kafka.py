@@ -148,6 +148,7 @@ class KafkaTarget(ServedTarget):
     """A server, and librdkafka or Apache's Java client at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    server = KafkaServer
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
@@ -162,9 +163,6 @@ class KafkaTarget(ServedTarget):
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
         self._automatic = is_automatic(argument.options)
-
-    def new_server(self, version: str, workdir: Path) -> KafkaServer:
-        return KafkaServer(version, workdir=workdir)
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config

@@ -13,10 +13,8 @@ far each consumer's acknowledgements go without a gap: PROGRESS at level `store`
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.library import InPython, Library
@@ -85,6 +83,7 @@ class NatsTarget(ServedTarget):
     """A server, and nats-py at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    server = NatsServer
     config: Config = CONFIG
     reads_at_work = True
     behind_link = True
@@ -101,20 +100,12 @@ class NatsTarget(ServedTarget):
         self._is_ordered = self.options[CONSUMER] == ORDERED
         self.profile = profile_of(self.options)
 
-    def new_server(self, version: str, workdir: Path) -> NatsServer:
-        return NatsServer(version, workdir=workdir)
-
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         lease_s = run.plan.config.broker_lease_ms / 1000
         return {"servers": f"nats://{address}", "ack_wait": str(lease_s), **self.options}
 
     async def prepare(self, run: Run) -> None:
-        """Raises UsageError where no server is that somebody has named."""
-        host, _, port = self.address.rpartition(":")
-        if self._version is None and not await asyncio.to_thread(nats.answers, host, int(port)):
-            raise UsageError(
-                f"no NATS server with JetStream answers at {self.address}; is it running there?"
-            )
+        """Raises Unavailable where no server is that somebody has named."""
         await super().prepare(run)
         if not self._is_ordered:
             first_tenures(run, [queue for queue, _ in self.queues(run)])

@@ -14,10 +14,8 @@ a gap (XPENDING, and the last id that was handed out): PROGRESS at level `store`
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.library import InPython, Library
@@ -83,6 +81,7 @@ class RedisTarget(ServedTarget):
     """A server, and redis-py at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    server = RedisServer
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
@@ -99,9 +98,6 @@ class RedisTarget(ServedTarget):
         self.options = {key: argument.options.get(key, CHOICES[key][0]) for key in CHOICES}
         self.profile = "redis-streams"
 
-    def new_server(self, version: str, workdir: Path) -> RedisServer:
-        return RedisServer(version, workdir=workdir)
-
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
         return {
@@ -110,13 +106,6 @@ class RedisTarget(ServedTarget):
             "balance_ms": str(config.rebalance_ms),
             **self.options,
         }
-
-    async def prepare(self, run: Run) -> None:
-        """Raises UsageError where no server is that somebody has named."""
-        host, _, port = self.address.rpartition(":")
-        if self._version is None and not await asyncio.to_thread(redis.answers, host, int(port)):
-            raise UsageError(f"no Redis server answers at {self.address}; is it running there?")
-        await super().prepare(run)
 
     def witness(self, run: Run) -> Witness | None:
         driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
