@@ -10,7 +10,7 @@ from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import width
-from conformance.reports import annotations, junit, markdown, text
+from conformance.reports import github, junit, markdown, text
 from conformance.reports.saving import check, context_of
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.reports.view import VerdictView, open_run
@@ -38,7 +38,7 @@ def command(runs: tuple[Path, ...], form: str) -> int:
     if form == MARKDOWN:
         click.echo(markdown.render(verdicts, context=context), nl=False)
     elif form == GITHUB:
-        click.echo(annotations.render(verdicts), nl=False)
+        click.echo(github.render(verdicts), nl=False)
     elif form == JUNIT:
         click.echo(junit.render(verdicts, context=context), nl=False)
     else:
