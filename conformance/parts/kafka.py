@@ -57,17 +57,9 @@ _JSON = Artifact("org.json", "json", "20240303")
 """What the driver of the Java client reads and writes its lines with."""
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if this server can't be had."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There are no jars of an Apache Kafka server {version!r}; known: {', '.join(VERSIONS)}."
-        )
-
-
 def server_jars(version: str) -> JarSet:
     """Of the server. Raises UsageError for an unknown version."""
-    check_version(version)
+    KafkaServer.check_version(version)
     return JarSet(
         product=f"Apache Kafka {version}",
         name="kafka-parts",
@@ -108,7 +100,9 @@ class KafkaServer(LocalServer):
     in time).
     """
 
-    product = "Kafka"
+    product = "Apache Kafka"
+    versions = VERSIONS
+    default = DEFAULT
     port_count = 2
 
     def __init__(

