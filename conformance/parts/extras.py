@@ -32,4 +32,5 @@ def why(error: ImportError) -> str:
     extra = extra_of(error)
     if extra is None:
         return str(error)
-    return f"{error.name} is not installed; it comes with `pip install '{DISTRIBUTION}[{extra}]'`"
+    package = (error.name or "").partition(".")[0]
+    return f"{package} is not installed; it comes with `pip install '{DISTRIBUTION}[{extra}]'`"

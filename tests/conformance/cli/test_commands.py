@@ -217,7 +217,7 @@ def test_every_mutant_names_its_clause(run: Run) -> None:
 
 
 def test_doctor_says_how_to_mend_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing part that is needed: exit 69, with the command; an optional one, or one of another purpose, changes nothing."""
+    """A missing part that is needed: exit 69, with the command; an optional one, or of another purpose, is nothing."""
     from conformance.cli import doctor
     from conformance.parts.doctor import CHAOS, CHECK, Part, State
 
