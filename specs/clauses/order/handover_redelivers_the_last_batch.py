@@ -22,7 +22,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.rows import certainly_acknowledges, may_put_back
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -69,7 +69,7 @@ class _Work:
         self.left = left  # by whom the lane was left before
         self.delivered = False
         self.finished: dict[int, Row] = {}
-        self.taken: dict[int, Row] = {}  # ended well in manual mode, not committed
+        self.taken: dict[int, Row] = {}  # ended well, perhaps in manual mode, not committed
         self.told = -1  # the highest offset reported
         self.last: Row | None = None  # the first row of its last call
         self.drop: Row | None = None
@@ -180,13 +180,13 @@ class LaneJudge(Judge):
         work = self.works[row.incarnation]
         if work.drop is not None or work.void:
             return NOTHING
-        if acknowledges(row):
+        if certainly_acknowledges(row):
             work.finished[offset] = row
             work.finished.update(work.taken)
             work.taken.clear()
-        elif is_manual(row) and row.outcome is Outcome.SUCCESS:
+        elif row.outcome is Outcome.SUCCESS:
             work.taken[offset] = row
-        elif is_manual(row) and row.outcome is Outcome.ROLLBACK:
+        elif may_put_back(row):
             work.taken.clear()
         return NOTHING
 
