@@ -3,13 +3,13 @@
 Judged from the message's last delivery by the same incarnation: it must have asked for the message again (SUSPEND,
 null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a manual ROLLBACK since and no
 acknowledging call between (that finishes all that was taken). Where nobody says in which mode a call was, it may have
-been in either: a ROLLBACK then may have put back all that may have been taken. A call that never
-ended, that was cut, or that still runs is the business of other clauses. Only an incarnation whose ADD was seen is
-judged: without it, nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a broker's
-correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was told to
-go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED` offsets
-back from the highest, as far as a client's cache of one lane does; what comes again from further back than that is
-not judged here.
+been in either: a ROLLBACK then may have put back all that may have been taken. A call that never ended, that was cut,
+or that still runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
+nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
+broker's correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was
+told to go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED`
+offsets back from the highest, as far as a client's cache of one lane does; what comes again from further back than that
+is not judged here.
 """
 
 from __future__ import annotations
