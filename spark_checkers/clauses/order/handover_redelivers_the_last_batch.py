@@ -114,6 +114,8 @@ class Lane(Machine):
         work = self.dropped.pop(op.client, None)
         if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
             return
+        if self.client_died_since(op.client, work.drop):
+            return
         if work.add is not None and not work.frozen:
             self.left = Left(work, work.drop, op, self.leaving(op.client))
 

@@ -8,7 +8,8 @@ every offset that it had reported when the new owner began. A report that was ma
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
-again itself hands nothing over: what it gives back afterwards is its later work. A reset clears what is
+again itself hands nothing over: what it gives back afterwards is its later work, and so it is where it crashed after
+the drop, whether or not a later ADD was seen. A reset clears what is
 remembered, and an old owner that met a broker's correction (a commit of the value that a pull was told to go on at,
 whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported nothing.
 """
@@ -139,6 +140,8 @@ class LaneJudge(Judge):
         work = self.dropped.pop(row.client_id, None)
         if work is None or work.drop is None or row.outcome not in (Outcome.OK, Outcome.SENT):
             return
+        if self.context.client_died_since(row.client_id, work.drop):
+            return  # it is a later life of the client that gives its own lease back
         if work.add is not None and not work.void:
             leaving = self.context.is_leaving(row.client_id, row.group) is not None
             self.left = _Left(work, work.drop, row, leaving)
