@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,10 +9,10 @@ MADE: list[str] = []
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[str]:
+def shared() -> str:
     """Something that is made once for the module, were it on several workers or on one."""
     MADE.append("made")
-    yield "shared"
+    return "shared"
 
 
 def group(request: pytest.FixtureRequest) -> str:
