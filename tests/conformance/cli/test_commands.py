@@ -19,7 +19,7 @@ from specs.model.rules import RULES
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 Run = Callable[..., Result]
-MUTANT = "mutant:renewal-does-not-refresh"
+MUTANT = "mutant:expiry-ignored"
 
 
 # --------------------------------------------------------------------------------------------- conform
@@ -123,7 +123,7 @@ def test_explain_tells_of_any_clause_when_asked(run: Run, refuted_run: tuple[Res
 @pytest.mark.parametrize(
     ("form", "start"),
     [
-        ("markdown", "# mutant:renewal-does-not-refresh: refuted"),
+        ("markdown", f"# {MUTANT}: refuted"),
         ("junit", "<?xml "),
         ("json", "{"),
     ],
