@@ -102,7 +102,7 @@ class Conformance:
             searched = self._search(asked)
         if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
             watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
-        return save(_with(self.baseline, searched.verdict), out, events=searched.events)
+        return save(told_by(self.baseline, searched.verdict), out, events=searched.events)
 
     def _search(self, asked: Asked) -> Searched:
         if asked.stop.bounds.workers > 1:
@@ -111,7 +111,7 @@ class Conformance:
         return searched
 
 
-def _with(baseline: Baseline | None, verdict: Verdict) -> Verdict:
+def told_by(baseline: Baseline | None, verdict: Verdict) -> Verdict:
     """The verdict, with what came of the entries of the baseline under which it was reached."""
     return verdict if baseline is None else replace(verdict, baseline=baseline.told(verdict))
 
@@ -322,7 +322,7 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     verdict = replace(
         verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen))
     )
-    verdict = _with(asked.baseline, verdict)
+    verdict = told_by(asked.baseline, verdict)
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))
