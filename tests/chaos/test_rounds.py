@@ -80,6 +80,10 @@ def test_the_table_says_what_broke_in_how_many_tries(tmp_path: Path) -> None:
     assert tried.exit_code == 70
 
 
+UPHELD = """
+2ms p sends t/b/0 offset=0 id=m1 key=k ok
+3ms p sends t/b/0 offset=1 id=m2 key=k ok
+"""
 KNOWN = """
 [[known]]
 clause = "{clause}"
@@ -108,7 +112,7 @@ def test_what_is_known_lets_a_scenario_pass(
     def run_scenario(
         _scenario: object, _target: object, profile: profiles.Profile, **_more: object
     ) -> tuple[Verdict, None]:
-        info, rows = parse_history(TWO_OWNERS)
+        info, rows = parse_history(f"{TWO_OWNERS}\n{UPHELD}")
         found = conclude(examine(rows, info), info, profile, require_exercised=False)
         return found, None
 
