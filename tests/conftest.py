@@ -1,4 +1,4 @@
-"""Options of the tests."""
+"""Options of the tests, and which of them lie on one worker."""
 
 from __future__ import annotations
 
@@ -33,10 +33,39 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if (
             item.get_closest_marker("long") is not None
             and item.get_closest_marker("timeout") is None
         ):
             item.add_marker(pytest.mark.timeout(LONG_S))
+    if config.getoption("loadgroup", default=False):
+        for item in items:
+            _lay_with_its_group(item)
+
+
+def _lay_with_its_group(item: pytest.Item) -> None:
+    """Tests that share a fixture of their module, or a group by mark, run in one worker: it is made once.
+
+    `--dist loadgroup` reads the group behind the last `@` of a test's id. pytest-xdist 3.8 writes it where pytest 9.2
+    no longer looks, so that without this no group holds (https://github.com/pytest-dev/pytest-xdist/issues/1386);
+    where it has been written already, it is left alone.
+    """
+    groups = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
+    if not groups and _shares_a_fixture_of_its_module(item):
+        groups = {item.nodeid.partition("::")[0]}
+    suffix = "@" + "_".join(sorted(groups))
+    if groups and not item.nodeid.endswith(suffix):
+        if hasattr(item, "_id"):
+            item._id = type(item._id).parse(item.nodeid + suffix)
+        else:
+            item._nodeid = item.nodeid + suffix
+
+
+def _shares_a_fixture_of_its_module(item: pytest.Item) -> bool:
+    defined = getattr(item, "_fixtureinfo", None)
+    return defined is not None and any(
+        found and found[-1].scope == "module" for found in defined.name2fixturedefs.values()
+    )

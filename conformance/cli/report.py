@@ -1,4 +1,4 @@
-"""`inorder report RUN...`: verdicts of runs as a table, JSON, Markdown, JUnit XML or a page."""
+"""`inorder report RUN...`: verdicts of runs as a table, JSON, Markdown, JUnit XML, a page or GitHub's annotations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from conformance.cli import seam
 from conformance.cli.options import JSON, carried, format_option, print_human, print_json
 from conformance.cli.people import width
-from conformance.reports import html, junit, markdown, text
+from conformance.reports import github, html, junit, markdown, text
 from conformance.reports.saving import check, context_of
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.reports.view import VerdictView, open_run, opened_in
@@ -19,7 +19,7 @@ from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.store import History
 
-MARKDOWN, JUNIT, HTML = "markdown", "junit", "html"
+MARKDOWN, JUNIT, GITHUB, HTML = "markdown", "junit", "github", "html"
 
 
 @click.command(name="report")
@@ -30,12 +30,13 @@ MARKDOWN, JUNIT, HTML = "markdown", "junit", "html"
     metavar="HISTORY",
     help="For html: what was judged, where it does not lie in RUN.",
 )
-@format_option(MARKDOWN, JUNIT, HTML)
+@format_option(MARKDOWN, JUNIT, GITHUB, HTML)
 def command(runs: tuple[Path, ...], history: Path | None, form: str) -> int:
     """Print the verdicts of judged RUNs. Exits with 0, whatever the verdicts.
 
-    JSON is always a list (inorder/list/v1) of verdicts (inorder/verdict/v1); html is the page of one run,
-    with a view of the whole of it, whatever its size.
+    JSON is always a list (inorder/list/v1) of verdicts (inorder/verdict/v1); github
+    prints the annotations of a job (docs/ci.md), html the page of one run, with a view
+    of the whole of it, whatever its size.
     """
     verdicts = [open_run(run) for run in runs]
     if form == JSON:
@@ -48,6 +49,8 @@ def command(runs: tuple[Path, ...], history: Path | None, form: str) -> int:
     context = [row for verdict in verdicts for row in context_of(verdict.folder, verdict)]
     if form == MARKDOWN:
         click.echo(markdown.render(verdicts, context=context), nl=False)
+    elif form == GITHUB:
+        click.echo(github.render(verdicts), nl=False)
     elif form == JUNIT:
         click.echo(junit.render(verdicts, context=context), nl=False)
     else:

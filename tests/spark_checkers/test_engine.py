@@ -38,7 +38,7 @@ def stored(tmp_path: Path) -> Callable[[RunInfo, Sequence[Row]], History]:
     return store
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_both_engines_say_the_same(
     tmp_path_factory: pytest.TempPathFactory, here: Any, history: tuple

@@ -103,10 +103,22 @@ def with_planted(folder: Path, name: str, edge: str) -> History:
     raise AssertionError(f"no size has a place for {name}")
 
 
-@pytest.mark.parametrize(("number", "name"), list(enumerate(GENERATED)))
+def at_once(number: int) -> bool:
+    """Every fourth, each time with the next of the edges, of which there are four."""
+    return (number + number // len(EDGES)) % 4 == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        pytest.param(number, name, marks=[] if at_once(number) else pytest.mark.long)
+        for number, name in enumerate(GENERATED)
+    ],
+)
 def test_planted_defects_are_named_and_lookalikes_are_not(
     tmp_path: Path, here: object, number: int, name: str
 ) -> None:
+    """The others are in the long tests; test_twins.py plants every one of them into a recorded history at once."""
     history = with_planted(tmp_path, name, EDGES[number % len(EDGES)])
     found = examine_on_spark(history, here)
     is_lookalike = name not in DEFECTS
@@ -121,6 +133,13 @@ def test_planted_defects_are_named_and_lookalikes_are_not(
         assert DEFECTS[name].clause in found.refuted()
     else:
         assert found.refuted() == ()
+
+
+def test_every_edge_has_defects_and_lookalikes_that_are_planted_at_once() -> None:
+    planted = [(number, name) for number, name in enumerate(GENERATED) if at_once(number)]
+    defects = {EDGES[number % len(EDGES)] for number, name in planted if name in DEFECTS}
+    assert defects == set(EDGES)
+    assert {name for _, name in planted} & set(LOOKALIKES)
 
 
 def test_the_edge_lies_within_the_evidence(tmp_path: Path) -> None:

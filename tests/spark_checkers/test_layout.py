@@ -43,7 +43,7 @@ def key(row: dict) -> tuple:
     return tuple(row[name] for name in ORDER)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(0, 99))
 def test_every_key_is_whole_in_one_part(
     tmp_path_factory: pytest.TempPathFactory,

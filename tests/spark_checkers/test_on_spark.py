@@ -37,7 +37,7 @@ from specs.verdicts import engine as python_engine
 from specs.verdicts.examine import examine
 
 pytestmark = SPARK
-DRAWN = 60
+DRAWN = 20
 
 
 def named(name: str, history: tuple[RunInfo, list[Row]]) -> tuple[RunInfo, list[Row]]:

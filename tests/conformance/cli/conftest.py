@@ -16,7 +16,7 @@ from conformance.cli.main import root
 Run = Callable[..., Result]
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
 
-MUTANT = "mutant:renewal-does-not-refresh"
+MUTANT = "mutant:expiry-ignored"
 PROFILE = """
 title = "A profile for tests"
 [clauses]

@@ -16,7 +16,7 @@ from conformance.plugin import CHECKS, Suite
 from conformance.reports.view import open_run
 from specs.clauses.catalogue import all_clauses
 
-MUTANT = "mutant:renewal-does-not-refresh"
+MUTANT = "mutant:expiry-ignored"
 
 
 def suite(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -70,7 +70,7 @@ def test_a_simulated_run_is_done_again(
 ) -> None:
     """Also where its folder's name has a blank: the line is quoted."""
     monkeypatch.chdir(tmp_path)
-    target = ["--target", "mutant:renewal-does-not-refresh", "--profile", profile]
+    target = ["--target", "mutant:expiry-ignored", "--profile", profile]
     judged = run("conform", *target, "--seed", "5", "--out", "my run", "--format", "json")
     assert judged.exit_code == 1, judged.stderr
     line = json.loads(judged.stdout)["replay"]

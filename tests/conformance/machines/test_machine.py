@@ -15,7 +15,7 @@ from conformance.runner import conform_simulated, run_machine, search
 from conformance.shrink import shrink, without_actions
 from conformance.wire.work import way_of
 from inorder.evidence.kill_matrix.minimal import is_minimal
-from reference_impl.mutants import all_mutants, load
+from reference_impl.mutants import Mutant, all_mutants, load
 from reference_impl.sim.simulate import simulate
 from specs.clauses.catalogue import get
 from specs.errors import UsageError
@@ -81,23 +81,61 @@ def test_a_core_that_raises_ends_the_search_with_its_own_error() -> None:
         run_machine(Collector(lambda refuted: (), broken), SEED, 3)
 
 
-FOUND_LATE = {"commit-result-ignored", "reset-only-in-memory", "reset-written-with-the-next-commit"}
-"""These take from twenty seconds to more than a minute with this seed."""
-EACH = 3
-"""Every third mutant is searched for in every run of the tests, all of them in the long ones and in the kill matrix."""
+AT_ONCE = {
+    "queues-sorted-downwards",  # ASG, client
+    "offsets-written-once",  # CMT, broker
+    "commit-one-too-far",  # CMT, client
+    "failed-query-taken-for-missing",  # CMT, pair
+    "dead-letter-of-another-group",  # DLQ, broker
+    "given-up-but-kept",  # DLQ, client
+    "dead-letters-swapped",  # DLQ, pair
+    "woken-one-message-late",  # LIV, broker
+    "idle-lane-looked-at-later",  # LIV, client
+    "lane-stands-still",  # LIV, pair
+    "own-lock-refused-when-asked-again",  # LSE, broker
+    "handover-keeps-lease",  # LSE, client
+    "unlock-while-listener-runs",  # LSE, pair
+    "offset-given-twice",  # ORD, broker
+    "newest-first",  # ORD, client
+    "starts-at-end",  # ORD, pair
+    "queues-in-the-order-of-a-map",  # ORD, producer
+    "suspend-ignored",  # RTY, client
+    "send-back-without-delay",  # RTY, pair
+    "delayed-newest-first",  # SND, broker
+    "body-of-another",  # SND, pair
+    "selector-send-retried",  # SND, producer
+}
+"""One mutant for each family of clauses and each party, that is found within a second or so: searched for in every run
+of the tests, all the others in the long ones and in the kill matrix (`inorder mutants`)."""
+SHRUNK_AT_ONCE = {
+    "offset-given-twice",
+    "handover-keeps-lease",
+    "starts-at-end",
+    "selector-send-retried",
+}
+"""One for each party: the whole of a verdict, with its run shrunk."""
+EACH = 16
+"""Of the long ones every sixteenth is shrunk too."""
 
 
-def _is_long(number: int, name: str, each: int) -> bool:
-    return name in FOUND_LATE or number % each != 0
+def kind_of(mutant: Mutant) -> tuple[str, str]:
+    """(family, party) of the clause that finds it."""
+    clause = get(mutant.killed_by)
+    return clause.id.partition("-")[0], clause.party
+
+
+def test_every_family_and_party_has_a_mutant_that_is_searched_for_at_once() -> None:
+    searched = [mutant for mutant in all_mutants() if mutant.name in AT_ONCE]
+    assert len(searched) == len(AT_ONCE)
+    assert {kind_of(mutant) for mutant in searched} == {kind_of(each) for each in all_mutants()}
+    assert AT_ONCE >= SHRUNK_AT_ONCE
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            mutant.name, marks=pytest.mark.long if _is_long(number, mutant.name, EACH) else []
-        )
-        for number, mutant in enumerate(all_mutants())
+        pytest.param(mutant.name, marks=[] if mutant.name in AT_ONCE else pytest.mark.long)
+        for mutant in all_mutants()
     ],
 )
 def test_each_mutant_is_killed_by_the_clause_that_it_names(name: str) -> None:
@@ -124,10 +162,9 @@ def test_each_mutant_is_killed_by_the_clause_that_it_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            mutant.name, marks=pytest.mark.long if _is_long(number, mutant.name, 16) else []
-        )
+        pytest.param(mutant.name, marks=[] if mutant.name in SHRUNK_AT_ONCE else pytest.mark.long)
         for number, mutant in enumerate(all_mutants())
+        if mutant.name in SHRUNK_AT_ONCE or number % EACH == 0
     ],
 )
 def test_a_mutant_s_verdict_is_that_of_its_shrunk_run(name: str) -> None:

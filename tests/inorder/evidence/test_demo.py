@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def caught(profile: str) -> demo.Step:
     """A short step: a mutant under a profile of one clause."""
-    command = f"conform --target mutant:renewal-does-not-refresh --profile {profile} --seed 5 --out {{out}}"
+    command = f"conform --target mutant:expiry-ignored --profile {profile} --seed 5 --out {{out}}"
     return demo.Step("mutant", "A bug is caught", "why", (command,), demo.refuted_in("LSE-1"))
 
 
@@ -38,7 +38,7 @@ def test_it_ends_well_when_all_is_as_expected(
     """The command, its report, the closing table, where the reports lie, exit 0."""
     result = run_demo(monkeypatch, tmp_path, caught)
     assert result.exit_code == 0, result.output
-    assert "$ inorder conform --target mutant:renewal-does-not-refresh" in result.stdout
+    assert "$ inorder conform --target mutant:expiry-ignored" in result.stdout
     assert "REFUTED  LSE-1" in result.stdout
     assert "as expected, after" in result.stdout
     assert str(tmp_path / "mutant") in result.stdout

@@ -52,6 +52,7 @@ VERSIONS = [
         version,
         marks=[
             pytest.mark.apache,
+            *([] if version == "4.9.7" else [pytest.mark.long]),
             pytest.mark.skipif(
                 not jars.present(version) or find_java() is None,
                 reason=f"needs Java and the jars of RocketMQ {version}; `make setup` gets them",
@@ -60,6 +61,7 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
+"""The other release in the long tests: test_client.py drives that one in every run of the tests."""
 
 
 async def wait_until(condition: Callable[[], bool], deadline_s: float = 60.0) -> None:

@@ -76,6 +76,7 @@ VERSIONS = [
         version,
         marks=[
             pytest.mark.apache,
+            *([] if version == "5.4.0" else [pytest.mark.long]),
             pytest.mark.skipif(
                 not jars.present(version) or find_java() is None,
                 reason=f"needs Java and the jars of RocketMQ {version}; `make setup` gets them",
@@ -84,6 +85,7 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
+"""The other release in the long tests: test_admin.py drives that one in every run of the tests."""
 
 
 @asynccontextmanager

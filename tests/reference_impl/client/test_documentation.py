@@ -81,6 +81,7 @@ def test_the_examples_run_on_our_cluster(tmp_path: Path, monkeypatch: pytest.Mon
         run_all(cluster.namesrv, tmp_path, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.apache
 @pytest.mark.skipif(
     not jars.present(VERSION) or find_java() is None,
@@ -89,5 +90,6 @@ def test_the_examples_run_on_our_cluster(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_examples_run_on_a_cluster_of_apaches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In every run of the tests they run on our cluster, and the same calls on Apache's: test_client.py."""
     with ApacheCluster(VERSION, workdir=tmp_path / "cluster") as cluster:
         run_all(cluster.namesrv, tmp_path, monkeypatch)

@@ -48,6 +48,7 @@ VERSIONS = [
         version,
         marks=[
             pytest.mark.apache,
+            *([] if version == "4.9.7" else [pytest.mark.long]),
             pytest.mark.skipif(
                 not jars.present(version) or find_java() is None,
                 reason=f"needs Java and the jars of RocketMQ {version}; `make setup` gets them",
@@ -56,6 +57,7 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
+"""The other release in the long tests: test_clients.py talks to that one in every run of the tests."""
 
 
 @pytest.mark.parametrize("version", VERSIONS)

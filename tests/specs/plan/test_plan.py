@@ -27,6 +27,8 @@ from specs.plan.plan import (
 )
 from specs.plan.schema import plan_schema
 
+SCHEMA = jsonschema.Draft202012Validator(plan_schema())
+"""Made once: `jsonschema.validate` would check the schema itself, which is large, for every plan."""
 NODES = ("alice", "p", "eve", "b0", "ns")
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "node": st.sampled_from(NODES),
@@ -89,7 +91,7 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 def test_a_plan_comes_back_from_json_as_it_went_and_keeps_its_schema(plan: Plan) -> None:
     data = json.loads(json.dumps(plan.to_json()))
-    jsonschema.validate(data, plan_schema())
+    SCHEMA.validate(data)
     assert Plan.from_json(data) == plan
 
 

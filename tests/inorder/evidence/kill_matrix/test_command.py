@@ -114,7 +114,8 @@ def test_a_matrix_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
 
 def test_a_matrix_that_was_killed_goes_on(tmp_path: Path) -> None:
     """By SIGKILL, with two workers: the mutants that were told of are not searched for again."""
-    arguments = [*FEW, "throw-taken-for-success", "renewal-does-not-refresh", "--seed", "2"]
+    arguments = ["own-lock-refused-when-asked-again", "newest-first", "commit-one-too-far"]
+    arguments += ["unlock-ignores-owner", "--seed", "2"]
     command = [sys.executable, "-P", "-m", "inorder", "mutants", *arguments, "--out", str(tmp_path)]
     env = {**os.environ, "PYTHONUTF8": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
@@ -180,7 +181,7 @@ def test_the_same_seed_gives_the_same_matrix_in_another_process(
     found = []
     for number in ("1", "2"):
         arguments = [
-            "unlock-ignores-owner",
+            "commit-one-too-far",
             "--seed",
             "9",
             "--out",

@@ -12,8 +12,9 @@ from specs.verdicts.verdict import ClauseVerdict
 
 
 @pytest.mark.apache
-@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
+@pytest.mark.parametrize("version", ["4.9.7", pytest.param("5.4.0", marks=pytest.mark.long)])
 def test_the_dead_letter_delay(version: str, tmp_path: Path) -> None:
+    """That the mended release keeps the clause, every run of the tests sees in test_conform_wire.py."""
     for part in ("java", f"rocketmq-{version}"):
         if (reason := why_not(part)) is not None:
             pytest.skip(reason)

@@ -1,10 +1,12 @@
 """Each consumer mutant in a simulated cluster: the clause that it names is refuted, and for the correct one none.
 
 Most mutants show in one busy run without any fault; the others need an occasion of their own.
+The correct consumer's run of a scene is judged once for all mutants of the scene, so they lie on one worker.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -480,19 +482,36 @@ OTHER_SEEDS = (2, 3, 4, 5, 6, 7)
 MUTANTS = [mutant.name for mutant in all_mutants() if mutant.consumer]
 
 
-def refuted(plan: Plan, mutant: Mutant | None) -> set[str]:
+JUDGED: dict[str, set[str]] = {}
+"""What is refuted of the correct consumer, by the plan as text."""
+
+
+def refuted_of_the_correct(plan: Plan) -> set[str]:
+    told = json.dumps(plan.to_json())
+    if told not in JUDGED:
+        info, rows = simulate(plan)
+        tallies = examine(rows, info).tallies
+        JUDGED[told] = {clause for clause, tally in tallies.items() if tally.violations}
+    return JUDGED[told]
+
+
+def is_refuted(plan: Plan, mutant: Mutant) -> bool:
+    """Judged by the clause that the mutant names, which is several times as fast as by all."""
     info, rows = simulate(plan, mutant)
-    return {clause for clause, tally in examine(rows, info).tallies.items() if tally.violations}
+    return any(
+        tally.violations for tally in examine(rows, info, (get(mutant.killed_by),)).tallies.values()
+    )
 
 
+@pytest.mark.xdist_group("mutants in a cluster")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_refuted_in_its_clause_and_the_correct_consumer_in_none(name: str) -> None:
     mutant = load(name)
     scene = with_config(OCCASIONS.get(name, busy)(), mutant.config)
     for seed in (scene.seed, *OTHER_SEEDS):
         plan = replace(scene, seed=seed)
-        assert refuted(plan, None) == set()
-        if mutant.killed_by in refuted(plan, mutant):
+        assert refuted_of_the_correct(plan) == set()
+        if is_refuted(plan, mutant):
             return
     raise AssertionError(f"{mutant.killed_by} is refuted with none of the seeds")
 
