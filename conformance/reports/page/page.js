@@ -76,7 +76,7 @@
       const text = owner(code);
       const fits = Math.floor((wide - 4) / LETTER);
       if (code !== -2 && (text.length <= fits || fits >= 5)) {
-        const cut = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
+        const cut = text.length <= fits ? text : "…" + text.slice(1 - fits); // names differ at their ends
         make(group, "text", { x: x + 3, y: BAND - 4, class: "lane-text", fill: "#1b1f24", style: "fill:#1b1f24" }, cut);
       }
     }

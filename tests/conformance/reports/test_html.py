@@ -17,7 +17,7 @@ from conformance.reports.view import VerdictView, view
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.history.text import parse_history
-from specs.verdicts.verdict import Verdict
+from specs.verdicts.verdict import RunVerdict, Verdict
 from tests.conformance.reports import hostile
 
 Make = Callable[..., Verdict]
@@ -246,6 +246,27 @@ def test_a_run_without_a_failure_has_no_part_for_one(upheld: VerdictView) -> Non
     page = Page(html.render(upheld, None))
     assert "broke" not in page.having("id")
     assert "clauses were at stake, and all were kept" in page.words
+
+
+def test_a_failure_that_no_event_shows_is_told_in_words(
+    broken: tuple[VerdictView, History],
+) -> None:
+    """A wire rule was judged while a broker was asked: it has no evidence in rows, and no picture."""
+    verdict, history = broken
+    rule = replace(verdict.failures[0], id="WIR-9", title="an offset", witness=(), findings=())
+    page = Page(html.render(replace(verdict, clauses=(rule,)), history))
+    assert "✗ refuted WIR-9 an offset" in page.words
+    assert "The evidence" not in page.words
+    assert "swim lanes" not in page.words.lower()
+
+
+@pytest.mark.parametrize("word", list(RunVerdict))
+def test_every_verdict_has_a_sign_and_a_word(
+    broken: tuple[VerdictView, History], word: RunVerdict
+) -> None:
+    """Nobody has to tell red from green."""
+    page = Page(html.render(replace(broken[0], verdict=word), None))
+    assert re.search(rf"[✓✗?!] {word.value.upper()} mutant:two-owners", page.words)
 
 
 def test_faults_and_the_environment_are_told(broken: tuple[VerdictView, History]) -> None:
