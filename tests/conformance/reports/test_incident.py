@@ -87,6 +87,7 @@ def test_a_picture_shows_what_befell_nearest_to_the_violation(many: int) -> None
     what = incident(rows[-1:], rows[:-1])
     assert len(what.steps) == MOST_AROUND + 1
     assert what.left_out == many - MOST_AROUND
+    assert what.steps[0].row == rows[many - MOST_AROUND]
     told = f"and {many - MOST_AROUND} more faults, pauses and crashes" in draw(
         rows[-1:], context=rows[:-1]
     )
