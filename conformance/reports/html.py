@@ -22,6 +22,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from markupsafe import Markup, escape
 
 from conformance.reports import svg, swimlanes, text
@@ -36,6 +37,7 @@ from conformance.reports.view import ClauseView, VerdictView, families, rows_in
 from specs.clauses.catalogue import catalogue
 from specs.clauses.clause import Clause, Promise
 from specs.clauses.transcript import Expected
+from specs.errors import HistoryError
 from specs.history.row import Row
 from specs.history.store import History
 from specs.history.text import VERBS
@@ -77,7 +79,7 @@ def render(
 ) -> str:
     """The page of a run. history: what was judged; None where it is not there. whole: with a view of the whole run,
     for which the history is read once more."""
-    run = overview(history, verdict) if history is not None and whole else None
+    run, unread = _overview(history, verdict) if whole else (None, "")
     style, script = _part("page.css"), _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _templates().get_template("report.html.j2")
@@ -96,7 +98,7 @@ def render(
         chart=None if run is None else _markup(svg.render(chart(run))),
         befell=[] if run is None else list(_befell(run)),
         lanes=None if run is None else _json(lane_data(run)),
-        missing=list(_missing(verdict, history, run, whole=whole)),
+        missing=list(_missing(verdict, history, run, whole=whole, unread=unread)),
         clauses=[_page_of(verdict, clause) for clause in verdict.clauses],
         known_words=text.KNOWN_WORDS,
         style=Markup(style),
@@ -104,6 +106,14 @@ def render(
         digest=digest,
         run_command=lambda *words: _command(verdict, *words),
     )
+
+
+def _overview(history: History | None, verdict: VerdictView) -> tuple[Overview | None, str]:
+    """The run in bins, and why there is none where its files can't be read: a report does not fail for that."""
+    try:
+        return (None if history is None else overview(history, verdict)), ""
+    except (HistoryError, OSError, pa.ArrowException) as error:
+        return None, str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def write(
@@ -464,7 +474,12 @@ def _named(history: History) -> str:
 
 
 def _missing(
-    verdict: VerdictView, history: History | None, run: Overview | None, *, whole: bool
+    verdict: VerdictView,
+    history: History | None,
+    run: Overview | None,
+    *,
+    whole: bool,
+    unread: str,
 ) -> Iterator[tuple[str, str]]:
     """(what this file does not hold, the command that shows it)."""
     named = "HISTORY" if history is None else _named(history)
@@ -481,6 +496,8 @@ def _missing(
         )
         told = f"A view of the whole run: it has more than {MOST_BINNED:,} events."
         yield told, f"{page} > {FILE}"
+    elif unread:
+        yield f"A view of the whole run: its history could not be read ({unread}).", ""
     elif run is None:
         yield "A view of the whole run: the history holds no events.", verdict.replay or ""
     else:

@@ -241,6 +241,17 @@ def test_a_long_history_is_not_read_again_beside_a_verdict(
     assert "more than 3 events" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_a_history_that_can_not_be_read_any_more_does_not_stop_the_page(
+    broken: tuple[VerdictView, History],
+) -> None:
+    """It says so, and shows what the verdict holds."""
+    verdict, history = broken
+    history.parquet[0].write_bytes(b"PAR1 and no more")
+    words = Page(html.render(verdict, history)).words
+    assert "A view of the whole run: its history could not be read (" in words
+    assert "✗ broken here" in words
+
+
 def test_a_run_without_a_failure_has_no_part_for_one(upheld: VerdictView) -> None:
     """Its headline says that all was kept."""
     page = Page(html.render(upheld, None))

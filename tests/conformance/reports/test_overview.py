@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.reports import overview as module
+from conformance.reports.charts import chart
 from conformance.reports.overview import Overview, overview
 from conformance.reports.view import VerdictView, view
+from specs.history.columns import LARGEST, SMALLEST
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, open_history, write_history
@@ -169,6 +171,23 @@ def test_parquet_of_others_is_read_as_a_history_is(
     ours = overview(open_history(tmp_path / "own"), upheld)
     theirs = overview(open_history(folder), upheld)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("ended", [SMALLEST, 0, LARGEST])
+def test_any_times_can_be_drawn(
+    rows: list[Row], tmp_path: Path, upheld: VerdictView, ended: int
+) -> None:
+    """A history may be from the beginning of time to its end, or end before it began: that is for judges to say."""
+    odd = [
+        rows[0]._replace(started_us=SMALLEST),
+        rows[1]._replace(ended_us=ended),
+        rows[5]._replace(started_us=LARGEST, ended_us=ended),
+    ]
+    run = of(odd, tmp_path, upheld)
+    assert (run.start_us, run.end_us) == (SMALLEST, LARGEST)
+    assert run.bins <= module.BINS
+    assert sum(run.rates["messages sent"]) == 1
+    assert "".join(chart(run).itertext())
 
 
 def test_nothing_comes_of_nothing(tmp_path: Path, upheld: VerdictView) -> None:
