@@ -11,7 +11,7 @@ import pytest
 from conformance.reports import html, svg, swimlanes
 from conformance.reports import overview as overviews
 from conformance.reports.view import VerdictView, view
-from specs.history.store import write_history
+from specs.history.store import History, write_history
 from specs.history.text import parse_history
 from specs.verdicts.verdict import Verdict
 from tests.conformance.reports import hostile
@@ -41,22 +41,29 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture
-def page(make_verdict: Make, tmp_path: Path) -> tuple[Path, VerdictView]:
-    """The page of a refuted run with as many lanes as it holds."""
+@pytest.fixture(scope="module")
+def judged(
+    make_verdict: Make, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[VerdictView, History]:
+    """A refuted run with as many lanes as a page holds."""
+    folder = tmp_path_factory.mktemp("judged")
     info, rows = parse_history(RUN)
-    history = write_history(tmp_path / "run", info, rows)
-    verdict = view(make_verdict(RUN), folder=tmp_path / "run", events=len(rows))
-    html.write(tmp_path / "report.html", verdict, history)
-    return tmp_path / "report.html", verdict
+    history = write_history(folder, info, rows)
+    return view(make_verdict(RUN), folder=folder, events=len(rows)), history
 
 
-def test_it_opens_filters_and_draws(
-    browser: Browser, page: tuple[Path, VerdictView], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def page(judged: tuple[VerdictView, History]) -> Path:
+    """Its page."""
+    verdict, history = judged
+    html.write(history.folder / "report.html", verdict, history)
+    return history.folder / "report.html"
+
+
+def test_it_opens_filters_and_draws(browser: Browser, page: Path) -> None:
     """Without a network and without an error; a lane, a client and a key are found among five hundred."""
     browser.requests.clear()
-    browser.open(page[0].as_uri())
+    browser.open(page.as_uri())
     assert browser.run("document.querySelectorAll('#lane-list li:not(.ruler)').length") == 50
     assert browser.run("document.querySelector('#lane-list b').textContent") == "audit/orders/b0/1"
     browser.run("document.getElementById('more-lanes').click()")
@@ -74,13 +81,13 @@ def test_it_opens_filters_and_draws(
             "field.dispatchEvent(new Event('input', {bubbles: true})); })()"
         )
         assert words in browser.run("document.getElementById('filtered').textContent")
-    assert browser.requests == [page[0].as_uri()], "nothing else is asked for"
+    assert browser.requests == [page.as_uri()], "nothing else is asked for"
     assert browser.errors == []
 
 
-def test_it_can_be_used_without_a_mouse(browser: Browser, page: tuple[Path, VerdictView]) -> None:
+def test_it_can_be_used_without_a_mouse(browser: Browser, page: Path) -> None:
     """The first Tab leads to the content; a clause's link opens its page; what scrolls can be reached."""
-    browser.open(page[0].as_uri())
+    browser.open(page.as_uri())
     browser.press("Tab", 9)
     assert browser.run("document.activeElement.textContent") == "To the content"
     browser.run("document.querySelector('table.clauses a').focus()")
@@ -99,12 +106,12 @@ def test_it_can_be_used_without_a_mouse(browser: Browser, page: tuple[Path, Verd
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 420])
 def test_nothing_is_wider_than_the_window(
-    browser: Browser, page: tuple[Path, VerdictView], tmp_path: Path, scheme: str, width: int
+    browser: Browser, page: Path, tmp_path: Path, scheme: str, width: int
 ) -> None:
     """What is wide scrolls in its own frame; the screenshot is kept with the test's files."""
     browser.resize(width, 900)
     browser.prefer(scheme)
-    browser.open(page[0].as_uri())
+    browser.open(page.as_uri())
     shot = browser.shoot(tmp_path / f"{scheme}-{width}.png")
     assert shot.read_bytes().startswith(b"\x89PNG")
     assert browser.run("document.documentElement.scrollWidth") <= width
@@ -115,11 +122,11 @@ def test_nothing_is_wider_than_the_window(
 
 
 def test_an_attack_does_nothing(
-    browser: Browser, page: tuple[Path, VerdictView], tmp_path: Path
+    browser: Browser, judged: tuple[VerdictView, History], tmp_path: Path
 ) -> None:
     """No script of a name's runs, neither in the page nor in a picture of its own."""
-    _info, rows = parse_history(RUN)
-    verdict, history = hostile.run(page[1], rows, tmp_path / "hostile")
+    rows = list(judged[1].rows())
+    verdict, history = hostile.run(judged[0], rows, tmp_path / "hostile")
     html.write(tmp_path / "hostile.html", verdict, history)
     picture = tmp_path / "hostile.svg"
     picture.write_text(svg.render(swimlanes.picture(verdict.failures[0])), encoding="utf-8")
@@ -131,11 +138,11 @@ def test_an_attack_does_nothing(
     assert browser.errors == [], "not even an attempt that the policy had to stop"
 
 
-def test_a_long_run_opens_at_once(browser: Browser, make_verdict: Make, tmp_path: Path) -> None:
-    """Its page is no longer than that of a short one: with all that it can hold it is usable in two seconds."""
-    info, rows = parse_history(RUN)
-    history = write_history(tmp_path / "run", info, rows)
-    verdict = view(make_verdict(RUN), folder=tmp_path / "run")
+def test_a_page_with_all_that_it_can_hold_opens(
+    browser: Browser, judged: tuple[VerdictView, History], tmp_path: Path
+) -> None:
+    """However long the run was, its page is no longer than this one."""
+    verdict, history = judged
     run = overviews.overview(history, verdict)
     assert run is not None
     bins = range(overviews.BINS)
