@@ -97,7 +97,13 @@ _PATTERNS: tuple[tuple[str, int, str, str, dict[str, str]], ...] = (
     ("held", 6, "path", "io-held", {"d": "M0 6 6 0", "stroke": HELD, "stroke-width": "1.6"}),
     ("hatch", 7, "path", "io-beside", {"d": "M0 0 7 7", "stroke": BESIDE, "stroke-width": "1.4"}),
     ("again", 5, "path", "io-edge", {"d": "M0 5V0", "stroke": INK, "stroke-width": "1.2"}),
-    ("dots", 9, "circle", "io-dot", {"cx": "3", "cy": "3", "r": "1.1", "fill": BESIDE}),
+    (
+        "dots",
+        10,
+        "circle",
+        "io-dot",
+        {"cx": "3", "cy": "3", "r": "1", "fill": BESIDE, "fill-opacity": "0.5"},
+    ),
 )
 
 

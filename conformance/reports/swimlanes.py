@@ -273,7 +273,8 @@ class _Drawing:
         right = self.right if step.last is None else max(self.xs[step.last], left + _LETTER)
         label = svg.plain(step.row.detail or "fault")
         group = svg.titled(self.root, f"fault: {label}, from {_span(step)}")
-        area = {"x": left, "y": y, "width": right - left, "height": self.bottom - y}
+        top = y + _FAULT  # below its own label
+        area = {"x": left, "y": top, "width": right - left, "height": self.bottom - top}
         svg.add(group, "rect", fill=svg.paint(self.key, "dots"), **area)
         svg.line(group, left, y, right, y, "io-beside", svg.BESIDE, width=2)
         svg.write(

@@ -9,8 +9,9 @@ import pytest
 
 from conformance.reports import svg, swimlanes
 from conformance.reports.incident import incident
-from specs.history.row import Row
+from specs.history.row import Row, make_row
 from specs.history.text import parse_history
+from specs.vocabulary import Kind, Level
 
 GOLDEN = Path(__file__).with_name("swimlanes.svg")
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -75,6 +76,36 @@ def test_who_can_not_see_it_is_told_every_moment() -> None:
     described = ids[named[1]] or ""
     assert described.index("alice 17 r1 ▶") < described.index("alice paused")
     assert described.index("alice paused") < described.index("bob lock ✓")
+
+
+def test_a_fault_is_a_dotted_area_with_its_words() -> None:
+    """From its begin until it was healed, over all rows; the harness that made it has no row, and brokers come last."""
+    _info, rows = parse_history(STORY)
+    rows = [
+        row._replace(seq_begin=10 * row.seq_begin, seq_end=10 * (row.seq_end or 0)) for row in rows
+    ]
+    fault = make_row(
+        run=rows[0].run,
+        seq_begin=rows[1].seq_begin + 1,
+        seq_end=rows[5].seq_begin + 1,
+        op_id=99,
+        kind="fault",
+        process="harness",
+        detail="cut the link of b0",
+        outcome="ok",
+        started_us=11_000,
+        ended_us=61_000_000,
+    )
+    stored = rows[0]._replace(kind=Kind.APPEND, level=Level.STORE, client_id=None, process="b0")
+    picture = swimlanes.lanes(incident([stored, *rows[1:6]], [fault]), key="F", title="F")
+    root = ElementTree.fromstring(svg.render(picture))
+    found = texts(svg.render(picture))
+    assert "fault: cut the link of b0" in found
+    assert "harness" not in found
+    assert found.index("alice") < found.index("bob") < found.index("b0")
+    areas = [each for each in root.iter() if each.get("fill") == "url(#F-dots)"]
+    assert len(areas) == 1
+    assert float(areas[0].get("width", "0")) > 100
 
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' ]]> & \x00\x1b \u202egnp.exe \ud800"
