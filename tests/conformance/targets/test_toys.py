@@ -86,9 +86,7 @@ def test_the_toy_is_upheld_and_its_run_can_be_done_again(
     path: dict[str, str], tmp_path: Path
 ) -> None:
     out, again = tmp_path / "run", tmp_path / "again"
-    done = inorder(
-        path, "conform", "--target", "toy", "--seed", "1", "--examples", "1", "--out", out
-    )
+    done = inorder(path, "conform", "--target", "toy", "--seed", "1", "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     upheld = [clause for clause, verdict in clauses(out).items() if verdict == "upheld"]
     assert len(upheld) >= 8
@@ -109,9 +107,7 @@ def test_a_wrong_toy_is_refuted_by_the_clause_of_the_guide(
     path: dict[str, str], tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / "run"
-    done = inorder(
-        path, "conform", "--target", name, "--seed", "1", "--examples", "1", "--out", out
-    )
+    done = inorder(path, "conform", "--target", name, "--seed", "1", "--out", out)
     assert done.returncode == 1, done.stdout + done.stderr
     assert clauses(out)[WRONG[name]] == "refuted"
     told = inorder(path, "explain", out, "--clause", WRONG[name])
@@ -156,8 +152,7 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
 
 
 def test_the_pytest_suite_takes_it(path: dict[str, str], tmp_path: Path) -> None:
-    asked = ["--inorder-target", "toy", "--inorder-seed", "1", "--inorder-examples", "1"]
-    asked += ["--inorder-out", tmp_path / "run"]
+    asked = ["--inorder-target", "toy", "--inorder-seed", "1", "--inorder-out", tmp_path / "run"]
     command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "conformance.suite", *asked]
     done = subprocess.run(
         list(map(str, command)),
