@@ -28,12 +28,15 @@ def steps() -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.parametrize("examples", ["2", pytest.param("6", marks=pytest.mark.long)])
 def test_the_commands_print_what_the_page_shows(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: str
 ) -> None:
+    """As they stand in the long tests; with fewer examples, which find the same, in every run of the tests."""
     monkeypatch.chdir(tmp_path)
     codes = []
-    for command, shown in steps():
+    for as_it_stands, shown in steps():
+        command = as_it_stands.replace("--examples 6", f"--examples {examples}")
         result = run(*shlex.split(command), env={"COLUMNS": "160"})
         codes.append(result.exit_code)
         printed = result.stdout + result.stderr
