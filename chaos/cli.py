@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from rich import box
@@ -17,6 +19,7 @@ from chaos.runner import lacks, run_scenario
 from chaos.scenario import Scenario, load, names
 from conformance.cli.options import (
     JSON,
+    baseline_option,
     budget_option,
     draw_seed,
     folder_name,
@@ -28,13 +31,14 @@ from conformance.cli.options import (
     target_config_option,
 )
 from conformance.cli.people import tell, watching
-from conformance.cli.seam import load_profile
+from conformance.cli.seam import load_profile, told_by
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
 from conformance.targets.base import ClockKind, Target, find
 from conformance.targets.base import names as registered
 from specs import profiles
 from specs.errors import InorderError, UsageError
+from specs.verdicts.baseline import Baseline
 
 PROCESS, DOCKER = "process", "docker"
 
@@ -59,6 +63,7 @@ class Asked:
     backend: str
     scenarios: tuple[Scenario, ...]
     named: bool
+    baseline: Baseline | None = None
 
     def go(self, scenario: Scenario) -> Callable[[int, Path], VerdictView]:
         """How a scenario is run, with its seed and its folder."""
@@ -78,13 +83,17 @@ class Asked:
                     asked=(*words, *more),
                     say=watch.say,
                 )
-            return save(verdict, out)
+            return save(told_by(self.baseline, verdict), out)
 
         return run
 
 
 def prepare(
-    asked: Sequence[str], target: str, profile: str | None, backend: str
+    asked: Sequence[str],
+    target: str,
+    profile: str | None,
+    backend: str,
+    baseline: Baseline | None = None,
 ) -> tuple[Asked, dict[str, str]]:
     """Look at everything that the user can get wrong before anything starts, and what is left out, each with why.
 
@@ -103,7 +112,9 @@ def prepare(
     if not scenarios:
         raise UsageError(f"no scenario fits the target {target}: {next(iter(left_out.values()))}")
     chosen = load_profile(profile or found.profile)
-    return Asked(found, target, chosen, backend, tuple(scenarios), bool(asked)), left_out
+    if baseline is not None:
+        chosen = baseline.under(chosen)
+    return Asked(found, target, chosen, backend, tuple(scenarios), bool(asked), baseline), left_out
 
 
 def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str | None:
@@ -130,6 +141,38 @@ def _that_can(scenario: Scenario) -> Iterator[str]:
             yield name
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bounds_options(command: F) -> F:
+    """`--budget`, `--minutes` and `--rounds`, handed on as `bounds`."""
+
+    @budget_option(
+        "Rounds with numbers drawn anew until then (90s, 10m, 2h); no run begins after it."
+    )
+    @click.option(
+        "--minutes",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="The same in minutes.",
+    )
+    @click.option(
+        "--rounds",
+        type=click.IntRange(1),
+        metavar="N",
+        help="So many rounds; one, where no time is given.",
+    )
+    @functools.wraps(command)
+    def with_bounds(
+        *, budget: float | None, minutes: float | None, rounds: int | None, **rest: Any
+    ) -> Any:
+        budget = budget if minutes is None else minutes * 60
+        rounds = 1 if rounds is None and budget is None else rounds
+        return command(bounds=Bounds(rounds, budget), **rest)
+
+    return with_bounds  # type: ignore[return-value]
+
+
 @click.command(name="chaos")
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
 @click.option("--target", default="reference+tcp", show_default=True, help="A target in real time.")
@@ -141,20 +184,9 @@ def _that_can(scenario: Scenario) -> Iterator[str]:
     type=click.Choice([PROCESS, DOCKER]),
     help="Consumers of ours are processes, or containers.",
 )
-@budget_option("Rounds with numbers drawn anew until then (90s, 10m, 2h); no run begins after it.")
-@click.option(
-    "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="The same in minutes.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1),
-    metavar="N",
-    help="So many rounds; one, where no time is given.",
-)
+@bounds_options
 @profile_option("What it promises. Default: the target's own.")
+@baseline_option
 @seed_option
 @click.option(
     "--out",
@@ -167,10 +199,9 @@ def command(
     scenarios: tuple[str, ...],
     target: str,
     backend: str,
-    budget: float | None,
-    minutes: float | None,
-    rounds: int | None,
+    bounds: Bounds,
     profile: str | None,
+    baseline: Baseline | None,
     seed: int | None,
     out: Path | None,
     form: str,
@@ -182,18 +213,16 @@ def command(
 
     \b
     Exits as `conform`: 0 upheld, 1 refuted, 2 inconclusive (a fault without effect, or the
-    scenario did not reach what it must), 64 wrong usage, 70 the suite failed.
+    scenario did not reach what it must, or none could be tried), 64 wrong usage, 69 a server
+    or a part that is not there, 70 the suite failed.
     """
-    asked, left_out = prepare(scenarios, target, profile, backend)
+    asked, left_out = prepare(scenarios, target, profile, backend, baseline)
     seed = draw_seed() if seed is None else seed
-    budget = budget if minutes is None else minutes * 60
-    if rounds is None and budget is None:
-        rounds = 1
-    bounds = Bounds(rounds, budget, lenient=not asked.named)
+    bounds = replace(bounds, lenient=not asked.named)
     tried = Tried(left_out=left_out)
     folder = folder_name(f"chaos-{target}-{backend}", seed) if out is None else out
     ready = {scenario.name: asked.go(scenario) for scenario in asked.scenarios}
-    alone = asked.named and rounds is not None
+    alone = asked.named and bounds.rounds is not None
     try:
         for made in in_rounds(ready, tried, seed=seed, out=folder, bounds=bounds):
             _show(made, form, whole=alone)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
-from docker import DockerClient
 
 from chaos.links import OF_PROXIES, Links, ProxiedSystem
-from chaos.parties import ContainerParty, Party, ProcessParty
+from chaos.parties import Party, ProcessParty
 from conformance.live import Live
-from conformance.parts import docker_engine
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
 from conformance.targets.base import Run, Target, find
 from conformance.targets.systems import System
@@ -43,6 +42,7 @@ from specs.verdicts.verdict import OURS
 from specs.vocabulary import Kind, Queue
 
 PROCESSES, CONTAINERS = "processes", "containers"
+MakeParty = Callable[[str, list[str], Path], Party]
 READY_S = 30.0
 LOOK_S = 0.05
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
@@ -79,7 +79,7 @@ def lends_its_system(target: Target) -> bool:
 
 
 class HostedClients(Target):
-    """engine: the Docker engine that runs the consumers, None for processes."""
+    """make_party: makes a consumer of its name, its arguments and the run's folder."""
 
     takes_config = True
     reads_at_work = True
@@ -87,8 +87,8 @@ class HostedClients(Target):
         client=records.OF_CLIENTS | BEFALLS - _WRITTEN_HERE, wire=BY_WIRE_CLIENTS - _WRITTEN_HERE
     )
 
-    def __init__(self, lender: Lender, engine: DockerClient | None = None) -> None:
-        self.name = f"{PROCESSES if engine is None else CONTAINERS}:{lender.name}"
+    def __init__(self, kind: str, lender: Lender, make_party: MakeParty) -> None:
+        self.name = f"{kind}:{lender.name}"
         self.parties = lender.parties
         self.profile = lender.profile
         self.config = lender.config
@@ -98,7 +98,7 @@ class HostedClients(Target):
         ):  # neither a stranger's cluster nor a served one
             self.abilities |= OF_PROXIES
         self._lender = lender
-        self._engine = engine
+        self._make_party = make_party
         self._brokers: Brokers | None = None
         self._system: ProxiedSystem | None = None
         self._parties: dict[str, Party] = {}
@@ -173,10 +173,7 @@ class HostedClients(Target):
         consumer = self._lender.cores.consumer
         if consumer is not None:
             arguments += ["--consumer", f"{consumer.__module__}:{consumer.__qualname__}"]
-        if self._engine is None:
-            return ProcessParty(name, arguments, folder)
-        image = docker_engine.ensure_image(self._engine)
-        return ContainerParty(name, self._engine, image, arguments, folder)
+        return self._make_party(name, arguments, folder)
 
     async def stop(self, party: str) -> None:
         node = self._nodes.pop(party, None)
@@ -282,17 +279,21 @@ class HostedClients(Target):
 
 def processes(argument: str | None) -> HostedClients:
     """Our consumers as processes, on the brokers of another target: `processes:reference+tcp`."""
-    return HostedClients(_lender(PROCESSES, argument))
+    return hosted(_lender(PROCESSES, argument), in_containers=False)
 
 
 def containers(argument: str | None) -> HostedClients:
     """Our consumers as containers, on the brokers of another target: `containers:reference+tcp`."""
-    return HostedClients(_lender(CONTAINERS, argument), docker_engine.connect())
+    return hosted(_lender(CONTAINERS, argument), in_containers=True)
 
 
 def hosted(lender: Any, *, in_containers: bool) -> HostedClients:
-    """The lender's brokers with our consumers. Raises UsageError where no Docker engine answers."""
-    return HostedClients(lender, docker_engine.connect() if in_containers else None)
+    """The lender's brokers with our consumers. Raises Unavailable where no Docker engine answers."""
+    if not in_containers:
+        return HostedClients(PROCESSES, lender, ProcessParty)
+    from chaos.containers import Engine
+
+    return HostedClients(CONTAINERS, lender, Engine())
 
 
 def _lender(kind: str, argument: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""A consumer as something to break: a process (killed and stopped by signals) or a container (by the Docker engine).
+"""A consumer as something to break. Here: a process, killed and stopped by signals. `chaos.containers` is the other.
 
 The target that hosts them does not know which.
 """
@@ -10,9 +10,6 @@ import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from docker import DockerClient
-
-from conformance.parts.docker_engine import Container
 from conformance.parts.processes import Process
 from specs.errors import TargetMisbehaved
 
@@ -100,58 +97,3 @@ class ProcessParty(Party):
             raise TargetMisbehaved(f"consumer {self.name} is not running")
         self._process.check_alive()
         return self._process
-
-
-class ContainerParty(Party):
-    """A consumer in a container on the host's network; the run's folder is mounted into it."""
-
-    INSIDE = "/run/inorder"
-
-    def __init__(
-        self, name: str, client: DockerClient, image: str, arguments: list[str], out: Path
-    ) -> None:
-        super().__init__(name)
-        self._client = client
-        self._image = image
-        self._out = out
-        inside = [word.replace(str(out), self.INSIDE) for word in arguments]
-        self._command = ["python3", "-m", MODULE, *inside, "--out", self.INSIDE]
-        self._container: Container | None = None
-
-    def start(self) -> None:
-        self._container = Container(
-            self._client, self._image, self._command, volumes={self._out: self.INSIDE}
-        )
-
-    def kill(self) -> None:
-        if self._container is not None:
-            self._container.kill()
-            self._close()
-
-    def pause(self) -> None:
-        self._running().pause()
-
-    def resume(self) -> None:
-        self._running().resume()
-
-    def stop(self) -> None:
-        if self._container is not None:
-            self._container.terminate()
-            code = self._container.wait(STOP_GRACE_S)
-            logs = self._container.logs()
-            self._close()
-            if code != 0:
-                raise TargetMisbehaved(f"consumer {self.name} ended with {code}: {logs[-500:]}")
-
-    def check(self) -> None:
-        """The engine is not asked while a run goes on: that takes longer than a look may."""
-
-    def _running(self) -> Container:
-        if self._container is None:
-            raise TargetMisbehaved(f"consumer {self.name} is not running")
-        return self._container
-
-    def _close(self) -> None:
-        if self._container is not None:
-            self._container.close()
-            self._container = None

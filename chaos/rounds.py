@@ -10,7 +10,14 @@ from pathlib import Path
 
 from conformance.reports.view import VerdictView
 from conformance.waiting import now_s
-from specs.errors import EXIT_SUITE, EXIT_UPHELD, InorderError, UsageError
+from specs.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_SUITE,
+    EXIT_UPHELD,
+    InorderError,
+    Unavailable,
+    UsageError,
+)
 from specs.verdicts.verdict import ClauseVerdict
 
 WORST_FIRST = (EXIT_SUITE, 1, 2)
@@ -74,7 +81,9 @@ class Tried:
 
     @property
     def exit_code(self) -> int:
-        """That of the try that says most."""
+        """That of the try that says most; where there was none, nothing can be said."""
+        if not self.tries:
+            return EXIT_INCONCLUSIVE
         codes = {each.exit_code for each in self.tries}
         return next((code for code in WORST_FIRST if code in codes), EXIT_UPHELD)
 
@@ -103,7 +112,8 @@ def in_rounds(
     """Run every scenario, round after round, each round with a seed of its own; each try when it is over.
 
     A run that fails is told, and no end. Raises UsageError for what a user can mend, where she named the scenarios; a
-    scenario that turns out not to fit the target is left out otherwise.
+    scenario that turns out not to fit the target is left out otherwise. Raises Unavailable where the
+    target's server is gone.
     """
     until_s = None if bounds.budget_s is None else now_s() + bounds.budget_s
     for number in count(1) if bounds.rounds is None else range(1, bounds.rounds + 1):
@@ -117,7 +127,7 @@ def in_rounds(
             try:
                 made = Try(name, number, its_seed, folder, go(its_seed, folder))
             except UsageError as error:
-                if not bounds.lenient:
+                if not bounds.lenient or isinstance(error, Unavailable):
                     raise
                 tried.left_out[name] = str(error)
                 continue

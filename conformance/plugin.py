@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,7 +46,7 @@ from specs.errors import (
 )
 from specs.history.row import Row
 from specs.model.rules import RULES
-from specs.verdicts.baseline import read_baseline
+from specs.verdicts.baseline import read_baseline, today
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 SUITE_MODULE = "conformance.suite.test_clauses"
@@ -226,11 +225,10 @@ def pytest_configure(config: pytest.Config) -> None:
     out = config.getoption("--inorder-out")
     with _sentences():
         known = config.getoption("--inorder-baseline")
-        today = datetime.now(tz=UTC).date()
         ready = seam.prepare(
             target,
             config.getoption("--inorder-profile"),
-            baseline=read_baseline(Path(known), today) if known else None,
+            baseline=read_baseline(Path(known), today()) if known else None,
         )
     suite = config.stash[KEY] = Suite(
         ready=ready,

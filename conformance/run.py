@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.live import Live
+from conformance.parts import extras
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
-from specs.errors import InorderError, UsageError
+from specs.errors import Unavailable, UsageError
 from specs.faults import broker_crash, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -54,8 +55,11 @@ ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
 
-class PartUnavailable(InorderError):
+class PartUnavailable(Unavailable):
     """Something is registered, but the part that brings it can't be imported."""
+
+    def __init__(self, what: str, error: ImportError) -> None:
+        super().__init__(f"{what} can't be loaded: {extras.why(error)}")
 
 
 def run(
@@ -166,7 +170,7 @@ def find_engine(name: str) -> Engine:
             try:
                 found: Engine = entry.load()
             except ImportError as error:
-                raise PartUnavailable(f"the engine {name} can't be loaded: {error}") from error
+                raise PartUnavailable(f"the engine {name}", error) from error
             return found
     raise UsageError(f"there is no engine {name!r}; {known_names(name, engine_names())}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again
+from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.stored import STORED_WEAKLY
 from specs.vocabulary import Kind, Outcome
@@ -129,7 +129,7 @@ class BatchLane(Machine):
         )
         if work is None or op.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
             return
-        work.manual |= op.manual
+        work.manual |= op.manual or (op.kind is Kind.DELIVER and may_put_back(op))
         if op.kind is Kind.DELIVER or work.manual:
             return
         came_back = work.back.pop(op.offset, False)

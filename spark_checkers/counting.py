@@ -6,7 +6,7 @@ topic. A manual ROLLBACK replays without counting, and a dead letter that failed
 
 from __future__ import annotations
 
-from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again
+from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
 from spark_checkers.rows import NO_TEXT, Findings
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
@@ -28,7 +28,7 @@ class Try:
 class Counter:
     """One incarnation: of every message that may come again its last try, how far it is, and whether it rolled back."""
 
-    __slots__ = ("add", "highest", "latest", "rolled_back", "tries")
+    __slots__ = ("add", "highest", "latest", "rolled_back", "tries", "unsure")
 
     def __init__(self, add: Op | None = None) -> None:
         self.add = add
@@ -36,6 +36,14 @@ class Counter:
         self.latest: Try | None = None
         self.highest = -1
         self.rolled_back = False
+        self.unsure = (
+            -1
+        )  # the highest offset of a ROLLBACK whose mode nobody tells, until the next call
+
+    def goes_on(self, offset: int) -> None:
+        """A call begins: did the ROLLBACK before it put anything back?"""
+        self.rolled_back |= offset <= self.unsure
+        self.unsure = -1
 
     def begin(self, number: int) -> Try:
         """The try of this number: the latest one, or a new one, with which what the latest finished is forgotten."""
@@ -83,6 +91,7 @@ class Counting(Machine):
         if not self.counts:
             return True
         counter = self._counter(stretch.first.incarnation)
+        counter.goes_on(stretch.first.offset)
         again = any(stretch.first.offset <= offset < stretch.stop for offset in counter.tries)
         if (
             again
@@ -120,6 +129,7 @@ class Counting(Machine):
                     last.failed.add(op.offset)
 
     def _deliver(self, counter: Counter, op: Op) -> None:
+        counter.goes_on(op.offset)
         now = counter.begin(op.op)
         if not counter.rolled_back:
             self.delivered(counter, counter.tries.get(op.offset), op)
@@ -130,8 +140,12 @@ class Counting(Machine):
     def ends(self, op: Op) -> None:
         if (
             op.kind is Kind.DELIVER
-            and op.outcome is Outcome.ROLLBACK
-            and op.manual
+            and may_put_back(op)
+            and op.incarnation != NO_TEXT
             and op.incarnation in self.counters
         ):
-            self.counters[op.incarnation].rolled_back = True
+            counter = self.counters[op.incarnation]
+            if op.manual:
+                counter.rolled_back = True
+            else:
+                counter.unsure = max(counter.unsure, op.offset)

@@ -20,7 +20,7 @@ from spark_checkers.segments import Ints, Mask, dense
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
 from specs.plan.config import Config
-from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
 LANE_KINDS = frozenset(
     {
@@ -96,6 +96,24 @@ def asks_again(op: Op) -> bool:
     return op.outcome in LISTENER_SUSPENDS or (op.outcome is Outcome.ROLLBACK and op.manual)
 
 
+def may_be_manual(op: Op) -> bool:
+    """Was the call in manual mode, or did it end with a listener's result and nobody say in which?"""
+    return op.manual or (not op.has_mode and op.outcome in LISTENER_RESULTS)
+
+
+def may_put_back(op: Op) -> bool:
+    """Does the call's result put back all that was taken, as a manual ROLLBACK does, as far as anybody says?"""
+    return op.outcome is Outcome.ROLLBACK and may_be_manual(op)
+
+
+def may_be_by_hand(rows: Rows) -> Mask:
+    """Of each row: was it a call in manual mode, or one that ended and of which nobody says in which?"""
+    mode = rows.text("commit_mode")
+    manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
+    found: Mask = manual | ((mode == NO_TEXT) & rows.ended_as(*LISTENER_RESULTS))
+    return found
+
+
 class Stretch(NamedTuple):
     """Uneventful calls. first, last: the rows that began first and last (`last` also ends last).
 
@@ -156,7 +174,7 @@ class Digest:
         nth = np.arange(size, dtype=np.int64) - head
         half = length[episode] // 2
         same = rows.number("op_id")[row] == rows.number("op_id")[row[head]]
-        for column in (rows.incarnation, rows.client, rows.outcome, self._manual):
+        for column in (rows.incarnation, rows.client, rows.outcome, self._manual, self._told):
             same &= column[row] == column[row[head]]
         same &= begins == (nth < half)
         same &= ~begins | (rows.offset[row] == rows.offset[row[head]] + nth)
@@ -181,6 +199,7 @@ class Digest:
             & (rows.text("incarnation") != NO_TEXT)
         )
         self._manual = manual
+        self._told = rows.text("commit_mode") != NO_TEXT
         uncounted: Mask = plain & ((times == 0) | (times == NONE))
         return uncounted
 
@@ -196,7 +215,7 @@ class Digest:
             return
         calls_rows = length // 2
         head_row = row[first]
-        manual = self._manual[head_row]
+        manual, told = self._manual[head_row], self._told[head_row]
         first_offset = rows.offset[head_row]
         next_offset = first_offset + calls_rows
         joined = np.zeros(count, np.bool_)
@@ -207,6 +226,7 @@ class Digest:
             & (rows.incarnation[head_row[1:]] == rows.incarnation[head_row[:-1]])
             & (rows.client[head_row[1:]] == rows.client[head_row[:-1]])
             & (manual[1:] == manual[:-1])
+            & (told[1:] == told[:-1])
             & (first_offset[1:] == next_offset[:-1])
             & (rows.number("op_id")[head_row[1:]] != rows.number("op_id")[head_row[:-1]])
         )
@@ -273,7 +293,7 @@ class Digest:
             [OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()],
             rows.number("code")[where].tolist(),
             self._manual[where].tolist(),
-            (rows.text("commit_mode")[where] != NO_TEXT).tolist(),
+            self._told[where].tolist(),
             rows.number("suspend_ms")[where].tolist(),
             rows.started[where].tolist(),
             rows.ended[where].tolist(),

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, run_lane
+from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, may_be_manual, run_lane
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints
 from specs.clauses.intervals import Intervals
@@ -39,6 +39,11 @@ _ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 def acknowledges(op: Op) -> bool:
     """Does the call's result finish its message? In auto mode a ROLLBACK does so as well."""
     return op.outcome is Outcome.COMMIT if op.manual else op.outcome in _ACKNOWLEDGES
+
+
+def certainly_acknowledges(op: Op) -> bool:
+    """Does the call's result finish its message, in whatever mode it may have been?"""
+    return op.outcome is Outcome.COMMIT or (acknowledges(op) and not may_be_manual(op))
 
 
 class Sends:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 
 DEFAULT_MASTER = "local[*]"
 DEFAULT_MEMORY = "4g"
@@ -40,11 +40,11 @@ def open_session(
 
     master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode, and of
     each executor elsewhere.
-    scratch: where shuffles are written. Raises UsageError where there is no Java or the master is no master,
-    and TargetMisbehaved where Java is there and Spark does not start.
+    scratch: where shuffles are written. Raises Unavailable where there is no Java, UsageError where the
+    master is no master, and TargetMisbehaved where Java is there and Spark does not start.
     """
     if java() is None:
-        raise UsageError(NO_JAVA)
+        raise Unavailable(NO_JAVA)
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

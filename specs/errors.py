@@ -10,6 +10,7 @@ EXIT_UPHELD = 0
 EXIT_REFUTED = 1
 EXIT_INCONCLUSIVE = 2
 EXIT_USAGE = 64
+EXIT_UNAVAILABLE = 69
 EXIT_SUITE = 70
 
 
@@ -33,6 +34,12 @@ class SpecError(InorderError):
 
 class HistoryError(UsageError):
     """A folder that is no history, a torn file, an unknown version: exit 64."""
+
+
+class Unavailable(UsageError):
+    """A server that nobody runs, or a part that this machine or installation lacks: exit 69."""
+
+    exit_code = EXIT_UNAVAILABLE
 
 
 class TargetMisbehaved(InorderError):

@@ -71,6 +71,8 @@ class Outcome(StrEnum):
 
 LISTENER_SUSPENDS = frozenset({Outcome.SUSPEND, Outcome.NULL, Outcome.THREW})
 """Listener results that ask for the same batch again: a null or a throw counts as SUSPEND."""
+LISTENER_RESULTS = LISTENER_SUSPENDS | {Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK}
+"""How a listener call ends that is neither cut off nor still running."""
 
 
 class Level(StrEnum):

@@ -223,7 +223,7 @@ def ensure_packages(uv: Path, stamps: Stamps) -> None:
     say(
         "installing the Python packages of uv.lock into .venv (Spark alone is 500 MB; a minute or two)"
     )
-    sync: list[str | Path] = [uv, "sync", "--frozen", "--quiet"]
+    sync: list[str | Path] = [uv, "sync", "--frozen", "--quiet", "--extra", "all"]
     if not python.exists():
         sync += ["--python", sys.executable]
     environment = {
@@ -253,6 +253,8 @@ def sync_by_pip(uv: Path, environment: Mapping[str, str], first: Failed) -> None
             "--frozen",
             "--quiet",
             "--no-emit-project",
+            "--extra",
+            "all",
             "-o",
             wanted,
         ]
@@ -327,78 +329,55 @@ def jars_part(version: str, stamps: Stamps) -> Part:
     return Part(name, "ok", str(lib.relative_to(ROOT)))
 
 
+def server_part(
+    stamps: Stamps, name: str, needed: Sequence[str], saying: str, mend: str, debian: str = ""
+) -> Part:
+    """A server and the wheel of its client, as `python -m conformance.parts.NAME` has them.
+
+    needed: the modules besides on which that depends. saying: what is told first. debian: a package that has to
+    be installed before; none if empty.
+    """
+    folder = ROOT / "conformance" / "parts"
+    inputs = digest(*(folder / f"{module}.py" for module in (name, *needed, "wheels")))
+    place = TOOLS / name
+    if not stamps.fresh(name, inputs, place, TOOLS / "wheels"):
+        try:
+            if debian and not place.exists():
+                apt_install([debian], f"it is needed for {name}")
+            say(saying)
+            run(
+                [VENV / "bin" / "python", "-m", f"conformance.parts.{name}"],
+                f"{name} could not be had",
+            )
+        except Failed as error:
+            skipped = f"the target {name}-local, and its tests"
+            return Part(name, "missing", str(error), skipped=skipped, mend=mend)
+        stamps.set(name, inputs)
+    return Part(name, "ok", str(place.relative_to(ROOT)))
+
+
 def kafka_part(stamps: Stamps) -> Part:
     """A Kafka server's jars, by Maven, and the wheel of its usual client."""
-    parts = ROOT / "conformance" / "parts"
-    inputs = digest(*(parts / f"{name}.py" for name in ("kafka", "maven", "wheels")))
-    place = TOOLS / "kafka"
-    if stamps.fresh("kafka", inputs, place, TOOLS / "wheels"):
-        return Part("kafka", "ok", str(place.relative_to(ROOT)))
-    try:
-        if shutil.which("mvn") is None and not place.exists():
-            apt_install(["maven"], "it fetches the released jars of Apache Kafka")
-        say("fetching a Kafka server into .tools by Maven, and the wheel of its client: a target")
-        python = VENV / "bin" / "python"
-        run([python, "-m", "conformance.parts.kafka"], "Kafka could not be fetched")
-    except Failed as error:
-        return Part(
-            "kafka",
-            "missing",
-            str(error),
-            skipped="the target kafka-local, and its tests",
-            mend="apt-get install maven && make setup",
-        )
-    stamps.set("kafka", inputs)
-    return Part("kafka", "ok", str(place.relative_to(ROOT)))
+    saying = "fetching a Kafka server into .tools by Maven, and the wheel of its client: a target"
+    debian = "" if shutil.which("mvn") else "maven"
+    return server_part(
+        stamps, "kafka", ["maven"], saying, "apt-get install maven && make setup", debian
+    )
 
 
 def nats_part(stamps: Stamps) -> Part:
     """A NATS server, built by Go, and the wheel of its client."""
-    parts = ROOT / "conformance" / "parts"
-    inputs = digest(*(parts / f"{name}.py" for name in ("nats", "golang", "wheels")))
-    place = TOOLS / "nats"
-    if stamps.fresh("nats", inputs, place, TOOLS / "wheels"):
-        return Part("nats", "ok", str(place.relative_to(ROOT)))
-    try:
-        how = "the machine's Go" if shutil.which("go") else "a Go that is removed afterwards"
-        say(
-            f"building a NATS server into .tools/nats by {how}, and fetching its client's wheel: a target (a minute)"
-        )
-        python = VENV / "bin" / "python"
-        run([python, "-m", "conformance.parts.nats"], "NATS could not be built or fetched")
-    except Failed as error:
-        return Part(
-            "nats",
-            "missing",
-            str(error),
-            skipped="the target nats-local, and its tests",
-            mend="install Go 1.22 or later, then: make setup",
-        )
-    stamps.set("nats", inputs)
-    return Part("nats", "ok", str(place.relative_to(ROOT)))
+    how = "the machine's Go" if shutil.which("go") else "a Go that is removed afterwards"
+    saying = f"building a NATS server into .tools/nats by {how}, and fetching its client's wheel: a target (a minute)"
+    mend = "install Go 1.22 or later, then: make setup"
+    return server_part(stamps, "nats", ["golang"], saying, mend)
 
 
 def redis_part(stamps: Stamps) -> Part:
     """A Redis server, out of Debian's packages, and the wheel of its client."""
-    parts = ROOT / "conformance" / "parts"
-    inputs = digest(*(parts / f"{name}.py" for name in ("redis", "wheels")))
-    place = TOOLS / "redis"
-    if stamps.fresh("redis", inputs, place, TOOLS / "wheels"):
-        return Part("redis", "ok", str(place.relative_to(ROOT)))
-    try:
-        say("fetching a Redis server into .tools/redis, and its client's wheel: a target (2 MB)")
-        python = VENV / "bin" / "python"
-        run([python, "-m", "conformance.parts.redis"], "Redis could not be fetched")
-    except Failed as error:
-        return Part(
-            "redis",
-            "missing",
-            str(error),
-            skipped="the target redis-local, and its tests",
-            mend="on Debian 12 with its packages in reach: make setup",
-        )
-    stamps.set("redis", inputs)
-    return Part("redis", "ok", str(place.relative_to(ROOT)))
+    saying = "fetching a Redis server into .tools/redis, and its client's wheel: a target (2 MB)"
+    mend = "on Debian 12 with its packages in reach: make setup"
+    return server_part(stamps, "redis", [], saying, mend)
 
 
 def toxiproxy_part(stamps: Stamps) -> Part:

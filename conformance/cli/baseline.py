@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import click
@@ -13,7 +13,7 @@ from conformance.cli.people import tell
 from conformance.reports.view import VerdictView, open_run
 from specs.clauses.catalogue import by_id
 from specs.errors import UsageError
-from specs.verdicts.baseline import Known, read_baseline
+from specs.verdicts.baseline import Known, read_baseline, today
 from specs.verdicts.verdict import ClauseVerdict
 
 
@@ -47,13 +47,12 @@ def command(
     \b
     Exits with 0, or 64 for a run without a verdict, a day that is over, or a wrong file.
     """
-    today = datetime.now(tz=UTC).date()
     day = expires.date()
-    if day < today:
+    if day < today():
         raise UsageError(f"--expires {day} is over: it would let nothing pass")
     if not owner.strip() or not reason.strip():
         raise UsageError("--owner and --reason are for people: say something")
-    there = read_baseline(out, today).entries if out.exists() else ()
+    there = read_baseline(out, today()).entries if out.exists() else ()
     known = {entry.names for entry in there}
     found: dict[tuple[str, str], Known] = {}
     for run in runs:

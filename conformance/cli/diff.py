@@ -10,13 +10,12 @@ import click
 from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
-from conformance.reports.compare import Change, Difference, compare
+from conformance.reports.compare import RED, Change, Difference, compare
 from conformance.reports.saving import check
 from conformance.reports.schemas import DIFF_SCHEMA
 from conformance.reports.view import VerdictView, open_run
 from specs.verdicts.verdict import RunVerdict
 
-_RED = ("refuted", "possible")
 _HEADS = (
     ("broke", "BROKE", "bold red"),
     ("perhaps", "possible now", "yellow"),
@@ -79,7 +78,7 @@ def _lines(changes: Sequence[Change]) -> Iterator[str]:
     """A line for each finding; clauses that only went out of sight, or came into it, share one."""
     together: dict[tuple[str, str], list[str]] = {}
     for change in changes:
-        if change.finding or change.before in _RED or change.after in _RED:
+        if change.finding or {change.before, change.after} & {*RED}:
             words = f"{_words(change.before)} before, {_words(change.after)} now"
             yield f"{change.name} {change.title}: {words}"
         else:

@@ -11,20 +11,27 @@ from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import tell
-from conformance.parts.doctor import Part, State, checks
+from conformance.parts.doctor import Part, Purpose, State, checks
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
-from specs.errors import EXIT_SUITE
+from specs.errors import EXIT_UNAVAILABLE
 
 
 @click.command(name="doctor")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice([each.value for each in Purpose]),
+    help="Only what this command can use; all parts if left out.",
+)
 @format_option()
-def command(form: str) -> int:
+def command(purpose: str | None, form: str) -> int:
     """Say which real parts are here and how to get the others.
 
-    Exits with 0 when nothing but optional parts is missing, else with 70.
+    A simulated target and a history to check need none of them. Exits with 0
+    when nothing but optional parts is missing, else with 69.
     """
-    parts = checks()
+    parts = [part for part in checks() if purpose is None or purpose in part.needed_for]
     missing = [part for part in parts if part.state is not State.OK and not part.optional]
     if form == JSON:
         data = {"schema": LIST_SCHEMA, "items": [_item(part) for part in parts]}
@@ -33,8 +40,8 @@ def command(form: str) -> int:
     else:
         print_human(_table(parts))
         names = ", ".join(part.name for part in missing)
-        tell(f"missing: {names}" if missing else "everything that the suite needs is here")
-    return EXIT_SUITE if missing else 0
+        tell(f"missing: {names}" if missing else "everything that is needed is here")
+    return EXIT_UNAVAILABLE if missing else 0
 
 
 def _item(part: Part) -> dict[str, object]:
@@ -44,6 +51,7 @@ def _item(part: Part) -> dict[str, object]:
         "detail": part.detail,
         "skipped": part.skipped,
         "mend": part.mend,
+        "needed_for": sorted(part.needed_for),
         "optional": part.optional,
     }
 

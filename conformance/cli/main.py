@@ -23,8 +23,16 @@ from typing import Any, NoReturn
 import click
 
 from conformance.cli.people import lose_no_line, say
+from conformance.parts import extras
 from conformance.parts.processes import exit_on_sigterm
-from specs.errors import EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
+from specs.errors import (
+    EXIT_SUITE,
+    EXIT_UNAVAILABLE,
+    EXIT_UPHELD,
+    EXIT_USAGE,
+    InorderError,
+    Unavailable,
+)
 
 COMMAND_GROUP = "inorder.commands"
 EXIT_INTERRUPTED = 130
@@ -50,7 +58,7 @@ _ORDER = (
 )
 
 
-class CommandUnavailable(InorderError):
+class CommandUnavailable(Unavailable):
     """A command is registered, but the part that brings it can't be imported."""
 
 
@@ -129,8 +137,9 @@ def _load(entry: EntryPoint) -> click.Command:
     try:
         command = entry.load()
     except (ImportError, AttributeError) as error:
+        reason = extras.why(error) if isinstance(error, ImportError) else str(error)
         raise CommandUnavailable(
-            f"`inorder {entry.name}` can't be loaded from {entry.value}: {error}"
+            f"`inorder {entry.name}` can't be loaded from {entry.value}: {reason}"
         ) from error
     if not isinstance(command, click.Command):
         raise CommandUnavailable(f"`inorder {entry.name}`: {entry.value} is no click command")
@@ -166,6 +175,9 @@ def _conclude(error: BaseException) -> int:
         case InorderError():
             say(_sentence(str(error) or type(error).__name__))
             return error.exit_code
+        case ImportError() if extras.extra_of(error):
+            say(_sentence(extras.why(error)))
+            return EXIT_UNAVAILABLE
         case BaseExceptionGroup():
             return _conclude_group(error)
         case _ if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):
@@ -239,7 +251,8 @@ def root() -> None:
 
     \b
     Exit codes: 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or input,
-    70 the suite itself failed or the run can't be trusted.
+    69 a server or a part that is not there, 70 the suite itself failed or the
+    run can't be trusted.
     """
 
 

@@ -8,7 +8,6 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -23,7 +22,7 @@ from conformance.reports.view import VerdictView
 from conformance.stopping import Bounds
 from conformance.targets.options import with_config
 from specs.history.store import History
-from specs.verdicts.baseline import read_baseline
+from specs.verdicts.baseline import read_baseline, today
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -138,8 +137,7 @@ def baseline_option(command: F) -> F:
     )
     @functools.wraps(command)
     def with_the_file(*, known: Path | None, **rest: Any) -> Any:
-        today = datetime.now(tz=UTC).date()
-        return command(baseline=None if known is None else read_baseline(known, today), **rest)
+        return command(baseline=None if known is None else read_baseline(known, today()), **rest)
 
     return with_the_file  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""`inorder report RUN...`: verdicts of runs as a table, JSON, Markdown or JUnit XML."""
+"""`inorder report RUN...`: verdicts of runs as a table, JSON, Markdown, JUnit XML or GitHub's annotations."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from rich.text import Text
 
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import width
-from conformance.reports import junit, markdown, text
+from conformance.reports import github, junit, markdown, text
 from conformance.reports.saving import check, context_of
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.reports.view import VerdictView, open_run
 from specs.history.row import Row
 
-MARKDOWN, JUNIT = "markdown", "junit"
+MARKDOWN, JUNIT, GITHUB = "markdown", "junit", "github"
 
 
 @click.command(name="report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@format_option(MARKDOWN, JUNIT)
+@format_option(MARKDOWN, JUNIT, GITHUB)
 def command(runs: tuple[Path, ...], form: str) -> int:
     """Print the verdicts of judged RUNs. Exits with 0, whatever the verdicts.
 
-    JSON is always a list (inorder/list/v1) of verdicts (inorder/verdict/v1).
+    JSON is always a list (inorder/list/v1) of verdicts (inorder/verdict/v1); github
+    prints the annotations of a job (docs/ci.md).
     """
     verdicts = [open_run(run) for run in runs]
     if form == JSON:
@@ -36,6 +37,8 @@ def command(runs: tuple[Path, ...], form: str) -> int:
     context = [row for verdict in verdicts for row in context_of(verdict.folder, verdict)]
     if form == MARKDOWN:
         click.echo(markdown.render(verdicts, context=context), nl=False)
+    elif form == GITHUB:
+        click.echo(github.render(verdicts), nl=False)
     elif form == JUNIT:
         click.echo(junit.render(verdicts, context=context), nl=False)
     else:

@@ -47,6 +47,9 @@ ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
 SPARK_FROM_EVENTS = 20_000_000
 """So many are better shared out among more than one machine's cores, and memory."""
+RUN_MARKS = ("run.json", "rounds/1/run.json")
+"""What a folder of ours holds, a finished run's or one's that ended early."""
+
 AUTO = "auto"
 NO_PROFILE = "no profile"
 """What a verdict says instead of a profile's name where single clauses were asked for and nothing else."""
@@ -99,7 +102,7 @@ class Conformance:
             searched = self._search(asked)
         if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
             watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
-        return save(_with(self.baseline, searched.verdict), out, events=searched.events)
+        return save(told_by(self.baseline, searched.verdict), out, events=searched.events)
 
     def _search(self, asked: Asked) -> Searched:
         if asked.stop.bounds.workers > 1:
@@ -108,7 +111,7 @@ class Conformance:
         return searched
 
 
-def _with(baseline: Baseline | None, verdict: Verdict) -> Verdict:
+def told_by(baseline: Baseline | None, verdict: Verdict) -> Verdict:
     """The verdict, with what came of the entries of the baseline under which it was reached."""
     return verdict if baseline is None else replace(verdict, baseline=baseline.told(verdict))
 
@@ -116,10 +119,10 @@ def _with(baseline: Baseline | None, verdict: Verdict) -> Verdict:
 def make_room(out: Path, *marks: str) -> None:
     """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else.
 
-    marks: by what is known as ours (one of them is enough); a run's `run.json` if none is named.
+    marks: by what is known as ours (one of them is enough); a run's, whole or ended early, if none is named.
     """
     if out.is_dir() and any(out.iterdir()):
-        if not any((out / mark).exists() for mark in marks or ("run.json",)):
+        if not any((out / mark).exists() for mark in marks or RUN_MARKS):
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
     elif out.exists() and not out.is_dir():
@@ -139,7 +142,7 @@ def prepare(
     try:
         system: Any = find(target)
     except ImportError as error:
-        raise runs.PartUnavailable(f"the target {target} can't be loaded: {error}") from error
+        raise runs.PartUnavailable(f"the target {target}", error) from error
     if bounds.workers > 1 and Ability.OWN_SYSTEM not in system.abilities:
         raise UsageError(
             f"the target {target} can't {Ability.OWN_SYSTEM}, and several on the same one would take each other's "
@@ -319,7 +322,7 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     verdict = replace(
         verdict, info=replace(info, replay=info.replay or asked.again(source, engine_name, chosen))
     )
-    verdict = _with(asked.baseline, verdict)
+    verdict = told_by(asked.baseline, verdict)
     if out is None:
         return view(verdict, folder=source, events=rows_in(history))
     return save(verdict, out, history=history, events=rows_in(history))

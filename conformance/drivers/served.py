@@ -6,11 +6,12 @@ The server is started by the first run and lives until `release`: topics and gro
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from conformance.drivers.admin import ADMIN, AdminTarget
 from conformance.drivers.library import Library
@@ -19,8 +20,9 @@ from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
 from conformance.parts.local_server import LocalServer
 from conformance.targets.base import Run
-from conformance.targets.options import Argument
-from specs.errors import UsageError
+from conformance.targets.options import Argument, near, parse
+from reference_impl.shell.errors import split_address
+from specs.errors import Unavailable, UsageError
 from specs.faults import broker_crash, cut, delay, hold, perform
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
@@ -28,22 +30,49 @@ from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
 from specs.vocabulary import Kind, Outcome
 
+REACH_S = 5.0
+
 
 class ServedTarget(AdminTarget):
     """argument: what the user asked for. version: of the server that is started here; None where one runs already.
 
     library: who works. keeper: who looks after the queues, which is no client under test.
 
+    system: what its targets are called: `SYSTEM-local:VERSION` and `SYSTEM:HOST:PORT`. server: what is started here.
+    port: where such a server mostly listens. clients, knows: the clients and the options that
+    may be named. choices: options with known values, the first of which is the default.
+
     behind_link: what a client is told of where the server is, is the one address that it began with. So the clients of
     a server that is started here may reach it through a forwarder that can be broken.
     """
 
+    system: ClassVar[str]
+    server: ClassVar[type[LocalServer]]
+    port: ClassVar[int]
+    clients: ClassVar[Sequence[str]]
+    knows: ClassVar[Collection[str]]
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {}
     behind_link: ClassVar[bool] = False
 
     def __init__(
         self, argument: Argument, version: str | None, library: Library, keeper: Library
     ) -> None:
+        """Raises UsageError for what an option can't be."""
         super().__init__()
+        self.name = argument.named(self.system if version is None else f"{self.system}-local")
+        where = f"at {argument.head}" if version is None else version
+        client = f"{library.name} {library.version}"
+        self.parties = {
+            "broker": f"{self.server.product} {where}",
+            "client": client,
+            "producer": client,
+        }
+        self.options = {
+            key: argument.options.get(key, known[0]) for key, known in self.choices.items()
+        }
+        for key, given in self.options.items():
+            if given not in self.choices[key]:
+                raise UsageError(f"{key} can't be {given!r}; {near(given, self.choices[key])}")
         self.library, self.keeper = library, keeper
         self._argument, self._version = argument, version
         self._server: LocalServer | None = None
@@ -58,9 +87,33 @@ class ServedTarget(AdminTarget):
             if self.behind_link:
                 self.abilities |= Links.abilities
 
+    @classmethod
     @abstractmethod
-    def new_server(self, version: str, workdir: Path) -> LocalServer:
-        """A server of that version, not started."""
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        """A target with the client that the argument names. Raises UsageError for an unknown version of it."""
+
+    @classmethod
+    def local(cls, text: str | None) -> Self:
+        """With a server of its own, of the version in the argument. Raises UsageError for what is not known."""
+        target = f"{cls.system}-local"
+        argument = parse(target, text, clients=cls.clients, options=cls.knows)
+        if argument.head is None:
+            raise UsageError(
+                f"the target {target} needs a version, as in {target}:{cls.server.default}"
+            )
+        cls.server.check_version(argument.head)
+        return cls.made(argument, argument.head)
+
+    @classmethod
+    def remote(cls, text: str | None) -> Self:
+        """On a server that runs already, by its address. Raises UsageError for what is none."""
+        argument = parse(cls.system, text, clients=cls.clients, options=cls.knows)
+        host, _, port = (argument.head or "").rpartition(":")
+        if not host or not port.isdecimal():
+            raise UsageError(
+                f"the target {cls.system} needs a server's address, as in {cls.system}:127.0.0.1:{cls.port}"
+            )
+        return cls.made(argument, None)
 
     @abstractmethod
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
@@ -76,6 +129,7 @@ class ServedTarget(AdminTarget):
         return self._server.address if self._server is not None else str(self._argument.head)
 
     async def prepare(self, run: Run) -> None:
+        """Raises Unavailable where no server is that somebody has named."""
         await asyncio.to_thread(self._open)
         user = {**self._argument.options, **self._argument.credentials}
         way = self.address if self._link is None else self._link.address
@@ -85,6 +139,8 @@ class ServedTarget(AdminTarget):
         self._witness = self.witness(run)
 
     def _open(self) -> None:
+        if self._version is None:
+            self._reach()
         self.library.ensure()
         self.keeper.ensure()
         if self._version is None:
@@ -95,7 +151,7 @@ class ServedTarget(AdminTarget):
             self._heal(self._server)
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
-        self._server = self.new_server(self._version, Path(self._temporary.name))
+        self._server = self.server(self._version, workdir=Path(self._temporary.name))
         try:
             self._server.start()
             if self.behind_link:
@@ -103,6 +159,17 @@ class ServedTarget(AdminTarget):
         except BaseException:
             self.release()
             raise
+
+    def _reach(self) -> None:
+        """Does anybody listen at the address? Whether it is such a server, and lets us in, the library finds out."""
+        host, port = split_address(self.address)
+        try:
+            socket.create_connection((host, port), REACH_S).close()
+        except OSError as error:
+            raise Unavailable(
+                f"no {self.server.product} server answers at {self.address} ({error.strerror or error}); "
+                "is it running there?"
+            ) from error
 
     def _heal(self, server: LocalServer) -> None:
         """Link and server are as they were before any fault."""

@@ -380,9 +380,7 @@ class Job:
             ]
             + [f"{kind}: none happened" for kind in self._map.did_not_happen]
             + (
-                [
-                    "deliver: the client commits by itself what a call finished (no commit_mode is told)"
-                ]
+                ["deliver: a call may have been in auto or in manual mode (no commit_mode is told)"]
                 if report.written.rows.get(Kind.DELIVER)
                 and "commit_mode" not in report.written.columns(Kind.DELIVER)
                 else []

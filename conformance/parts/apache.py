@@ -91,7 +91,7 @@ class ApacheCluster:
     broker_jvm: options of the broker's virtual machine, instead of ours, which start quickly and keep it small.
     keep_store: leave store and logs in `workdir` at the end (default: only the logs).
 
-    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in
+    Raises UsageError (unknown version), Unavailable (no Maven, no Java), TargetMisbehaved (it died, or was not ready in
     time).
     All methods block; from a coroutine use `async with` and `asyncio.to_thread(cluster.restart)`.
     """

@@ -41,7 +41,7 @@ from docker import DockerClient
 from docker.errors import BuildError, DockerException, ImageNotFound, NotFound
 
 from conformance.parts.places import checkout, tools_dir
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 
 SUITE = "bookworm"
 PULLED_BASE = "python:3.11-slim-bookworm"
@@ -59,7 +59,7 @@ MEND = "start one, or as root: apt-get install docker.io debootstrap && tools/do
 
 
 def connect() -> DockerClient:
-    """A client of the running engine. Raises UsageError, with the reason and the remedy, if there is none."""
+    """A client of the running engine. Raises Unavailable, with the reason and the remedy, if there is none."""
     reason: Exception
     try:
         _check_socket()
@@ -73,7 +73,7 @@ def connect() -> DockerClient:
         except (DockerException, requests.RequestException) as error:
             client.close()
             reason = error
-    raise UsageError(
+    raise Unavailable(
         f"No Docker engine answers at {where()} ({_short(reason)}); {MEND}."
     ) from reason
 
@@ -119,9 +119,9 @@ def _short(error: Exception) -> str:
 def ensure_image(client: DockerClient) -> str:
     """The name of the image with Python and our packages, built now if it is not there.
 
-    Needs a source checkout. Raises UsageError (no checkout, no way to a base image), TargetMisbehaved (the
-    build
-    failed). Takes half a minute the first time, two seconds after a change of our sources, nothing otherwise.
+    Needs a source checkout. Raises UsageError (no checkout), Unavailable (no way to a base image), TargetMisbehaved
+    (the build failed). Takes half a minute the first time, two seconds after a change of our sources, nothing
+    otherwise.
     """
     root = checkout()
     if root is None:
@@ -160,7 +160,7 @@ def ensure_image(client: DockerClient) -> str:
 
 
 def ensure_base(client: DockerClient) -> str:
-    """The name of a base image with `python3`. Raises UsageError if there is no way to one."""
+    """The name of a base image with `python3`. Raises Unavailable if there is no way to one."""
     named = os.environ.get("INORDER_DOCKER_BASE")
     if named:
         return named
@@ -180,7 +180,7 @@ def ensure_base(client: DockerClient) -> str:
         try:
             client.images.pull(PULLED_BASE)
         except (DockerException, requests.RequestException) as error:
-            raise UsageError(
+            raise Unavailable(
                 f"There is no base image: debootstrap is missing or this is not root, and {PULLED_BASE} can't be "
                 f"pulled ({_short(error)}); as root: apt-get install debootstrap."
             ) from error

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from importlib import metadata
 
-from conformance.parts import docker_engine, jars, java, kafka, nats, redis, toxiproxy_binary
+from conformance.parts import extras, jars, java, kafka, nats, redis, toxiproxy_binary
+from conformance.parts.places import checkout
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -25,12 +27,24 @@ class State(StrEnum):
     MISSING = "missing"
 
 
+class Purpose(StrEnum):
+    """What somebody wants to do with the suite."""
+
+    CONFORM = "conform"
+    CHAOS = "chaos"
+    CHECK = "check"
+
+
+CONFORM, CHAOS, CHECK = (frozenset({each}) for each in Purpose)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of this machine.
 
     name: for example "java". detail: where it is, or why it is missing. skipped: what does not run without it.
-    mend: the command that gets it. optional: nothing of the suite's own tests or demonstration needs it.
+    mend: the command that gets it. needed_for: who can use it. optional: nothing of the suite's own tests or
+    demonstration needs it.
     """
 
     name: str
@@ -38,6 +52,7 @@ class Part:
     detail: str
     skipped: str
     mend: str
+    needed_for: frozenset[Purpose]
     optional: bool = False
 
 
@@ -67,12 +82,21 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "java",
         _java,
+        needed_for=CONFORM | CHAOS | CHECK,
         skipped="Apache RocketMQ targets and every Spark check",
         mend=java.REMEDY,
     )
     yield _part(
+        "spark",
+        _spark,
+        needed_for=CHECK,
+        skipped="the engine spark, and writing generated histories by Spark",
+        mend=f"pip install '{extras.DISTRIBUTION}[spark]'",
+    )
+    yield _part(
         "maven",
         lambda: _version_of("mvn", "-v"),
+        needed_for=CONFORM | CHAOS,
         skipped="fetching further RocketMQ versions",
         mend="apt-get install maven",
     )
@@ -82,13 +106,15 @@ def _checks() -> Iterator[Part]:
         yield _part(
             f"rocketmq-{version}",
             partial(_jars, version),
+            needed_for=CONFORM | CHAOS,
             skipped=f"the target rocketmq-local:{version}",
-            mend=f"make setup; .venv/bin/python -m conformance.parts.jars {version}",
+            mend=_by_set_up("jars", version),
             optional=version not in jars.DEFAULT,
         )
     yield _part(
         "kafka",
         _kafka,
+        needed_for=CONFORM | CHAOS,
         skipped="the target kafka-local, and its tests",
         mend="python -m conformance.parts.kafka",
         optional=True,
@@ -96,6 +122,7 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "nats",
         _nats,
+        needed_for=CONFORM | CHAOS,
         skipped="the target nats-local, and its tests",
         mend="python -m conformance.parts.nats",
         optional=True,
@@ -103,6 +130,7 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "redis",
         _redis,
+        needed_for=CONFORM | CHAOS,
         skipped="the target redis-local, and its tests",
         mend="python -m conformance.parts.redis",
         optional=True,
@@ -110,12 +138,14 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "toxiproxy",
         _toxiproxy,
+        needed_for=CHAOS,
         skipped="chaos scenarios with network faults",
-        mend="make setup",
+        mend=_by_set_up("toxiproxy_binary"),
     )
     yield _part(
         "go",
         lambda: _version_of("go", "version"),
+        needed_for=CONFORM | CHAOS,
         skipped="nothing: toxiproxy and NATS are then built by a Go that is removed afterwards",
         mend="install Go 1.22 or later",
         optional=True,
@@ -123,27 +153,41 @@ def _checks() -> Iterator[Part]:
     yield _part(
         "docker",
         _docker,
+        needed_for=CHAOS,
         skipped="chaos scenarios in containers",
-        mend="apt-get install docker.io debootstrap && tools/dockerd.sh start .tools/docker",
+        mend="apt-get install docker.io debootstrap"
+        + (" && tools/dockerd.sh start .tools/docker" if checkout() else ""),
     )
     yield _part(
         "chromium",
         _chromium,
+        needed_for=frozenset(),
         skipped="looking at HTML reports in a real browser",
         mend="apt-get install chromium",
         optional=True,
     )
 
 
+def _by_set_up(*words: str) -> str:
+    """A checkout gets it by `make setup`; an installation fetches it by itself."""
+    return "make setup" if checkout() else f"python -m conformance.parts.{' '.join(words)}"
+
+
 def _part(
-    name: str, find: Callable[[], str], *, skipped: str, mend: str, optional: bool = False
+    name: str,
+    find: Callable[[], str],
+    *,
+    needed_for: frozenset[Purpose],
+    skipped: str,
+    mend: str,
+    optional: bool = False,
 ) -> Part:
     """find: gives the detail, or raises UsageError with the reason."""
     try:
         state, detail = State.OK, find()
     except UsageError as error:
         state, detail = State.MISSING, str(error)
-    return Part(name, state, detail, skipped, mend, optional)
+    return Part(name, state, detail, skipped, mend, needed_for, optional)
 
 
 def _java() -> str:
@@ -195,7 +239,18 @@ def _toxiproxy() -> str:
     return f"{path}: {_said(str(path), '-version').strip()}"
 
 
+def _spark() -> str:
+    try:
+        return f"pyspark {metadata.version('pyspark')}"
+    except metadata.PackageNotFoundError as error:
+        raise UsageError("pyspark is not installed") from error
+
+
 def _docker() -> str:
+    try:
+        from conformance.parts import docker_engine
+    except ImportError as error:
+        raise UsageError(extras.why(error)) from error
     try:
         client = docker_engine.connect()
     except UsageError as error:

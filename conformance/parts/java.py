@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from specs.errors import UsageError
+from specs.errors import Unavailable
 
 REMEDY = "apt-get install openjdk-17-jre-headless"
 VERSION_AT_LEAST = 17
@@ -22,10 +22,10 @@ def find_java() -> Path | None:
 
 
 def java() -> Path:
-    """The `java` command. Raises UsageError if there is none."""
+    """The `java` command. Raises Unavailable if there is none."""
     found = find_java()
     if found is None:
-        raise UsageError(
+        raise Unavailable(
             f"There is no Java runtime on this machine; install one (Debian: {REMEDY})."
         )
     return found

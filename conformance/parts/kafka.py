@@ -57,17 +57,9 @@ _JSON = Artifact("org.json", "json", "20240303")
 """What the driver of the Java client reads and writes its lines with."""
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if this server can't be had."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There are no jars of an Apache Kafka server {version!r}; known: {', '.join(VERSIONS)}."
-        )
-
-
 def server_jars(version: str) -> JarSet:
     """Of the server. Raises UsageError for an unknown version."""
-    check_version(version)
+    KafkaServer.check_version(version)
     return JarSet(
         product=f"Apache Kafka {version}",
         name="kafka-parts",
@@ -104,10 +96,13 @@ class KafkaServer(LocalServer):
 
     workdir: an empty or missing folder that is the server's own. more: keys of server.properties, overriding ours.
 
-    Raises UsageError (unknown version, no Maven, no Java), TargetMisbehaved (it died, or was not ready in time).
+    Raises UsageError (unknown version), Unavailable (no Maven, no Java), TargetMisbehaved (it died, or was not ready
+    in time).
     """
 
-    product = "Kafka"
+    product = "Apache Kafka"
+    versions = VERSIONS
+    default = DEFAULT
     port_count = 2
 
     def __init__(

@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 from conformance.parts import ports
 from conformance.parts.processes import Process
-from specs.errors import TargetMisbehaved
+from specs.errors import TargetMisbehaved, UsageError
 
 HOST = "127.0.0.1"
 START_DEADLINE_S = 60.0
@@ -27,13 +27,16 @@ START_DEADLINE_S = 60.0
 class LocalServer(ABC):
     """A context manager. workdir: an empty or missing folder that is the server's own.
 
-    product: what people call it. port_count: how many ports it needs; the first is the one that clients begin at.
+    product: what people call it. versions: which can be had; default: the one that is meant where none is named.
+    port_count: how many ports it needs; the first is the one that clients begin at.
 
-    `start` raises UsageError (a part is missing that can't be fetched) and TargetMisbehaved (it died, or was not ready
+    `start` raises Unavailable (a part is missing that can't be fetched) and TargetMisbehaved (it died, or was not ready
     in time).
     """
 
     product: ClassVar[str]
+    versions: ClassVar[Sequence[str]]
+    default: ClassVar[str]
     port_count: ClassVar[int] = 1
 
     def __init__(self, version: str, *, workdir: Path) -> None:
@@ -41,6 +44,14 @@ class LocalServer(ABC):
         self.workdir = workdir.resolve()
         self._reservations: list[ports.Reservation] = []
         self._process: Process | None = None
+
+    @classmethod
+    def check_version(cls, version: str) -> None:
+        """Raises UsageError, naming the known ones, if this server can't be had."""
+        if version not in cls.versions:
+            raise UsageError(
+                f"There is no {cls.product} server {version!r} to be had; known: {', '.join(cls.versions)}."
+            )
 
     @abstractmethod
     def fetch(self) -> None:

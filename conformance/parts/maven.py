@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.parts.places import tools_dir
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import Unavailable
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 STAMP = "complete"
@@ -70,14 +70,14 @@ class JarSet:
     def ensure(self) -> Path:
         """The folder that holds the jars, fetched now if missing (run with `-cp 'FOLDER/*'`).
 
-        Raises UsageError if Maven is missing, TargetMisbehaved if Maven fails.
+        Raises Unavailable if Maven is missing or fails.
         """
         lib = self.folder
         if self.present:
             return lib
         maven = shutil.which("mvn")
         if maven is None:
-            raise UsageError(
+            raise Unavailable(
                 f"The jars of {self.product} are not here and Maven, which fetches them, is missing; "
                 "install it (Debian: apt-get install maven) and run `make setup`."
             )
@@ -122,14 +122,14 @@ class JarSet:
                     check=False,
                 )
             except subprocess.TimeoutExpired as error:
-                raise TargetMisbehaved(
+                raise Unavailable(
                     f"Maven did not fetch {self.product} in {FETCH_DEADLINE_S:g} s; a slow network?"
                 ) from error
             if done.returncode != 0 or not all(
                 list(new.glob(f"{each.name}-*.jar")) for each in self.artifacts
             ):
                 said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-                raise TargetMisbehaved(
+                raise Unavailable(
                     f"Maven could not fetch {self.product} (exit {done.returncode}); it said:\n{said}"
                 )
             (new / STAMP).write_text(self._digest())

@@ -51,17 +51,9 @@ ANSWER_S = 2.0
 GREETING = b"INFO "
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if this server can't be had."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There is no NATS server {version!r} to build; known: {', '.join(VERSIONS)}."
-        )
-
-
 def path(version: str) -> Path:
     """Where the server's binary lies, there or not. Raises UsageError for an unknown version."""
-    check_version(version)
+    NatsServer.check_version(version)
     return tools_dir() / "nats" / version / "nats-server"
 
 
@@ -73,7 +65,7 @@ def present(version: str) -> bool:
 def ensure(version: str) -> Path:
     """The binary, built now if it is not there.
 
-    Raises UsageError for an unknown version, TargetMisbehaved if it can't be built.
+    Raises UsageError for an unknown version, Unavailable if it can't be built.
     """
     if not present(version):
         program = golang.Program(f"NATS {version}", f"{MODULE}@v{version}", "nats-server")
@@ -92,6 +84,8 @@ class NatsServer(LocalServer):
     """One node with JetStream. workdir: an empty or missing folder that is the server's own."""
 
     product = "NATS"
+    versions = VERSIONS
+    default = DEFAULT
 
     def fetch(self) -> None:
         ensure(self.version)

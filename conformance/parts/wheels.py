@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from conformance.parts.places import tools_dir
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import Unavailable
 
 FETCH_DEADLINE_S = 300.0
 
@@ -41,7 +41,7 @@ class Wheel:
     def ensure(self) -> Path:
         """The folder to put on PYTHONPATH, fetched now if missing.
 
-        Raises UsageError where nothing can fetch it, TargetMisbehaved where there is no such wheel for this Python.
+        Raises Unavailable where nothing can fetch it, or there is no such wheel for this Python.
         """
         made = self.folder
         if made.is_dir():
@@ -60,12 +60,12 @@ class Wheel:
                     check=False,
                 )
             except subprocess.TimeoutExpired as error:
-                raise TargetMisbehaved(
+                raise Unavailable(
                     f"{self.name} {self.version} was not fetched in {FETCH_DEADLINE_S:g} s; a slow network?"
                 ) from error
             if done.returncode != 0:
                 said = "\n".join(done.stderr.strip().splitlines()[-6:])
-                raise TargetMisbehaved(
+                raise Unavailable(
                     f"{self.name} {self.version} could not be fetched for Python "
                     f"{sys.version_info.major}.{sys.version_info.minor}:\n{said}"
                 )
@@ -82,6 +82,6 @@ def _installer() -> list[str]:
         return [uv, "pip", "install", "--quiet", "--python", sys.executable]
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--quiet"]
-    raise UsageError(
+    raise Unavailable(
         "Neither uv nor pip is here to fetch a client library; `make setup`, or install uv."
     )

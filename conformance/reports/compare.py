@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from conformance.reports.view import ClauseView, VerdictView
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD
@@ -61,6 +61,9 @@ class Difference:
         return EXIT_INCONCLUSIVE if self.perhaps or self.no_longer else EXIT_UPHELD
 
 
+KINDS = tuple(field.name for field in fields(Difference))
+
+
 def compare(before: VerdictView, after: VerdictView) -> Difference:
     """What the later run says otherwise than the earlier one."""
     old = {clause.id: clause for clause in before.clauses}
@@ -75,7 +78,7 @@ def compare(before: VerdictView, after: VerdictView) -> Difference:
 
 def _changes(was: ClauseView | None, now: ClauseView | None) -> Iterator[tuple[str, str]]:
     """What kind of change it is of one clause, and of which finding."""
-    if now is not None and now.verdict in _RED and not now.hidden:
+    if now is not None and now.verdict in RED and not now.hidden:
         worse = now.verdict is ClauseVerdict.REFUTED
         same = was is not None and (
             was.verdict is now.verdict or was.verdict is ClauseVerdict.REFUTED
@@ -83,16 +86,15 @@ def _changes(was: ClauseView | None, now: ClauseView | None) -> Iterator[tuple[s
         known = names(was) if was is not None and same else ()
         kind = "broke" if worse else "perhaps"
         yield from ((kind, finding) for finding in names(now) if finding not in known)
-    if was is not None and was.verdict in _RED and not was.hidden and _is_upheld(now):
+    if was is not None and was.verdict in RED and not was.hidden and _is_upheld(now):
         yield from (("mended", finding) for finding in names(was))
     if _tells(was) and not _tells(now):
         yield "no_longer", ""
-    elif not _tells(was) and _tells(now) and now is not None and now.verdict not in _RED:
+    elif not _tells(was) and _tells(now) and now is not None and now.verdict not in RED:
         yield "newly", ""
 
 
-KINDS = ("broke", "perhaps", "mended", "no_longer", "newly")
-_RED = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
+RED = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
 
 
 def _is_upheld(clause: ClauseView | None) -> bool:

@@ -14,14 +14,14 @@ all the time what they have stored of the group, and its COMMIT is that of whoev
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
@@ -30,7 +30,7 @@ from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import CHECKOUT
 from conformance.targets.base import Run
-from conformance.targets.options import Argument, parse
+from conformance.targets.options import Argument
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
@@ -112,27 +112,15 @@ WORK_MS = 20
 SESSION_SLACK = 2
 """Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
 member may have been heard for the last time."""
-DRIVER = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
 
 
-class Librdkafka(Library):
-    """driver: the program, which a test may put another in the place of."""
+class Librdkafka(InPython):
+    """Its wheel, and our driver of it."""
 
     name = LIBRDKAFKA
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel = kafka.librdkafka(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of librdkafka lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = kafka.librdkafka
+    program = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
 
 
 class JavaClient(Library):
@@ -161,23 +149,23 @@ class KafkaTarget(ServedTarget):
     """A server, and librdkafka or Apache's Java client at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    system = "kafka"
+    server = KafkaServer
+    port = 9092
+    clients = CLIENTS
+    knows = OPTIONS
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
 
-    def __init__(
-        self, name: str, argument: Argument, library: Library, version: str | None
-    ) -> None:
+    def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
-        self.name = name
-        broker = "Apache Kafka" + (f" {version}" if version else f" at {argument.head}")
-        client = f"{library.name} {library.version}"
-        self.parties = {"broker": broker, "client": client, "producer": client}
         self.profile = profile_of(library, argument.options)
         self._automatic = is_automatic(argument.options)
 
-    def new_server(self, version: str, workdir: Path) -> KafkaServer:
-        return KafkaServer(version, workdir=workdir)
+    @classmethod
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        return cls(argument, version, library_of(argument))
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
@@ -273,13 +261,7 @@ def local(text: str | None) -> KafkaTarget:
 
     Raises UsageError for what is not known.
     """
-    argument = parse("kafka-local", text, clients=CLIENTS, options=OPTIONS)
-    if argument.head is None:
-        raise UsageError(
-            f"the target kafka-local needs a version, as in kafka-local:{kafka.DEFAULT}"
-        )
-    kafka.check_version(argument.head)
-    return KafkaTarget(argument.named("kafka-local"), argument, library_of(argument), argument.head)
+    return KafkaTarget.local(text)
 
 
 def remote(text: str | None) -> KafkaTarget:
@@ -287,8 +269,4 @@ def remote(text: str | None) -> KafkaTarget:
 
     Raises UsageError for what is no address.
     """
-    argument = parse("kafka", text, clients=CLIENTS, options=OPTIONS)
-    host, colon, port = (argument.head or "").rpartition(":")
-    if not host or not colon or not port.isdecimal():
-        raise UsageError("the target kafka needs a broker's address, as in kafka:127.0.0.1:9092")
-    return KafkaTarget(argument.named("kafka"), argument, library_of(argument), None)
+    return KafkaTarget.remote(text)

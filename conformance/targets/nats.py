@@ -13,14 +13,12 @@ far each consumer's acknowledgements go without a gap: PROGRESS at level `store`
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from typing import Self
 
 from conformance.drivers.admin import ignore
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython, Library
 from conformance.drivers.message_leases import first_tenures, with_tenures
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
@@ -28,10 +26,8 @@ from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import nats
 from conformance.parts.nats import NatsServer
 from conformance.parts.places import CHECKOUT
-from conformance.parts.wheels import Wheel
 from conformance.targets.base import Run
-from conformance.targets.options import Argument, near, parse
-from specs.errors import UsageError
+from conformance.targets.options import Argument
 from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
@@ -73,62 +69,45 @@ NO_LIMIT = {"max_reconsume_times": -1}
 LOOK_EVERY_S = 0.1
 WORK_MS = 20
 """So long a call takes where each message is followed by a rollup: it is to come while one is in work."""
-DRIVER = CHECKOUT / "drivers" / "nats-py" / "driver.py"
 
 
-class NatsPy(Library):
-    """driver: the program, which a test may put another in the place of."""
+class NatsPy(InPython):
+    """Its wheel, and our driver of it."""
 
     name = NATS_PY
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel: Wheel = nats.client(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of nats-py lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = nats.client
+    program = CHECKOUT / "drivers" / "nats-py" / "driver.py"
 
 
 class NatsTarget(ServedTarget):
     """A server, and nats-py at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    system = "nats"
+    server = NatsServer
+    port = 4222
+    clients = (NATS_PY,)
+    knows = OPTIONS
+    choices = CHOICES
     config: Config = CONFIG
     reads_at_work = True
     behind_link = True
 
-    def __init__(
-        self, name: str, argument: Argument, library: Library, version: str | None
-    ) -> None:
+    def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         super().__init__(argument, version, library, NatsPy(nats.DEFAULT_CLIENT))
-        self.name = name
-        broker = "NATS" + (f" {version}" if version else f" at {argument.head}")
-        client = f"{library.name} {library.version}"
-        self.parties = {"broker": broker, "client": client, "producer": client}
-        self.options = {key: argument.options.get(key, CHOICES[key][0]) for key in CHOICES}
         self._is_ordered = self.options[CONSUMER] == ORDERED
         self.profile = profile_of(self.options)
 
-    def new_server(self, version: str, workdir: Path) -> NatsServer:
-        return NatsServer(version, workdir=workdir)
+    @classmethod
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        return cls(argument, version, NatsPy(argument.client_version or nats.DEFAULT_CLIENT))
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         lease_s = run.plan.config.broker_lease_ms / 1000
         return {"servers": f"nats://{address}", "ack_wait": str(lease_s), **self.options}
 
     async def prepare(self, run: Run) -> None:
-        """Raises UsageError where no server is that somebody has named."""
-        host, _, port = self.address.rpartition(":")
-        if self._version is None and not await asyncio.to_thread(nats.answers, host, int(port)):
-            raise UsageError(
-                f"no NATS server with JetStream answers at {self.address}; is it running there?"
-            )
+        """Raises Unavailable where no server is that somebody has named."""
         await super().prepare(run)
         if not self._is_ordered:
             first_tenures(run, [queue for queue, _ in self.queues(run)])
@@ -186,32 +165,14 @@ def profile_of(options: Mapping[str, str]) -> str:
     return "nats-queue-late" if options[LATE] == "send" else "nats-queue"
 
 
-def target_of(target: str, argument: Argument, version: str | None) -> NatsTarget:
-    """Raises UsageError for an unknown version of the client, and for what an option can't be."""
-    for key, known in CHOICES.items():
-        given = argument.options.get(key, known[0])
-        if given not in known:
-            raise UsageError(f"{key} can't be {given!r}; {near(given, known)}")
-    library = NatsPy(argument.client_version or nats.DEFAULT_CLIENT)
-    return NatsTarget(argument.named(target), argument, library, version)
-
-
 def local(text: str | None) -> NatsTarget:
     """A released NATS server on this machine, as `nats-local:2.15.2`; nats-py works on it.
 
     Raises UsageError for what is not known.
     """
-    argument = parse("nats-local", text, clients=(NATS_PY,), options=OPTIONS)
-    if argument.head is None:
-        raise UsageError(f"the target nats-local needs a version, as in nats-local:{nats.DEFAULT}")
-    nats.check_version(argument.head)
-    return target_of("nats-local", argument, argument.head)
+    return NatsTarget.local(text)
 
 
 def remote(text: str | None) -> NatsTarget:
     """A NATS server that runs already, by its address. Raises UsageError for what is no address."""
-    argument = parse("nats", text, clients=(NATS_PY,), options=OPTIONS)
-    host, colon, port = (argument.head or "").rpartition(":")
-    if not host or not colon or not port.isdecimal():
-        raise UsageError("the target nats needs a server's address, as in nats:127.0.0.1:4222")
-    return target_of("nats", argument, None)
+    return NatsTarget.remote(text)

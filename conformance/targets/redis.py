@@ -14,24 +14,20 @@ a gap (XPENDING, and the last id that was handed out): PROGRESS at level `store`
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from typing import Self
 
 from conformance.drivers.admin import ignore
-from conformance.drivers.library import Library
+from conformance.drivers.library import InPython
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import redis
 from conformance.parts.places import CHECKOUT
 from conformance.parts.redis import RedisServer
-from conformance.parts.wheels import Wheel
 from conformance.targets.base import Run
-from conformance.targets.options import Argument, near, parse
-from specs.errors import UsageError
+from conformance.targets.options import Argument
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, config_of
@@ -71,50 +67,36 @@ LOOK_EVERY_S = 0.1
 LEASE_SLACK_MS = 300
 """By so much a lease is longer than a history says: it counts there from when the answer came, and in the server from
 when it was granted."""
-DRIVER = CHECKOUT / "drivers" / "redis-py" / "driver.py"
 
 
-class RedisPy(Library):
-    """driver: the program, which a test may put another in the place of."""
+class RedisPy(InPython):
+    """Its wheel, and our driver of it."""
 
     name = REDIS_PY
-
-    def __init__(self, version: str, driver: Path = DRIVER) -> None:
-        self._wheel: Wheel = redis.client(version)
-        self.version = version
-        self._driver = driver
-
-    def ensure(self) -> None:
-        if not DRIVER.is_file():
-            raise UsageError("the driver of redis-py lies in a source checkout, and this is none")
-        self._wheel.ensure()
-
-    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [sys.executable, self._driver], {"PYTHONPATH": str(self._wheel.ensure())}
+    wheel = redis.client
+    program = CHECKOUT / "drivers" / "redis-py" / "driver.py"
 
 
 class RedisTarget(ServedTarget):
     """A server, and redis-py at work on it."""
 
     abilities = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
+    system = "redis"
+    server = RedisServer
+    port = 6379
+    clients = (REDIS_PY,)
+    knows = OPTIONS
+    choices = CHOICES
+    profile = "redis-streams"
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
     behind_link = True
 
-    def __init__(
-        self, name: str, argument: Argument, library: Library, version: str | None
-    ) -> None:
-        super().__init__(argument, version, library, RedisPy(redis.DEFAULT_CLIENT))
-        self.name = name
-        broker = "Redis" + (f" {version}" if version else f" at {argument.head}")
-        client = f"{library.name} {library.version}"
-        self.parties = {"broker": broker, "client": client, "producer": client}
-        self.options = {key: argument.options.get(key, CHOICES[key][0]) for key in CHOICES}
-        self.profile = "redis-streams"
-
-    def new_server(self, version: str, workdir: Path) -> RedisServer:
-        return RedisServer(version, workdir=workdir)
+    @classmethod
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        library = RedisPy(argument.client_version or redis.DEFAULT_CLIENT)
+        return cls(argument, version, library, RedisPy(redis.DEFAULT_CLIENT))
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
@@ -124,13 +106,6 @@ class RedisTarget(ServedTarget):
             "balance_ms": str(config.rebalance_ms),
             **self.options,
         }
-
-    async def prepare(self, run: Run) -> None:
-        """Raises UsageError where no server is that somebody has named."""
-        host, _, port = self.address.rpartition(":")
-        if self._version is None and not await asyncio.to_thread(redis.answers, host, int(port)):
-            raise UsageError(f"no Redis server answers at {self.address}; is it running there?")
-        await super().prepare(run)
 
     def witness(self, run: Run) -> Witness | None:
         driver = self.keeper.start(WITNESS, self.keepers_settings, run.folder, ignore)
@@ -156,34 +131,14 @@ class RedisTarget(ServedTarget):
         return declared(client=told, store={Kind.PROGRESS})
 
 
-def target_of(target: str, argument: Argument, version: str | None) -> RedisTarget:
-    """Raises UsageError for an unknown version of the client, and for what an option can't be."""
-    for key, known in CHOICES.items():
-        given = argument.options.get(key, known[0])
-        if given not in known:
-            raise UsageError(f"{key} can't be {given!r}; {near(given, known)}")
-    library = RedisPy(argument.client_version or redis.DEFAULT_CLIENT)
-    return RedisTarget(argument.named(target), argument, library, version)
-
-
 def local(text: str | None) -> RedisTarget:
     """A released Redis server on this machine, as `redis-local:7.0.15`; redis-py works on it.
 
     Raises UsageError for what is not known.
     """
-    argument = parse("redis-local", text, clients=(REDIS_PY,), options=OPTIONS)
-    if argument.head is None:
-        raise UsageError(
-            f"the target redis-local needs a version, as in redis-local:{redis.DEFAULT}"
-        )
-    redis.check_version(argument.head)
-    return target_of("redis-local", argument, argument.head)
+    return RedisTarget.local(text)
 
 
 def remote(text: str | None) -> RedisTarget:
     """A Redis server that runs already, by its address. Raises UsageError for what is no address."""
-    argument = parse("redis", text, clients=(REDIS_PY,), options=OPTIONS)
-    host, colon, port = (argument.head or "").rpartition(":")
-    if not host or not colon or not port.isdecimal():
-        raise UsageError("the target redis needs a server's address, as in redis:127.0.0.1:6379")
-    return target_of("redis", argument, None)
+    return RedisTarget.remote(text)

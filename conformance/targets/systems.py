@@ -27,7 +27,7 @@ from reference_impl.shell.client import SyncClient
 from reference_impl.shell.cluster import BrokerMaker, ThreadedCluster
 from reference_impl.shell.errors import RequestFailed, split_address
 from reference_impl.storage import FlushMode, StoreOptions
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 from specs.plan.ability import Ability
 from specs.plan.config import Config
 
@@ -285,7 +285,7 @@ class Remote(System):
     def __enter__(self) -> Self:
         self.brokers = self.upstreams = broker_addresses(self.namesrv)
         if not self.brokers:
-            raise UsageError(f"the name server {self.namesrv} knows no broker")
+            raise Unavailable(f"the name server {self.namesrv} knows no broker")
         return self
 
     def __exit__(
@@ -303,7 +303,7 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
         try:
             answer = client.call(namesrv, Command(RequestCode.GET_BROKER_CLUSTER_INFO))
         except RequestFailed as error:
-            raise UsageError(
+            raise Unavailable(
                 f"no name server answers at {namesrv} ({error.reason}); is it running there?"
             ) from error
     if answer.code != ResponseCode.SUCCESS:

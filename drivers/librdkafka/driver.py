@@ -1,8 +1,4 @@
-"""The driver protocol, version 1, over librdkafka through confluent-kafka: one process is one client of a plan.
-
-JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v1.json). Nothing of inorder is imported, and
-the library lies on PYTHONPATH. INORDER_CLIENT_OPTIONS holds the library's settings as a JSON object, credentials too:
-they stand in no command line and in no log.
+"""The driver protocol over librdkafka through confluent-kafka: one process is one client of a plan (../speaking.py).
 
 The application that is played here is the one of the library's own guide: one thread polls, works, and commits.
 
@@ -15,15 +11,11 @@ The application that is played here is the one of the library's own guide: one t
   With `enable.auto.offset.store` false the offset is stored once the work is done, as the guide says.
 - `added` and `dropped` are the rebalance's callbacks. At each `added` the stored offset is looked up, as the library
   does for itself a moment later.
-- When stdin ends, whoever started us is gone: we end at once, and nothing is committed or given back.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
-import sys
 import threading
 import time
 import uuid
@@ -38,10 +30,8 @@ from confluent_kafka import (
     libversion,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
-PROTOCOL = 1
-LINE_BYTES_MAX = 1 << 20
-BROKER = "b0"
 POLL_S = 0.05
 ANSWER_S = 10.0
 READ_S = 30.0
@@ -54,31 +44,6 @@ REFUSALS = {
     KafkaError._STATE,
 }
 """Of a commit: after these it is certainly not stored. Of any other error nobody knows."""
-DONE = ("success", "commit", "rollback")
-
-
-class Wrong(Exception):
-    """A request that can't be done, in words."""
-
-
-def note(words):
-    """For whoever reads the driver's log."""
-    sys.stderr.write(f"{words}\n")
-
-
-class Output:
-    """Lines on stdout, each with the host's clock, in the order of their times."""
-
-    def __init__(self):
-        self._turn = threading.Lock()
-        self._to = sys.stdout
-        sys.stdout = sys.stderr  # what a library prints must not stand between our lines
-
-    def __call__(self, **line):
-        with self._turn:
-            line["at_us"] = time.monotonic_ns() // 1000
-            self._to.write(json.dumps(line) + "\n")
-            self._to.flush()
 
 
 class Client:
@@ -91,6 +56,9 @@ class Client:
     def settings(self, **more):
         """The library's settings for this use of it; the options are the user's, and win."""
         return {**more, **self.options, "bootstrap.servers": self.options["bootstrap.servers"]}
+
+    def stop(self):
+        """Nothing is left to do."""
 
 
 class Sender(Client):
@@ -135,22 +103,17 @@ class Sender(Client):
         self.producer.flush()
 
 
-class Worker(Client):
+class Worker(Listener, Client):
     """A consumer: one thread that polls and works.
 
     lanes: the incarnation of each partition that is ours, by (topic, number).
     """
 
     def start(self, asked):
-        self.group, self.rules, self.client = (
-            asked["group"],
-            asked.get("listener", []),
-            asked["client"],
-        )
+        self.listen(asked)
         config = asked.get("config", {})
         self.batch = config.get("batch", 1)
-        self.suspend_ms = config.get("suspend_ms", 1000)
-        self.lanes, self.tries, self.held = {}, {}, None
+        self.lanes, self.held = {}, None
         self.pauses = self.options.get("app.on.failure") == "pause"
         self.waiting = {}  # lane → when it goes on, and at which offset
         self.unfinished = []
@@ -163,7 +126,6 @@ class Worker(Client):
         settings = only(CONSUMER_SETTINGS, self.settings(**own))
         self.automatic = is_true(settings["enable.auto.commit"])
         self.stores = self.automatic and not is_true(settings.get("enable.auto.offset.store", True))
-        self.began = time.monotonic()
         self.consumer = Consumer(settings)
         self.consumer.subscribe(asked["topics"], on_assign=self.assigned, on_revoke=self.revoked)
         self.at_work = True
@@ -213,20 +175,19 @@ class Worker(Client):
 
     def call(self, messages):
         at = lane_of(messages[0])
-        rule = self.decide(messages)
-        number = next(self.numbers)
-        self.say(event="delivered", call=number, messages=[self.told(each) for each in messages])
+        told = [self.told(each) for each in messages]
+        rule, number = self.decide(*told), next(self.numbers)
+        self.say(event="delivered", call=number, messages=told)
         time.sleep(rule.get("duration_ms", 1) / 1000)
-        outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
-        end = {"call": number, "outcome": outcome, "manual": False, "suspend_ms": wait_ms}
-        if outcome in DONE and self.automatic:
+        end = {"call": number, **ending(rule)}
+        if end["outcome"] in DONE and self.automatic:
             self.unfinished.append(end)
         else:
             self.say(event="finished", **end)
-        if outcome in DONE:
+        if end["outcome"] in DONE:
             self.done(at, messages)
         else:
-            self.again(at, messages, wait_ms)
+            self.again(at, messages, end["suspend_ms"])
 
     def done(self, at, messages):
         behind = messages[-1].offset() + 1
@@ -237,7 +198,7 @@ class Worker(Client):
 
     def again(self, at, messages, wait_ms):
         """The messages failed: wait, and go back."""
-        wait_s = (self.suspend_ms if wait_ms < 0 else max(wait_ms, 10)) / 1000
+        wait_s = self.wait_s(wait_ms)
         if self.pauses:
             self.consumer.pause([TopicPartition(*at)])
             self.waiting[at] = time.monotonic() + wait_s, messages[0].offset()
@@ -279,49 +240,17 @@ class Worker(Client):
     def told(self, message):
         at = lane_of(message)
         headers = {name: value.decode() for name, value in message.headers() or []}
-        tries = self.tries.get((at, message.offset()), 0)
         key = message.key()
         return {
             **place(at),
             "queue_offset": message.offset(),
             "message_id": headers.get("id"),
-            "reconsume_times": max(tries - 1, 0),
+            "reconsume_times": self.times(at, message.offset()),
             "body": message.value().decode(),
             "key": None if key is None else key.decode(),
             "key_seq": headers.get("seq") or None,
             "incarnation": self.lanes[at],
         }
-
-    def decide(self, messages):
-        """The rule of the first message that has one; the last one that matches."""
-        for message in messages:
-            mark = (lane_of(message), message.offset())
-            self.tries[mark] = self.tries.get(mark, 0) + 1
-        now_ms = (time.monotonic() - self.began) * 1000
-        for message in messages:
-            nth = self.tries[lane_of(message), message.offset()]
-            name = dict(message.headers() or []).get("id", b"m0").decode()
-            for rule in reversed(self.rules):
-                if self.fits(rule, message, int(name.rpartition("m")[2] or 0), nth, now_ms):
-                    return rule
-        return {}
-
-    def fits(self, rule, message, number, nth, now_ms):
-        most = rule.get("delivery_max")
-        key = message.key()
-        asked = {
-            "number": number,
-            "client": self.client,
-            "group": self.group,
-            "topic": message.topic(),
-            "key": None if key is None else key.decode(),
-        }
-        return (
-            all(rule.get(name) in (None, value) for name, value in asked.items())
-            and nth >= rule.get("delivery_min", 1)
-            and (most is None or nth <= most)
-            and now_ms >= rule.get("from_ms", 0)
-        )
 
     # -------------------------------------------------------------- what the group's coordinator says
 
@@ -479,96 +408,23 @@ def lane_of(message):
     return message.topic(), message.partition()
 
 
-def place(at):
-    return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
-
-
 def refused_or_unknown(error):
     return "refused" if error.code() in REFUSALS else "unknown"
 
 
-class Driver:
-    """Requests, one after the other. worker: the class of a consumer."""
-
-    def __init__(self, say, worker=Worker):
-        self.say, self.worker = say, worker
-        self.options = json.loads(os.environ.get("INORDER_CLIENT_OPTIONS", "{}"))
-        self.client = self.keeper = None
-        self.greeted = False
-
-    def hello(self, asked):
-        if asked.get("version") != PROTOCOL:
-            raise Wrong(f"this driver speaks version {PROTOCOL}, not {asked.get('version')}")
-        self.greeted = True
-        manual = not is_true(self.options.get("enable.auto.commit", False))
-        events = [*TOLD, "committed"] if manual else TOLD
-        return {
-            "version": PROTOCOL,
-            "driver": "librdkafka",
-            "client": libversion()[0],
-            "events": events,
-            "verbs": ["prepare", "read", "progress"],
-        }
-
-    def answer(self, asked):
-        """What an answer says besides."""
-        verb = asked.get("verb")
-        if not self.greeted and verb != "hello":
-            raise Wrong("the first request must be hello")
-        match verb:
-            case "hello":
-                return self.hello(asked)
-            case "prepare":
-                self.keeper = self.keeper or Keeper(self.say, self.options)
-                self.keeper.prepare(asked)
-            case "read":
-                self.keeper = self.keeper or Keeper(self.say, self.options)
-                return {"messages": self.keeper.read(asked)}
-            case "progress":
-                self.keeper = self.keeper or Keeper(self.say, self.options)
-                return {"progress": self.keeper.progress(asked)}
-            case "start":
-                made = self.worker if asked["role"] == "consumer" else Sender
-                self.client = made(self.say, self.options)
-                self.client.start(asked)
-            case "send":
-                if not isinstance(self.client, Sender):
-                    raise Wrong("only a producer that was started sends")
-                self.client.send(asked)
-            case "stop":
-                if self.client is not None:
-                    self.client.stop()
-            case other:
-                raise Wrong(f"there is no verb {str(other)[:40]!r}")
-        return {}
-
-    def serve(self):
-        """Until stop, or until stdin ends."""
-        lines = sys.stdin.buffer
-        while line := lines.readline(LINE_BYTES_MAX + 1):
-            if not line.endswith(b"\n"):
-                while line and not line.endswith(b"\n"):
-                    line = lines.readline(LINE_BYTES_MAX)
-                self.say(
-                    reply=None, ok=False, error=f"a line is longer than {LINE_BYTES_MAX} bytes"
-                )
-                continue
-            number, asked = None, {}
-            try:
-                asked = json.loads(line)
-                number = asked["id"]
-                said = {"ok": True, **self.answer(asked)}
-            except (Wrong, ValueError, KeyError, TypeError, KafkaException) as error:
-                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
-            if asked.get("verb") != "send" or not said["ok"]:
-                self.say(reply=number, **said)
-            if asked.get("verb") == "stop" and said["ok"]:
-                return
+def hello(options):
+    """What the greeting says."""
+    manual = not is_true(options.get("enable.auto.commit", False))
+    return {
+        "driver": "librdkafka",
+        "client": libversion()[0],
+        "events": [*TOLD, "committed"] if manual else TOLD,
+        "verbs": ["prepare", "read", "progress"],
+    }
 
 
-def main(worker=Worker):
-    Driver(Output(), worker).serve()
-    os._exit(0)  # a consumer's thread must not keep us when stdin has ended
+def main():
+    run(hello, Sender, Worker, Keeper)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""The driver protocol, version 2, over NATS JetStream through nats-py: one process is one client of a plan.
-
-JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v2.json). Nothing of inorder is imported, and
-the library lies on PYTHONPATH. INORDER_CLIENT_OPTIONS holds the settings as a JSON object, credentials too: they stand
-in no command line and in no log.
+"""The driver protocol over NATS JetStream through nats-py: one process is one client of a plan (../speaking.py).
 
 A topic is a stream, its queue N the subject TOPIC.N; a producer chooses it by the hash of the key. The application:
 
@@ -20,7 +16,6 @@ A topic is a stream, its queue N the subject TOPIC.N; a producer chooses it by t
 - `app.filters`: a consumer has a second filter: `state`, just that subject; `below`, TOPIC.N.>; `wild`, one with a
   wildcard in the midst, which nothing matches.
 - While the server is gone nothing is kept to be sent later (`pending_size` 0): whoever asks is refused at once.
-- When stdin ends, whoever started us is gone: we end at once, and nothing is acknowledged or given back.
 """
 
 from __future__ import annotations
@@ -29,9 +24,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import ssl
-import sys
 import time
 import zlib
 
@@ -40,10 +33,8 @@ from nats.aio.client import __version__ as library_version
 from nats.errors import OutboundBufferLimitError
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
+from speaking import BROKER, DONE, Listener, Wrong, note, place, run
 
-PROTOCOL = 2
-LINE_BYTES_MAX = 1 << 20
-BROKER = "b0"
 POLL_S = 0.4
 ANSWER_S = 5.0
 CONNECT_S = 10.0
@@ -51,38 +42,13 @@ AGAIN_S = 0.05
 """After a pull that could not be made, as while the server is gone."""
 LEASE_SPARE_S = 0.1
 """So long before its end a lease counts as over: an acknowledgement takes a moment."""
-SUSPEND_LEAST_MS = 10
 HEARTBEAT_S = 0.5
 STATE = "state"
 HEADER = "Inorder-Message"
 TOLD = ["delivered", "finished", "sent", "gave_up"]
 """Nobody gives a message up (there is no `max_deliver`): with that setting it can't happen."""
-DONE = ("success", "commit", "rollback")
 CONNECTION = ("user", "password", "token", "user_credentials", "nkeys_seed_str")
 """Settings that are the library's own parameters."""
-
-
-class Wrong(Exception):
-    """A request that can't be done, in words."""
-
-
-def note(words):
-    """For whoever reads the driver's log."""
-    sys.stderr.write(f"{words}\n")
-    sys.stderr.flush()
-
-
-class Output:
-    """Lines on stdout, each with the host's clock, in the order of their times."""
-
-    def __init__(self):
-        self._to = sys.stdout
-        sys.stdout = sys.stderr  # what a library prints must not stand between our lines
-
-    def __call__(self, **line):
-        line["at_us"] = time.monotonic_ns() // 1000
-        self._to.write(json.dumps(line) + "\n")
-        self._to.flush()
 
 
 class Client:
@@ -121,6 +87,9 @@ class Client:
         before, self.trouble = self.trouble, f"{type(error).__name__}: {error}"
         if self.trouble != before:
             note(f"connection: {self.trouble}")
+
+    async def stop(self):
+        await self.close()
 
     async def close(self):
         if self.connection is not None:
@@ -190,23 +159,13 @@ class Sender(Client):
         hashed = next(self.turn) if key is None else zlib.crc32(key.encode())
         return topic, hashed % self.queues[topic]
 
-    async def stop(self):
-        await self.close()
 
-
-class Worker(Client):
+class Worker(Listener, Client):
     """A consumer: for each queue one task, which pulls and works."""
 
     async def start(self, asked):
-        self.group, self.rules, self.client = (
-            asked["group"],
-            asked.get("listener", []),
-            asked["client"],
-        )
-        config = asked.get("config", {})
-        self.suspend_ms = config.get("suspend_ms", 1000)
-        self.tries, self.incarnations = {}, {}
-        self.began = time.monotonic()
+        self.listen(asked)
+        self.incarnations = {}
         self.lease_s = float(self.options["ack_wait"])
         await self.connect()
         self.at_work = True
@@ -286,9 +245,6 @@ class Worker(Client):
         ):  # the server is gone, and takes it back when the lease is over
             note("nak: refused")
 
-    def wait_s(self, wait_ms):
-        return (self.suspend_ms if wait_ms < 0 else max(wait_ms, SUSPEND_LEAST_MS)) / 1000
-
     async def read_in_order(self, at):
         """An ordered consumer of our own, which the library makes anew where it finds a gap."""
         number = self.incarnations[at] = next(self.numbers)
@@ -323,48 +279,14 @@ class Worker(Client):
 
     async def call(self, at, message):
         """The listener's work; how it ended."""
-        told = self.told(at, message)
-        rule, number = self.decide(at, told), next(self.numbers)
-        self.say(event="delivered", call=number, messages=[told])
-        await asyncio.sleep(rule.get("duration_ms", 1) / 1000)
-        outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
-        end = {"outcome": outcome, "manual": False, "suspend_ms": wait_ms}
-        self.say(event="finished", call=number, **end)
-        return end
+        return await self.hear(self.told(at, message))
 
     def told(self, at, message):
         found = shown(at, message.metadata.sequence.stream, message.headers, message.data)
         if self.ordered:
-            times = self.tries.get((at, found["queue_offset"]), 0)
+            times = self.times(at, found["queue_offset"])
             return {**found, "reconsume_times": times, "incarnation": self.incarnations[at]}
         return {**found, "reconsume_times": message.metadata.num_delivered - 1}
-
-    def decide(self, at, told):
-        """The last rule that matches; how often is counted by this client."""
-        mark = (at, told["queue_offset"])
-        nth = self.tries[mark] = self.tries.get(mark, 0) + 1
-        now_ms = (time.monotonic() - self.began) * 1000
-        number = int((told["message_id"] or "m0").rpartition("m")[2] or 0)
-        for rule in reversed(self.rules):
-            if self.fits(rule, told, number, nth, now_ms):
-                return rule
-        return {}
-
-    def fits(self, rule, told, number, nth, now_ms):
-        most = rule.get("delivery_max")
-        asked = {
-            "number": number,
-            "client": self.client,
-            "group": self.group,
-            "topic": told["topic"],
-            "key": told["key"],
-        }
-        return (
-            all(rule.get(name) in (None, value) for name, value in asked.items())
-            and nth >= rule.get("delivery_min", 1)
-            and (most is None or nth <= most)
-            and now_ms >= rule.get("from_ms", 0)
-        )
 
     async def stop(self):
         self.at_work = False
@@ -449,10 +371,6 @@ def durable(group, at):
     return f"{group}-{at[1]}"
 
 
-def place(at):
-    return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
-
-
 def shown(at, seq, headers, data):
     """A message, as it is told."""
     meta = json.loads((headers or {}).get(HEADER, "{}"))
@@ -467,99 +385,19 @@ def shown(at, seq, headers, data):
     }
 
 
-class Driver:
-    """Requests, one after the other."""
-
-    def __init__(self, say):
-        self.say = say
-        self.options = json.loads(os.environ.get("INORDER_CLIENT_OPTIONS", "{}"))
-        self.client = self.keeper = None
-        self.greeted = False
-
-    def hello(self, asked):
-        if asked.get("version") != PROTOCOL:
-            raise Wrong(f"this driver speaks version {PROTOCOL}, not {asked.get('version')}")
-        self.greeted = True
-        ordered = self.options.get("app.consumer") == "ordered"
-        events = [*TOLD, "added", "dropped", "looked_up"] if ordered else [*TOLD, "committed"]
-        return {
-            "version": PROTOCOL,
-            "driver": "nats-py",
-            "client": library_version,
-            "events": events,
-            "verbs": ["prepare", "read"] + ([] if ordered else ["progress"]),
-        }
-
-    async def answer(self, asked):
-        """What an answer says besides."""
-        verb = asked.get("verb")
-        if not self.greeted and verb != "hello":
-            raise Wrong("the first request must be hello")
-        if verb in ("prepare", "read", "progress"):
-            self.keeper = self.keeper or Keeper(self.say, self.options)
-        match verb:
-            case "hello":
-                return self.hello(asked)
-            case "prepare":
-                await self.keeper.prepare(asked)
-            case "read":
-                return {"messages": await self.keeper.read(asked)}
-            case "progress":
-                return {"progress": await self.keeper.progress(asked)}
-            case "start":
-                made = Worker if asked["role"] == "consumer" else Sender
-                self.client = made(self.say, self.options)
-                await self.client.start(asked)
-            case "send":
-                if not isinstance(self.client, Sender):
-                    raise Wrong("only a producer that was started sends")
-                await self.client.send(asked)
-            case "stop":
-                if self.client is not None:
-                    await self.client.stop()
-                if self.keeper is not None:
-                    await self.keeper.close()
-            case other:
-                raise Wrong(f"there is no verb {str(other)[:40]!r}")
-        return {}
-
-    async def serve(self):
-        """Until stop, or until stdin ends."""
-        lines, loop = sys.stdin.buffer, asyncio.get_running_loop()
-
-        def read(most):
-            return loop.run_in_executor(None, lines.readline, most)
-
-        while line := await read(LINE_BYTES_MAX + 1):
-            if not line.endswith(b"\n"):
-                while line and not line.endswith(b"\n"):
-                    line = await read(LINE_BYTES_MAX)
-                self.say(
-                    reply=None, ok=False, error=f"a line is longer than {LINE_BYTES_MAX} bytes"
-                )
-                continue
-            number, asked = None, {}
-            try:
-                asked = json.loads(line)
-                number = asked["id"]
-                said = {"ok": True, **(await self.answer(asked))}
-            except Exception as error:
-                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
-            if asked.get("verb") != "send" or not said["ok"]:
-                self.say(reply=number, **said)
-            if asked.get("verb") == "stop" and said["ok"]:
-                return
+def hello(options):
+    """What the greeting says."""
+    ordered = options.get("app.consumer") == "ordered"
+    return {
+        "driver": "nats-py",
+        "client": library_version,
+        "events": [*TOLD, "added", "dropped", "looked_up"] if ordered else [*TOLD, "committed"],
+        "verbs": ["prepare", "read"] + ([] if ordered else ["progress"]),
+    }
 
 
 def main():
-    """It ends at once: whoever still works is not to outlive the requests."""
-    asyncio.run(end_after(Driver(Output())))
-
-
-async def end_after(driver):
-    await driver.serve()
-    sys.stderr.flush()
-    os._exit(0)
+    run(hello, Sender, Worker, Keeper)
 
 
 if __name__ == "__main__":

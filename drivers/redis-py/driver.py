@@ -1,8 +1,4 @@
-"""The driver protocol, version 2, over Redis Streams through redis-py: one process is one client of a plan.
-
-JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v2.json). Nothing of inorder is imported, and
-the library lies on PYTHONPATH. INORDER_CLIENT_OPTIONS holds the settings as a JSON object, credentials too: they stand
-in no command line and in no log.
+"""The driver protocol over Redis Streams through redis-py: one process is one client of a plan (../speaking.py).
 
 A queue is a stream, TOPIC:N; a producer chooses it by the hash of the key. With its entry it counts the stream's
 messages, in one script, so that each entry says its number: an id is wider than a place may be.
@@ -20,7 +16,6 @@ that is still pending. So the application has one consumer at work on a stream a
 - `app.states` true: each message is followed by the queue's state, and the one before is deleted (`XDEL`). A consumer
   then takes two entries at a time. States are the application's own affair, and nothing is told of them.
 - `app.retries` none: the library sends nothing twice by itself. `default`: as it comes.
-- When stdin ends, whoever started us is gone: we end at once, and nothing is acknowledged or given back.
 """
 
 from __future__ import annotations
@@ -29,8 +24,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
-import sys
 import time
 import uuid
 import zlib
@@ -42,10 +35,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as Slow
+from speaking import BROKER, DONE, Listener, Wrong, note, place, run
 
-PROTOCOL = 2
-LINE_BYTES_MAX = 1 << 20
-BROKER = "b0"
 POLL_S = 0.04
 ANSWER_S = 3.0
 CONNECT_S = 10.0
@@ -56,10 +47,8 @@ LEASE_SPARE_S = 0.1
 """So long before its end a lease counts as over: a call takes a moment to begin."""
 RENEWALS = 4
 """In the time of a lease."""
-SUSPEND_LEAST_MS = 10
 TOLD = ["delivered", "finished", "sent", "gave_up", "added", "dropped", "committed", "looked_up"]
 """Nobody gives a message up: it can't happen."""
-DONE = ("success", "commit", "rollback")
 
 ADD = """
 local number = redis.call('INCR', KEYS[2]) - 1
@@ -124,31 +113,8 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)
 """
 
 
-class Wrong(Exception):
-    """A request that can't be done, in words."""
-
-
 class Lost(Exception):
     """The lease is another's, or nobody's."""
-
-
-def note(words):
-    """For whoever reads the driver's log."""
-    sys.stderr.write(f"{words}\n")
-    sys.stderr.flush()
-
-
-class Output:
-    """Lines on stdout, each with the host's clock, in the order of their times."""
-
-    def __init__(self):
-        self._to = sys.stdout
-        sys.stdout = sys.stderr  # what a library prints must not stand between our lines
-
-    def __call__(self, **line):
-        line["at_us"] = time.monotonic_ns() // 1000
-        self._to.write(json.dumps(line) + "\n")
-        self._to.flush()
 
 
 class Client:
@@ -173,6 +139,9 @@ class Client:
             socket_connect_timeout=ANSWER_S,
             **own,
         )
+
+    async def stop(self):
+        await self.close()
 
     async def close(self):
         with contextlib.suppress(RedisError, OSError):
@@ -246,9 +215,6 @@ class Sender(Client):
         hashed = next(self.turn) if key is None else zlib.crc32(key.encode())
         return topic, hashed % self.queues[topic]
 
-    async def stop(self):
-        await self.close()
-
 
 class Lane:
     """A stream that is ours. until: by our clock, as long as the lease certainly lasts."""
@@ -257,19 +223,12 @@ class Lane:
         self.at, self.token, self.number, self.until = at, token, number, until
 
 
-class Worker(Client):
+class Worker(Listener, Client):
     """A consumer: for each stream one task, which has the stream when it is our turn, and works."""
 
     async def start(self, asked):
-        self.group, self.rules, self.client = (
-            asked["group"],
-            asked.get("listener", []),
-            asked["client"],
-        )
-        self.suspend_ms = asked.get("config", {}).get("suspend_ms", 1000)
-        self.tries = {}
+        self.listen(asked)
         self.count = 2 if self.states else 1
-        self.began = time.monotonic()
         self.shares = frozenset()
         self.at_work = True
         self.places = [at for topic in asked["topics"] for at in await self.lanes_of(topic)]
@@ -438,51 +397,14 @@ class Worker(Client):
         """It stays pending, and so it is what is taken next."""
         await asyncio.sleep(self.wait_s(wait_ms))
 
-    def wait_s(self, wait_ms):
-        return (self.suspend_ms if wait_ms < 0 else max(wait_ms, SUSPEND_LEAST_MS)) / 1000
-
     async def call(self, lane, fields):
         """The listener's work; how it ended."""
-        told = self.told(lane, fields)
-        rule, number = self.decide(lane.at, told), next(self.numbers)
-        self.say(event="delivered", call=number, messages=[told])
-        await asyncio.sleep(rule.get("duration_ms", 1) / 1000)
-        outcome, wait_ms = rule.get("outcome", "success"), rule.get("suspend_ms", -1)
-        end = {"outcome": outcome, "manual": False, "suspend_ms": wait_ms}
-        self.say(event="finished", call=number, **end)
-        return end
+        return await self.hear(self.told(lane, fields))
 
     def told(self, lane, fields):
         found = shown(lane.at, fields)
-        times = self.tries.get((lane.at, found["queue_offset"]), 0)
+        times = self.times(lane.at, found["queue_offset"])
         return {**found, "reconsume_times": times, "incarnation": lane.number}
-
-    def decide(self, at, told):
-        """The last rule that matches; how often is counted by this client."""
-        mark = (at, told["queue_offset"])
-        nth = self.tries[mark] = self.tries.get(mark, 0) + 1
-        now_ms = (time.monotonic() - self.began) * 1000
-        number = int((told["message_id"] or "m0").rpartition("m")[2] or 0)
-        for rule in reversed(self.rules):
-            if self.fits(rule, told, number, nth, now_ms):
-                return rule
-        return {}
-
-    def fits(self, rule, told, number, nth, now_ms):
-        most = rule.get("delivery_max")
-        asked = {
-            "number": number,
-            "client": self.client,
-            "group": self.group,
-            "topic": told["topic"],
-            "key": told["key"],
-        }
-        return (
-            all(rule.get(name) in (None, value) for name, value in asked.items())
-            and nth >= rule.get("delivery_min", 1)
-            and (most is None or nth <= most)
-            and now_ms >= rule.get("from_ms", 0)
-        )
 
     async def stop(self):
         self.at_work = False
@@ -533,10 +455,6 @@ def count_of(at):
     return f"{stream(at)}:count"
 
 
-def place(at):
-    return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
-
-
 def as_dict(fields):
     """Fields and values, which a script's answer has in a row."""
     return fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
@@ -555,97 +473,18 @@ def shown(at, fields):
     }
 
 
-class Driver:
-    """Requests, one after the other."""
-
-    def __init__(self, say):
-        self.say = say
-        self.options = json.loads(os.environ.get("INORDER_CLIENT_OPTIONS", "{}"))
-        self.client = self.keeper = None
-        self.greeted = False
-
-    def hello(self, asked):
-        if asked.get("version") != PROTOCOL:
-            raise Wrong(f"this driver speaks version {PROTOCOL}, not {asked.get('version')}")
-        self.greeted = True
-        return {
-            "version": PROTOCOL,
-            "driver": "redis-py",
-            "client": library_version,
-            "events": TOLD,
-            "verbs": ["prepare", "read", "progress"],
-        }
-
-    async def answer(self, asked):
-        """What an answer says besides."""
-        verb = asked.get("verb")
-        if not self.greeted and verb != "hello":
-            raise Wrong("the first request must be hello")
-        if verb in ("prepare", "read", "progress"):
-            self.keeper = self.keeper or Keeper(self.say, self.options)
-        match verb:
-            case "hello":
-                return self.hello(asked)
-            case "prepare":
-                await self.keeper.prepare(asked)
-            case "read":
-                return {"messages": await self.keeper.read(asked)}
-            case "progress":
-                return {"progress": await self.keeper.progress(asked)}
-            case "start":
-                made = Worker if asked["role"] == "consumer" else Sender
-                self.client = made(self.say, self.options)
-                await self.client.start(asked)
-            case "send":
-                if not isinstance(self.client, Sender):
-                    raise Wrong("only a producer that was started sends")
-                await self.client.send(asked)
-            case "stop":
-                if self.client is not None:
-                    await self.client.stop()
-                if self.keeper is not None:
-                    await self.keeper.close()
-            case other:
-                raise Wrong(f"there is no verb {str(other)[:40]!r}")
-        return {}
-
-    async def serve(self):
-        """Until stop, or until stdin ends."""
-        lines, loop = sys.stdin.buffer, asyncio.get_running_loop()
-
-        def read(most):
-            return loop.run_in_executor(None, lines.readline, most)
-
-        while line := await read(LINE_BYTES_MAX + 1):
-            if not line.endswith(b"\n"):
-                while line and not line.endswith(b"\n"):
-                    line = await read(LINE_BYTES_MAX)
-                self.say(
-                    reply=None, ok=False, error=f"a line is longer than {LINE_BYTES_MAX} bytes"
-                )
-                continue
-            number, asked = None, {}
-            try:
-                asked = json.loads(line)
-                number = asked["id"]
-                said = {"ok": True, **(await self.answer(asked))}
-            except Exception as error:
-                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
-            if asked.get("verb") != "send" or not said["ok"]:
-                self.say(reply=number, **said)
-            if asked.get("verb") == "stop" and said["ok"]:
-                return
+def hello(options):
+    """What the greeting says."""
+    return {
+        "driver": "redis-py",
+        "client": library_version,
+        "events": TOLD,
+        "verbs": ["prepare", "read", "progress"],
+    }
 
 
 def main():
-    """It ends at once: whoever still works is not to outlive the requests."""
-    asyncio.run(end_after(Driver(Output())))
-
-
-async def end_after(driver):
-    await driver.serve()
-    sys.stderr.flush()
-    os._exit(0)
+    run(hello, Sender, Worker, Keeper)
 
 
 if __name__ == "__main__":

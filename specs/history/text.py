@@ -9,11 +9,15 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number, `-` for none), mode, suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
+number, `-` for none), mode (below), suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
 `config` line has words of a plan's configuration, and some of the run's: `closed_world=no`, `begins_late=yes`,
 `profile=NAME`, `system=NAME` (the words are then what that system was told), `records=` with kinds apart by commas, and
 `clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment. The order of
 lines breaks ties of time.
+
+A call that ended was in auto mode unless `mode=manual` says otherwise, or `mode=-` that nobody knows. Where a call
+ended in a rollback or a commit, which mean another thing in either mode, and does not say its mode, nobody knows the
+mode of any call that does not say it.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import config_of
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import LISTENER_RESULTS, CommitMode, Kind, Level, Outcome
 
 VERBS: dict[str, Kind] = {
     "appends": Kind.APPEND,
@@ -143,7 +147,9 @@ def _whole(value: str, name: str, where: str) -> int:
     return number
 
 
-def _word(column: str, value: str, where: str) -> str:
+def _word(column: str, value: str, where: str) -> str | None:
+    if column == "commit_mode" and value == NAMES_NONE:
+        return None
     if column == "level" and value not in _LEVELS:
         raise HistoryError(f"{where}: {value!r} is no level ({', '.join(sorted(_LEVELS))})")
     return value
@@ -251,6 +257,7 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
             info = _configure(info, _words(content, f"line {number}")[1:], number)
             continue
         lines.append(_parse_line(number, content))
+    _take_for_automatic(lines)
     if info.clock_bound_us:
         for line in lines:  # whoever is named has a clock of their own
             line.fields.setdefault("clock", line.fields["process"])
@@ -258,6 +265,20 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
     if levels:
         info = replace(info, levels=tuple(sorted(Level(level).value for level in levels)))
     return info, _number(run, lines)
+
+
+def _take_for_automatic(lines: Iterable[_Line]) -> None:
+    """Calls that ended are in auto mode where nothing speaks against it."""
+    calls = [
+        line.fields
+        for line in lines
+        if line.fields["kind"] is Kind.DELIVER
+        and line.fields["outcome"] in LISTENER_RESULTS
+        and "commit_mode" not in line.fields
+    ]
+    if not any(call["outcome"] in (Outcome.ROLLBACK, Outcome.COMMIT) for call in calls):
+        for call in calls:
+            call["commit_mode"] = CommitMode.AUTO.value
 
 
 def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
@@ -372,9 +393,17 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
     ]
     if row.kind is Kind.ASSIGN and row.topic and row.queue_id is None:
         words.append(f"topic={shlex.quote(row.topic)}")
+    is_call = row.kind is Kind.DELIVER
     for column in _SHOWN:
         value = getattr(row, column)
-        if value is not None:
+        if (
+            value is None
+            and column == "commit_mode"
+            and is_call
+            and row.outcome in LISTENER_RESULTS
+        ):
+            words.append(f"{_LONG[column]}={NAMES_NONE}")
+        elif value is not None:
             words.append(f"{_LONG.get(column, column)}={shlex.quote(str(value))}")
     if row.incarnation and "#" in row.incarnation and not row.incarnation.endswith("#1"):
         words.append(f"inc={row.incarnation.rsplit('#', 1)[1]}")

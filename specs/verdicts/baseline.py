@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,11 @@ class Baseline:
             seen = entry.finding in judged.findings or not entry.finding
             return State.SEEN if seen else State.NOT_SEEN
         return State.NOT_SEEN if judged.verdict is ClauseVerdict.UPHELD else State.NOT_TOLD
+
+
+def today() -> date:
+    """By UTC: the day that a gate's baseline is held against."""
+    return datetime.now(tz=UTC).date()
 
 
 def read_baseline(path: Path, today: date) -> Baseline:

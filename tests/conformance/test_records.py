@@ -8,14 +8,13 @@ from random import Random
 
 import pytest
 
-from chaos.hosted import HostedClients
+from chaos.hosted import processes
 from conformance.drivers.plans import drawn_plan
 from conformance.drivers.protocol import OPTIONAL_EVENTS, REQUIRED_EVENTS
 from conformance.drivers.recording import told_by
 from conformance.drivers.watching import WATCHED
 from conformance.records import BEHIND_A_TAP, OF_OUR_CLIENTS
 from conformance.run import records_of
-from conformance.targets.base import find
 from conformance.targets.driven import JavaTarget, pair
 from conformance.targets.executed import ExecutedTarget
 from conformance.wire.runner import SHORT_LEASES
@@ -30,7 +29,7 @@ from specs.history.runinfo import read_runinfo
 from specs.vocabulary import Kind, Level
 
 Records = Mapping[str, Sequence[str]]
-OF_CHAOS = records_of(HostedClients(find("reference+tcp")))
+OF_CHAOS = records_of(processes("reference+tcp"))
 ASKED_FOR = {kind for clause in all_clauses() for kind in clause.needs | clause.excuses}
 """What the clauses listen to."""
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import acknowledges
+from spark_checkers.progress import acknowledges, certainly_acknowledges
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
@@ -155,6 +155,8 @@ class Lane(Machine):
         if mine is not None:
             finishes = stretch.finished_to > stretch.first.offset and not mine.dropped
             owes = finishes and mine.add is not None and not mine.late
+            if owes and not stretch.first.has_mode:  # what is owed each of its calls says
+                return False
             oldest = mine.oldest_owed()
             ends = Ends(self.lane, stretch) if finishes else None
             if oldest is None and owes and ends is not None:
@@ -281,7 +283,7 @@ class Lane(Machine):
         del mine.calls[op.op]
         if acknowledges(op) and not mine.dropped:
             mine.ends.add(op.offset + 1)
-            if mine.add is not None and not mine.late:
+            if mine.add is not None and not mine.late and certainly_acknowledges(op):
                 mine.owed.append(op)
         elif self.may_be_given_up(op):
             mine.given_up.add(op.offset + 1)

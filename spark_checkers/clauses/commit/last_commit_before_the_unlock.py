@@ -7,7 +7,7 @@ from functools import partial
 from spark_checkers import planting
 from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import acknowledges
+from spark_checkers.progress import certainly_acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -43,6 +43,8 @@ class Lane(Machine):
         last = stretch.finished_to - 1
         if mine is None or mine.dropped or last < stretch.first.offset:
             return True
+        if not stretch.first.has_mode:  # what its calls finished each of them says
+            return False
         if mine.finished is None or last > mine.finished.offset:
             if stretch.last.offset == last:
                 mine.finished = stretch.last
@@ -111,7 +113,7 @@ class Lane(Machine):
                 if value is not None and op.outcome is not Outcome.REFUSED:
                     known.committed = max(known.committed, value)
             return
-        if op.kind is not Kind.DELIVER or op.offset == NONE or not acknowledges(op):
+        if op.kind is not Kind.DELIVER or op.offset == NONE or not certainly_acknowledges(op):
             return
         mine = self.incarnations.get(op.incarnation)
         if mine is None or mine.dropped:

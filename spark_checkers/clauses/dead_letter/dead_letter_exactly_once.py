@@ -8,12 +8,13 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
+from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
 from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
-from specs.vocabulary import CommitMode, Kind, Outcome
+from specs.vocabulary import Kind, Outcome
 
 
 class Message:
@@ -30,11 +31,9 @@ class Message:
 
 
 def of_interest(rows: Rows) -> Ints:
-    """Dead letters, reads of dead letters, and manual deliveries of messages that were given up."""
+    """Dead letters, reads of dead letters, and deliveries of what was given up that may be manual ones."""
     letter, read = rows.are(Kind.DEAD_LETTER), dead_reads(rows)
-    manual = rows.are(Kind.DELIVER) & (
-        rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
-    )
+    manual = rows.are(Kind.DELIVER) & may_be_by_hand(rows)
     message, count = dense(rows.run, rows.source)
     given_up = np.zeros(count, np.bool_)
     given_up[message[letter]] = True
@@ -51,7 +50,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     when = np.where(rows.are(Kind.READ)[where], rows.end[where], rows.begin[where])
     order = np.argsort(when, kind="stable")
     messages: dict[int, Message] = {}
-    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    manual = may_be_by_hand(rows)
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
     # A new process may number as the one that died did: its incarnations are others.
     origins = [

@@ -75,7 +75,8 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
     promised = np.asarray(
         [rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_
     )
-    promised &= nameless[reads] | ~known
+    looked = ~nameless[reads] | (rows.text("view")[reads] != NO_TEXT)
+    promised &= looked & (nameless[reads] | ~known)
     reads, known = reads[promised], known[promised]
     if not len(reads):
         return
@@ -92,7 +93,8 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
             continue
         findings.at_stake_times(read, int(not is_known))
         if nameless[read]:
-            findings.violation([sent, read])
+            whole = rows.context_of(read).info.closed_world
+            findings.violation([sent, read], certain=whole)
 
 
 TWIN = Twin(

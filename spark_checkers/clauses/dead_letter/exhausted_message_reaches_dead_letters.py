@@ -8,7 +8,15 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, run_lane
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    may_be_manual,
+    run_lane,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
 from spark_checkers.segments import Ints, dense
@@ -82,7 +90,8 @@ class Lane(Machine):
             self.next.append(op)
 
     def ends(self, op: Op) -> None:
-        in_vain = op.kind is Kind.DELIVER and op.outcome in LISTENER_SUSPENDS and not op.manual
+        in_vain = op.outcome in LISTENER_SUSPENDS and not may_be_manual(op)
+        in_vain = in_vain and op.kind is Kind.DELIVER
         if in_vain and op.offset >= 0 and 0 <= self.limit <= op.reconsume:
             self.ended.append(op)
             if op.incarnation != NO_TEXT:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    machine_kernel,
+    may_be_manual,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
@@ -125,7 +133,8 @@ class Lane(Machine):
         ):
             work = self._work(op.incarnation)
             last = work.last
-            in_vain = last is not None and last.outcome in LISTENER_SUSPENDS and not last.manual
+            in_vain = last is not None and last.outcome in LISTENER_SUSPENDS
+            in_vain = in_vain and last is not None and not may_be_manual(last)
             known = last is not None and (last.reconsume > 0 or work.add is not None)
             if last is not None and in_vain and known and last.offset == op.offset:
                 work.letter, work.lock = op, self.locks.get(op.client)

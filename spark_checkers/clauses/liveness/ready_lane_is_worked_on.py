@@ -21,11 +21,12 @@ from spark_checkers.clauses.retry.other_lanes_go_on import (
     _lost_since,
     ready_calls,
 )
+from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import NOWHERE, Ints, Mask
 from spark_checkers.twin import CLIENTS, Twin
-from specs.vocabulary import CommitMode, Kind, Outcome
+from specs.vocabulary import Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -262,9 +263,7 @@ def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> In
     of = lanes.life(calls, rows.begin[calls])
     order = np.lexsort((rows.begin[calls], of))
     calls, of = calls[order], of[order]
-    by_hand = calls[
-        (rows.text("commit_mode")[calls] == rows.code("commit_mode", CommitMode.MANUAL))
-    ]
+    by_hand = calls[may_be_by_hand(rows)[calls]]
     by_hand = by_hand[rows.end[by_hand] < NEVER]
     manual_since: dict[int, int] = {}
     for each, end in zip(

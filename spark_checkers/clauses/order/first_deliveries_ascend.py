@@ -6,7 +6,15 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    machine_kernel,
+    may_put_back,
+)
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
@@ -29,7 +37,9 @@ class Delivered:
 
 def is_done(op: Op) -> bool:
     """Does the call leave nothing below it to come again?"""
-    return not op.manual and op.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
+    if op.manual or may_put_back(op):
+        return False
+    return op.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
 class Lane(Machine):

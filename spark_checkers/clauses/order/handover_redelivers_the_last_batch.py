@@ -5,14 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from spark_checkers.lanes import BEGIN, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    BEGIN,
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    machine_kernel,
+    may_be_manual,
+    may_put_back,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.progress import certainly_acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome
-
-_DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
 class Work:
@@ -63,7 +72,7 @@ class Lane(Machine):
         ):
             return False
         if (
-            first.manual
+            may_be_manual(first)
             or stretch.rows != stretch.calls
             or (work.last is not None and work.last.op == first.op)
         ):
@@ -104,6 +113,8 @@ class Lane(Machine):
     def _unlocked(self, op: Op) -> None:
         work = self.dropped.pop(op.client, None)
         if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
+            return
+        if self.client_died_since(op.client, work.drop):
             return
         if work.add is not None and not work.frozen:
             self.left = Left(work, work.drop, op, self.leaving(op.client))
@@ -155,13 +166,13 @@ class Lane(Machine):
             or work.frozen
         ):
             return
-        if op.outcome is Outcome.COMMIT or (op.outcome in _DONE and not op.manual):
+        if certainly_acknowledges(op):
             work.finished.append(op)
             work.finished.extend(work.taken.values())
             work.taken.clear()
-        elif op.manual and op.outcome is Outcome.SUCCESS:
+        elif op.outcome is Outcome.SUCCESS:
             work.taken[op.offset] = op
-        elif op.manual and op.outcome is Outcome.ROLLBACK:
+        elif may_put_back(op):
             work.taken.clear()
 
 

@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
 from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
-from specs.vocabulary import CommitMode, Kind, Outcome
+from specs.vocabulary import Kind, Outcome
 
 REMEMBERED = 1000
 
@@ -93,8 +94,8 @@ def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
 
 
 def _done(rows: Rows, where: Ints) -> Mask:
-    """Did the call at each position end without asking for its messages again?"""
-    manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
+    """Did the call at each position end, and certainly not ask for its messages again?"""
+    manual = may_be_by_hand(rows)[where]
     ended = rows.end[where] < NEVER
     well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[where]
     done: Mask = ended & (well | (rows.ended_as(Outcome.ROLLBACK)[where] & ~manual))
@@ -106,12 +107,13 @@ class _Settled:
 
     def __init__(self, rows: Rows, place: Ints, work: Ints) -> None:
         self.rows = rows
-        self.manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+        self.manual = may_be_by_hand(rows)
         order = np.lexsort((rows.end[place], work))
         self.place, self.work = place[order], work[order]
 
     def put_back(self, one: int, two: int, work: int) -> bool:
-        """Did a manual ROLLBACK put back what the call at `one` had taken, before the one at `two` began?"""
+        """Did a ROLLBACK that may be a manual one put back what the call at `one` may have taken, before the one at
+        `two` began?"""
         rows = self.rows
         if not self.manual[one] or OUTCOMES[rows.outcome[one]] is not Outcome.SUCCESS:
             return False

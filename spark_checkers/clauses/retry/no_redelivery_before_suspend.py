@@ -13,6 +13,7 @@ from spark_checkers.lanes import (
     Stretch,
     asks_again,
     machine_kernel,
+    may_put_back,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
@@ -62,9 +63,10 @@ class Lane(Machine):
                     self.found(before, op)
 
     def ends(self, op: Op) -> None:
+        asks = asks_again(op)
         if (
             op.kind is not Kind.DELIVER
-            or not asks_again(op)
+            or not (asks or may_put_back(op))
             or op.incarnation == NO_TEXT
             or op.offset < 0
         ):
@@ -75,7 +77,7 @@ class Lane(Machine):
             mine = {
                 at: each for at, each in mine.items() if limit < 0 or NONE < each.reconsume < limit
             }
-        self.suspended[op.incarnation] = {**mine, op.offset: op}
+        self.suspended[op.incarnation] = {**mine, op.offset: op} if asks else mine
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -25,7 +25,7 @@ from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.progress import start_of
-from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.rows import acknowledges, certainly_acknowledges, is_manual
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
@@ -240,7 +240,7 @@ class LaneJudge(Judge):
         del mine.calls[row.op_id]
         if acknowledges(row) and not mine.dropped:
             mine.ends.add(offset + 1)
-            if mine.add is not None and not mine.late:
+            if mine.add is not None and not mine.late and certainly_acknowledges(row):
                 mine.owed.append(_Owed(offset + 1, row, row.ended_us or row.started_us))
         elif self.letters.may_take(row):
             mine.given_up.add(offset + 1)

@@ -5,7 +5,8 @@ calls had finished before the drop has been committed: the request is on its way
 arrives is the network's affair.
 
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
-nothing. A commit that was refused before the unlock reported nothing. A broker's correction (of the value that a pull
+nothing, and nobody knows what one finished of which the mode is not told, unless it ended COMMIT. A commit that was
+refused before the unlock reported nothing. A broker's correction (of the value that a pull
 was told to go on at), which replaces what was finished, and a reset are excused. An unlock that names no incarnation is
 of the one that its client has dropped, or gives up in a shutdown, and has not given back; of two, nobody knows. A
 commit that names none may be of any of its client's.
@@ -23,7 +24,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges
+from specs.clauses.rows import certainly_acknowledges
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -153,7 +154,7 @@ class LaneJudge(Judge):
         offset = row.queue_offset
         if row.kind is Kind.COMMIT:
             self._reported(row)
-        if row.kind is not Kind.DELIVER or offset is None or not acknowledges(row):
+        if row.kind is not Kind.DELIVER or offset is None or not certainly_acknowledges(row):
             return NOTHING
         mine = self.incarnations.get(row.incarnation or "")
         if mine is None or mine.dropped:

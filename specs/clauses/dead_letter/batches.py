@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from specs.clauses.context import Context
 from specs.clauses.judging import Judge
-from specs.clauses.rows import asks_again, is_manual
+from specs.clauses.rows import asks_again, is_manual, may_put_back
 from specs.clauses.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -39,9 +39,9 @@ class Batch:
 class Work:
     """One incarnation.
 
-    manual: has it made a call in manual mode, in which a ROLLBACK replays what was given up as well? last: offset → the
-    message's last batch. letters: offset → its first acknowledged dead letter. again: what came again since, and
-    whether it had to, with others of its batch.
+    manual: has it, or may it have, made a call in manual mode, in which a ROLLBACK replays what was given up as well?
+    last: offset → the message's last batch. letters: offset → its first acknowledged dead letter. again: what came
+    again since, and whether it had to, with others of its batch.
     """
 
     __slots__ = ("again", "begun", "current", "last", "letters", "manual", "size")
@@ -150,7 +150,7 @@ class BatchesJudge(Judge):
             or row.kind not in (Kind.DELIVER, Kind.DEAD_LETTER)
         ):
             return False
-        if is_manual(row):
+        if is_manual(row) or (row.kind is Kind.DELIVER and may_put_back(row)):
             work.manual = True
         if row.kind is Kind.DELIVER or work.manual:
             return False

@@ -2,12 +2,13 @@
 
 Claimed where every dead letter of the message in its group belongs to one incarnation, was acknowledged (and not
 stored weakly, with a code that says that it may be lost with its broker), and was its first try; where the message was
-not consumed in manual mode (a ROLLBACK replays dead-lettered messages as well), and where it lies at one place only (a
-send that reached the log twice made two messages, and each is given up). Otherwise it is *at least* once. Where frames
-may come twice, so may a dead letter in its topic. Two dead letters of one message are too many, and so are two places
-in the dead-letter topic that hold it. Where the consumer takes several messages per call, only what was given up once
-is looked at: that a batch which is tried again is not given up again is DLQ-10's matter. Needs to know every consumer:
-in an open world what is found is at most possible. Decided when the history is over."""
+not consumed in manual mode, nor in a mode of which nobody tells (a ROLLBACK replays dead-lettered messages as well),
+and where it lies at one place only (a send that reached the log twice made two messages, and each is given up).
+Otherwise it is *at least* once. Where frames may come twice, so may a dead letter in its topic. Two dead letters of one
+message are too many, and so are two places in the dead-letter topic that hold it. Where the consumer takes several
+messages per call, only what was given up once is looked at: that a batch which is tried again is not given up again is
+DLQ-10's matter. Needs to know every consumer: in an open world what is found is at most possible. Decided when the
+history is over."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from specs.clauses.context import Context
 from specs.clauses.dead_letter.batches import is_acknowledged
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
-from specs.clauses.rows import is_manual
+from specs.clauses.rows import is_manual, may_be_manual
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
@@ -47,10 +48,10 @@ CONCLUDES_FROM_ABSENCE = True
 
 
 def wants(row: Row) -> bool:
-    """Of what is read only dead letters, of what is delivered only manual calls."""
+    """Of what is read only dead letters, of what is delivered only calls that may be manual ones."""
     if row.kind is Kind.READ:
         return (row.topic or "").startswith(DLQ_PREFIX)
-    return row.kind is not Kind.DELIVER or is_manual(row)
+    return row.kind is not Kind.DELIVER or may_be_manual(row)
 
 
 def origin_of(row: Row) -> tuple[str | None, str | None, str | None, int | None, int | None]:

@@ -3,7 +3,9 @@
 Decided where a dead letter is read whole (its row has the body's hash), against the first row that shows the
 original whole: its send or a delivery. Where one id was seen with different contents, nothing is said about it
 (SND-10 does). The topic of origin is compared where the reader recorded it. A copy that a recorded consumer sent
-also names the id of its origin; clients of the 4.9 line do not promise that.
+also names the id of its origin; clients of the 4.9 line do not promise that. That it names none is known where the
+reader recorded what else the copy says of its origin, its topic: who recorded neither may not have looked.
+In an open world a log may lack the one and have the other: that it names none is at most possible there.
 """
 
 from __future__ import annotations
@@ -91,10 +93,13 @@ class MessageJudge(Judge):
             if contents(original) != contents(row) or row.view not in (None, original.topic):
                 return (Changed(original, row),)
         sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
-        if sent is None or self.config.dialect == WITHOUT_ORIGIN_ID:
+        looked = row.origin_id is not None or row.view is not None
+        if sent is None or not looked or self.config.dialect == WITHOUT_ORIGIN_ID:
             return NOTHING
         self.opportunities += original is None
-        return (Changed(sent, row),) if row.origin_id is None else NOTHING
+        if row.origin_id is not None:
+            return NOTHING
+        return (Changed(sent, row, certain=self.context.info.closed_world),)
 
 
 judge = MessageJudge

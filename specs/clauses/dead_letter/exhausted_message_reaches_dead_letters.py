@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK, ORDERLY
-from specs.clauses.rows import ended_before, is_copy_topic, is_manual
+from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import (
@@ -147,7 +147,7 @@ class GroupJudge(Judge):
         if (
             limit < 0
             or row.outcome not in LISTENER_SUSPENDS
-            or is_manual(row)
+            or may_be_manual(row)
             or is_copy_topic(row.topic)
         ):
             return False

@@ -25,7 +25,7 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import ended_before, is_copy_topic, is_manual
+from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -227,7 +227,7 @@ class LaneJudge(Judge):
             last is None
             or last.queue_offset != row.queue_offset
             or is_copy_topic(row.topic)
-            or is_manual(last)
+            or may_be_manual(last)
         ):
             return
         known = (last.reconsume_times or 0) > 0 or work.add is not None

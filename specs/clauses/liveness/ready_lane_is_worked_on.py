@@ -45,7 +45,7 @@ from specs.clauses.premises import (
 )
 from specs.clauses.retry import other_lanes_go_on
 from specs.clauses.retry.other_lanes_go_on import Lane, Place, _Lease
-from specs.clauses.rows import is_manual
+from specs.clauses.rows import may_be_manual
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -306,7 +306,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         if pulls is not None and row.incarnation is not None and row.queue_offset is not None:
             is_of_life = self._life(lane, row) is not None
             if row.kind is Kind.DELIVER:
-                pulls.manual = pulls.manual or (is_of_life and is_manual(row))
+                pulls.manual = pulls.manual or (is_of_life and may_be_manual(row))
             elif row.kind is Kind.PULL:
                 answered = is_of_life and row.outcome is Outcome.OK and row.value is not None
                 pulls.last, pulls.lease = (row, self._lease(lane)) if answered else (None, None)

@@ -17,7 +17,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.rows import acknowledges, is_manual, may_put_back
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -106,7 +106,7 @@ class LaneJudge(Judge):
 
 def _settles(row: Row) -> bool:
     """Does the call, as its result says, leave nothing below it to come again?"""
-    return acknowledges(row) and not is_manual(row)
+    return acknowledges(row) and not is_manual(row) and not may_put_back(row)
 
 
 judge = LaneJudge

@@ -8,7 +8,8 @@ every offset that it had reported when the new owner began. A report that was ma
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
-again itself hands nothing over: what it gives back afterwards is its later work. A reset clears what is
+again itself hands nothing over: what it gives back afterwards is its later work, and so it is where it crashed after
+the drop, whether or not a later ADD was seen. A reset clears what is
 remembered, and an old owner that met a broker's correction (a commit of the value that a pull was told to go on at,
 whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported nothing.
 """
@@ -22,7 +23,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.rows import certainly_acknowledges, may_put_back
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -69,7 +70,7 @@ class _Work:
         self.left = left  # by whom the lane was left before
         self.delivered = False
         self.finished: dict[int, Row] = {}
-        self.taken: dict[int, Row] = {}  # ended well in manual mode, not committed
+        self.taken: dict[int, Row] = {}  # ended well, perhaps in manual mode, not committed
         self.told = -1  # the highest offset reported
         self.last: Row | None = None  # the first row of its last call
         self.drop: Row | None = None
@@ -139,6 +140,8 @@ class LaneJudge(Judge):
         work = self.dropped.pop(row.client_id, None)
         if work is None or work.drop is None or row.outcome not in (Outcome.OK, Outcome.SENT):
             return
+        if self.context.client_died_since(row.client_id, work.drop):
+            return  # it is a later life of the client that gives its own lease back
         if work.add is not None and not work.void:
             leaving = self.context.is_leaving(row.client_id, row.group) is not None
             self.left = _Left(work, work.drop, row, leaving)
@@ -180,13 +183,13 @@ class LaneJudge(Judge):
         work = self.works[row.incarnation]
         if work.drop is not None or work.void:
             return NOTHING
-        if acknowledges(row):
+        if certainly_acknowledges(row):
             work.finished[offset] = row
             work.finished.update(work.taken)
             work.taken.clear()
-        elif is_manual(row) and row.outcome is Outcome.SUCCESS:
+        elif row.outcome is Outcome.SUCCESS:
             work.taken[offset] = row
-        elif is_manual(row) and row.outcome is Outcome.ROLLBACK:
+        elif may_put_back(row):
             work.taken.clear()
         return NOTHING
 

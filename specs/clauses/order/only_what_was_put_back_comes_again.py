@@ -2,13 +2,14 @@
 
 Judged from the message's last delivery by the same incarnation: it must have asked for the message again (SUSPEND,
 null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a manual ROLLBACK since and no
-acknowledging call between (that finishes all that was taken). A call that never ended, that was cut, or that still
-runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it, nobody knows
-whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a broker's
-correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was told to
-go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED` offsets
-back from the highest, as far as a client's cache of one lane does; what comes again from further back than that is
-not judged here.
+acknowledging call between (that finishes all that was taken). Where nobody says in which mode a call was, it may have
+been in either: a ROLLBACK then may have put back all that may have been taken. A call that never ended, that was cut,
+or that still runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
+nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
+broker's correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was
+told to go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED`
+offsets back from the highest, as far as a client's cache of one lane does; what comes again from further back than that
+is not judged here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import OFFSET_MOVED, Corrections
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual
+from specs.clauses.rows import certainly_acknowledges, may_put_back
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -63,7 +64,7 @@ class _Work:
         self.done: dict[
             int, Row
         ] = {}  # offset → that delivery, when it does not ask for the message again
-        self.taken: set[int] = set()  # of these: ended well in manual mode, not committed
+        self.taken: set[int] = set()  # of these: ended well, perhaps in manual mode, not committed
         self.highest = -1
         self.forgotten = 0  # below this offset nothing is remembered
 
@@ -140,15 +141,15 @@ class LaneJudge(Judge):
             work.clear()
         elif row.kind is Kind.DELIVER and offset is not None:
             is_last = work.last.get(offset) == row.seq_begin
-            if acknowledges(row):
+            if certainly_acknowledges(row):
                 work.taken.clear()
                 if is_last:
                     work.done[offset] = row
-            elif is_manual(row) and row.outcome is Outcome.SUCCESS:
+            elif row.outcome is Outcome.SUCCESS:
                 if is_last:
                     work.done[offset] = row
                     work.taken.add(offset)
-            elif is_manual(row) and row.outcome is Outcome.ROLLBACK:
+            elif may_put_back(row):
                 for each in work.taken:
                     work.done.pop(each, None)
                 work.taken.clear()

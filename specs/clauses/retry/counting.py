@@ -3,7 +3,8 @@
 The counter lives in the client and is counted in place, so these clauses look at one incarnation, and at original
 topics: a copy in a retry topic, or among the dead letters, was stored with a counter of its own. They leave out what
 counts otherwise: a manual ROLLBACK replays without counting (in auto mode a ROLLBACK acknowledges), and a dead letter
-that was refused or unanswered counts once more.
+that was refused or unanswered counts once more. Of a ROLLBACK of which nobody says in which mode it was, the next call
+tells: where the lane goes on beyond it, it has put nothing back.
 
 Each message of a call is counted by itself. What asked to come again is remembered until it does, whatever comes in
 between.
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import asks_again, is_copy_topic, is_manual
+from specs.clauses.rows import asks_again, is_copy_topic, is_manual, may_put_back
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
@@ -38,9 +39,12 @@ class Call:
 
 
 class Counter:
-    """One incarnation: the last call of each message that may come again, and the highest offset so far."""
+    """One incarnation: the last call of each message that may come again, and the highest offset so far.
 
-    __slots__ = ("add", "calls", "current", "highest", "rolled_back")
+    unsure: the highest message of a ROLLBACK of which nobody says in which mode it was, until the next call.
+    """
+
+    __slots__ = ("add", "calls", "current", "highest", "rolled_back", "unsure")
 
     def __init__(self, add: Row | None = None) -> None:
         self.add = add
@@ -48,6 +52,13 @@ class Counter:
         self.current: Call | None = None
         self.highest = -1
         self.rolled_back = False
+        self.unsure: int | None = None
+
+    def goes_on(self, offset: int) -> None:
+        """A call begins: did the ROLLBACK before it put anything back?"""
+        if self.unsure is not None:
+            self.rolled_back = self.rolled_back or offset <= self.unsure
+            self.unsure = None
 
 
 class CountingJudge(Judge):
@@ -98,6 +109,7 @@ class CountingJudge(Judge):
         return found
 
     def _call(self, counter: Counter, row: Row, offset: int) -> Iterable[Finding]:
+        counter.goes_on(offset)
         current = counter.current
         if current is None or current.op != row.op_id:
             if current is not None:
@@ -118,10 +130,12 @@ class CountingJudge(Judge):
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER and row.outcome is Outcome.ROLLBACK and is_manual(row):
+        if row.kind is Kind.DELIVER and may_put_back(row):
             counter = self.counters.get(row.incarnation or "")
-            if counter is not None:
+            if counter is not None and is_manual(row):
                 counter.rolled_back = True
+            elif counter is not None and row.queue_offset is not None:
+                counter.unsure = max(row.queue_offset, counter.unsure or 0)
         return NOTHING
 
     def is_whole(self, call: Call) -> bool:

@@ -16,7 +16,7 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import asks_again
+from specs.clauses.rows import asks_again, may_put_back
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -84,9 +84,10 @@ class LaneJudge(Judge):
         return (TooEarly(before, row, promised),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        asks = asks_again(row)
         if (
             row.kind is not Kind.DELIVER
-            or not asks_again(row)
+            or not (asks or may_put_back(row))
             or not row.incarnation
             or row.queue_offset is None
         ):
@@ -97,7 +98,8 @@ class LaneJudge(Judge):
                 each for each, before in mine.items() if may_be_given_up(before, self.config)
             ]:
                 del mine[offset]
-        mine[row.queue_offset] = row
+        if asks:
+            mine[row.queue_offset] = row
         return NOTHING
 
 

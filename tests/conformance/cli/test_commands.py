@@ -217,18 +217,20 @@ def test_every_mutant_names_its_clause(run: Run) -> None:
 
 
 def test_doctor_says_how_to_mend_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing part that is needed: exit 70, with the command; an optional one changes nothing."""
+    """A missing part that is needed: exit 69, with the command; an optional one, or of another purpose, is nothing."""
     from conformance.cli import doctor
-    from conformance.parts.doctor import Part, State
+    from conformance.parts.doctor import CHAOS, CHECK, Part, State
 
-    here = Part("java", State.OK, "/usr/bin/java", "everything", "apt-get install java")
-    optional = Part("go", State.MISSING, "no go", "nothing", "install Go", optional=True)
-    missing = Part("docker", State.MISSING, "no engine", "containers", "tools/dockerd.sh start")
+    here = Part("java", State.OK, "/usr/bin/java", "everything", "apt-get install java", CHECK)
+    optional = Part("go", State.MISSING, "no go", "nothing", "install Go", CHAOS, optional=True)
+    mend = "tools/dockerd.sh start"
+    missing = Part("docker", State.MISSING, "no engine", "containers", mend, CHAOS)
     monkeypatch.setattr(doctor, "checks", lambda: [here, optional])
     assert run("doctor").exit_code == 0
     monkeypatch.setattr(doctor, "checks", lambda: [here, optional, missing])
     result = run("doctor")
-    assert (result.exit_code, "missing: docker" in result.stderr) == (70, True)
+    assert (result.exit_code, "missing: docker" in result.stderr) == (69, True)
+    assert run("doctor", "--for", "check").exit_code == 0
     assert "to mend: tools/dockerd.sh start" in " ".join(result.stdout.split())
     printed = json.loads(run("doctor", "--format", "json").stdout)
     jsonschema.validate(printed, schema(LIST_SCHEMA))

@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli.main import Root
-from specs.errors import InorderError, TargetMisbehaved, UsageError
+from specs.errors import InorderError, TargetMisbehaved, Unavailable, UsageError
 from specs.history.store import write_history
 from specs.history.text import parse_history
 
 Run = Callable[..., Result]
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
-USAGE, SUITE = 64, 70
+USAGE, UNAVAILABLE, SUITE = 64, 69, 70
 
 
 def is_one_sentence(stderr: str) -> bool:
@@ -122,8 +122,9 @@ def test_a_profile_that_is_wrong(run: Run, history: Path, tmp_path: Path) -> Non
         )
 
 
-def test_an_address_where_nobody_listens(run: Run, profile: str, tmp_path: Path) -> None:
-    """A port that was just free: the sentence names it."""
+@pytest.mark.parametrize("system", ["rocketmq", "kafka", "nats", "redis"])
+def test_an_address_where_nobody_listens(run: Run, system: str, tmp_path: Path) -> None:
+    """A port that was just free: the sentence names it, and nothing was begun."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -131,13 +132,13 @@ def test_an_address_where_nobody_listens(run: Run, profile: str, tmp_path: Path)
         result = run(
             "conform",
             "--target",
-            f"rocketmq:127.0.0.1:{port}",
-            "--profile",
-            profile,
+            f"{system}:127.0.0.1:{port}",
             "--out",
             str(tmp_path / "o"),
         )
-    assert result.exit_code in (USAGE, SUITE)
+    assert result.exit_code == UNAVAILABLE
+    assert f"answers at 127.0.0.1:{port} (" in result.stderr
+    assert not list(tmp_path.rglob("*.log"))
     assert is_one_sentence(result.stderr)
     assert f"127.0.0.1:{port}" in result.stderr
 
@@ -171,6 +172,9 @@ def failing(error: BaseException) -> Root:
     ("error", "code"),
     [
         (UsageError("no such thing."), USAGE),
+        (Unavailable("no broker answers"), UNAVAILABLE),
+        (ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"), UNAVAILABLE),
+        (ModuleNotFoundError("No module named 'ours'", name="ours"), SUITE),
         (TargetMisbehaved("the broker died"), SUITE),
         (InorderError("first line\nsecond line"), SUITE),
         (click.FileError("x", "unreadable"), USAGE),
@@ -219,7 +223,7 @@ def test_a_command_whose_part_is_missing_does_not_hide_the_others(
     shown, called = run("--help"), run("serve")
     assert shown.exit_code == 0
     assert "not available: `inorder serve` can't be loaded" in " ".join(shown.stdout.split())
-    assert (called.exit_code, is_one_sentence(called.stderr)) == (SUITE, True)
+    assert (called.exit_code, is_one_sentence(called.stderr)) == (UNAVAILABLE, True)
 
 
 # ------------------------------------------------------------------------------------- as a process

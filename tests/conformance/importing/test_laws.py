@@ -28,7 +28,7 @@ from .test_as_recorded import LATER_US
 RECORDED = Path(__file__).parents[2] / "spark_checkers" / "recorded.py"
 WINDOW = 600
 SETTINGS_OF_JUDGES = ("flush", "flush_ms", "keep_ms")
-NEVER_LEFT_OUT = frozenset({"commit_mode", "origin_id", "level", "outcome", "message_id"})
+NEVER_LEFT_OUT = frozenset({"origin_id", "level", "outcome", "message_id"})
 """What a map is asked for, or what the guide says that it is taken for."""
 
 

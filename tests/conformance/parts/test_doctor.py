@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -17,6 +19,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     parts = doctor.checks()
     assert [part.name for part in parts] == [
         "java",
+        "spark",
         "maven",
         *(f"rocketmq-{version}" for version in jars.DEFAULT),
         "kafka",
@@ -30,6 +33,11 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert all(part.detail and part.skipped and part.mend for part in parts)
 
 
+def not_installed(name: str) -> NoReturn:
+    """For `importlib.metadata.version`."""
+    raise metadata.PackageNotFoundError(name)
+
+
 def test_on_a_bare_machine_everything_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -38,6 +46,7 @@ def test_on_a_bare_machine_everything_is_missing(
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path / "tools"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(metadata, "version", not_installed)
     parts = doctor.checks()
     assert [part.name for part in parts if part.state is not State.MISSING] == []
     assert doctor.why_not("java") == (
@@ -57,5 +66,5 @@ def test_an_old_java_is_a_missing_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_an_unknown_part_is_the_users_error() -> None:
     """The known ones are named."""
-    with pytest.raises(UsageError, match="There is no part 'nothing'; known: java, maven"):
+    with pytest.raises(UsageError, match="There is no part 'nothing'; known: java, spark, maven"):
         doctor.why_not("nothing")

@@ -61,7 +61,7 @@ class Twice(driver.Worker):
 
     def done(self, at, messages):
         super().done(at, messages)
-        if messages[0].offset() % 5 == 2 and self.tries[at, messages[0].offset()] == 1:
+        if messages[0].offset() % 5 == 2 and self.times(at, messages[0].offset()) == 1:
             self.again(at, messages, 10)
 
 
@@ -163,8 +163,5 @@ BUGS = {
 
 if __name__ == "__main__":
     made, _ = BUGS[os.environ["INORDER_SABOTAGE"]]
-    if issubclass(made, driver.Sender):
-        driver.Sender = made
-        driver.main()
-    else:
-        driver.main(made)
+    setattr(driver, "Sender" if issubclass(made, driver.Sender) else "Worker", made)
+    driver.main()

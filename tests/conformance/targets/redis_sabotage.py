@@ -109,8 +109,8 @@ class Crowds(driver.Worker):
         keys = (driver.stream(lane.at), self.lease_of(lane.at))
         return await self.server.eval(script, 2, *keys, lane.token, self.lease_ms, *args)
 
-    def decide(self, at, told):
-        return {**super().decide(at, told), "duration_ms": 40}
+    def decide(self, *told):
+        return {**super().decide(*told), "duration_ms": 40}
 
 
 class Late(driver.Worker):

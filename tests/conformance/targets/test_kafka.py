@@ -161,7 +161,7 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
         (local, "4.3.1,app.on.failure=cry", "wait or pause"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
-        (remote, "4.3.1", "needs a broker's address"),
+        (remote, "4.3.1", "needs a server's address"),
     ],
 )
 def test_what_is_not_there_is_told_before_anything_starts(

@@ -240,4 +240,4 @@ def test_only_a_server_with_jetstream_is_ready() -> None:
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:
-    begins_nothing_without_a_server(remote, "no NATS server with JetStream answers at {}", tmp_path)
+    begins_nothing_without_a_server(remote, "no NATS server answers at {} ", tmp_path)

@@ -209,4 +209,4 @@ def test_a_server_is_ready_once_it_has_read_its_data() -> None:
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:
-    begins_nothing_without_a_server(remote, "no Redis server answers at {}", tmp_path)
+    begins_nothing_without_a_server(remote, "no Redis server answers at {} ", tmp_path)

@@ -62,7 +62,7 @@ REFUTED = {
         """
         0ms..5ms  shop   sends         orders/b0/3  offset=17 id=m17 body=1 ok
         6ms..9ms  alice  dead-letters  LANE  offset=17 id=m17 ok
-        20ms      drain  reads         DEAD  offset=0 id=m17 body=1 ok
+        20ms      drain  reads         DEAD  offset=0 id=m17 body=1 view=orders ok
         """,
         [(2, 3)],
     ),

@@ -71,8 +71,8 @@ BREAKS: dict[str, tuple[str, ...]] = {
         # in auto mode a ROLLBACK acknowledges
         """
         0ms         alice  adds      billing/orders/b0/3   value=17
-        1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 rollback
-        1010ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+        1ms..2ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=auto rollback
+        1010ms      alice  delivers  billing/orders/b0/3   offset=17 id=m17 mode=auto success
         """,
         # a suspended batch takes nothing along that was taken before it
         """
