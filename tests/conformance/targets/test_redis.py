@@ -20,6 +20,7 @@ from specs.vocabulary import Kind, Level, Outcome
 from tests.conformance.targets.asked import (
     BROKEN,
     KEPT,
+    OF_HANDOVERS,
     Work,
     begins_nothing_without_a_server,
     bugs_of,
@@ -42,8 +43,6 @@ BUGS = bugs_of(SABOTAGED)
 FLOOR = 3
 AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
-OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9"}
-"""A second consumer has to come in time for them, which it does not always on a busy machine."""
 CLAIMED = claimed("redis-streams")
 STATES = "{},app.states=true"
 RELEASES = [
