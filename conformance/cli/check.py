@@ -105,5 +105,7 @@ def command(
     if findings is not None:
         tell(f"all findings: {findings / 'findings.parquet'}")
     if out is not None:
-        tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
+        tell(
+            f"kept in {out} (report.html, report.txt, report.md, junit.xml, allure-results/, verdict.json)"
+        )
     return verdict.exit_code

@@ -90,7 +90,9 @@ def command(
             seed=seed, examples=examples, floor=floor, out=out, watch=watch, stop=Stop(bounds)
         )
     print_verdict(verdict, form)
-    tell(f"kept in {out} (report.txt, report.md, junit.xml, allure-results/, verdict.json)")
+    tell(
+        f"kept in {out} (report.html, report.txt, report.md, junit.xml, allure-results/, verdict.json)"
+    )
     for clause, folder in (verdict.search.kept if verdict.search is not None else {}).items():
         tell(f"{clause} is refuted by the run in {out / folder}")
     tell(f"replay: {verdict.replay or again.command('replay', out)}")

@@ -1,19 +1,28 @@
-"""`inorder explain RUN`: every failure of a run, told for somebody who has seen none of the code."""
+"""`inorder explain RUN`: every failure of a run, told or drawn for somebody who has seen none of the code."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.cli import seam
+from conformance.cli.options import HUMAN, JSON, carried, format_option, print_human, print_json
 from conformance.cli.people import tell, width
-from conformance.reports import text
+from conformance.reports import svg, swimlanes, text
 from conformance.reports.saving import context_of
+from conformance.reports.schemas import LIST_SCHEMA
+from conformance.reports.selection import Selection, select
+from conformance.reports.trace import trace
 from conformance.reports.view import ClauseView, VerdictView, open_run
 from specs.clauses.catalogue import by_id, meant_by
 from specs.errors import UsageError
+from specs.history.row import Row
 from specs.model.rules import RULES
+from specs.verdicts.verdict import row_to_json
+
+SVG, TRACE = "svg", "trace"
 
 
 @click.command(name="explain")
@@ -24,18 +33,48 @@ from specs.model.rules import RULES
     metavar="ID",
     help="Explain this clause or wire rule, whatever its verdict.",
 )
-@format_option()
-def command(run: Path, clause_id: str | None, form: str) -> int:
+@click.option(
+    "--lane",
+    metavar="LANE",
+    help="Print the events of this lane instead: group/topic/broker/queue, or without the group.",
+)
+@click.option("--key", metavar="KEY", help="Likewise those of a sharding key.")
+@click.option("--client", metavar="NAME", help="Likewise those of a client, process or broker.")
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="So many events.",
+)
+@format_option(SVG, TRACE)
+def command(
+    run: Path,
+    clause_id: str | None,
+    lane: str | None,
+    key: str | None,
+    client: str | None,
+    most: int,
+    form: str,
+) -> int:
     """Tell what went wrong in RUN: promise, events, timeline, replay.
 
-    RUN is the folder of a judged run. Exits with 0: the explanation was given, whatever the verdict.
+    RUN is the folder of a judged run. svg draws swim lanes; trace is JSON for ui.perfetto.dev. With --lane, --key or
+    --client the events of RUN, which may be any history then, are printed instead.
+    Exits with 0: the explanation was given, whatever the verdict.
     """
+    wanted = Selection(lane, key, client)
+    if wanted.asked:
+        return _print_events(run, wanted, most, form)
     verdict = open_run(run)
     chosen = (_clause(verdict, clause_id),) if clause_id else verdict.failures
     context = context_of(verdict.folder, verdict)
     if form == JSON:
         print_json({**verdict.raw, "clauses": [_raw(verdict, clause) for clause in chosen]})
         return 0
+    if form in (SVG, TRACE):
+        return _print_pictures(run, chosen, context, form)
     if not chosen:
         tell(f"nothing was refuted in {run}")
     for clause in chosen:
@@ -48,6 +87,38 @@ def command(run: Path, clause_id: str | None, form: str) -> int:
         print_human("")
     print_human(text.closing_line(verdict))
     return 0
+
+
+def _print_pictures(
+    run: Path, chosen: Sequence[ClauseView], context: Sequence[Row], form: str
+) -> int:
+    shown = [clause for clause in chosen if clause.witness]
+    if not shown:
+        tell(f"there is nothing to draw in {run}: no events were found to be wrong")
+    if form == TRACE:
+        print_json(trace(shown, context))
+    else:
+        pictures = [swimlanes.picture(clause, context) for clause in shown]
+        click.echo(carried(svg.render(svg.stacked(pictures))), nl=False)
+    return 0
+
+
+def _print_events(run: Path, wanted: Selection, most: int, form: str) -> int:
+    rows, count = select(seam.open_source(run), wanted, most)
+    if form == JSON:
+        print_json({"schema": LIST_SCHEMA, "items": [_event(row) for row in rows]})
+    elif form == HUMAN:
+        click.echo(text.since(rows) + text.events(rows))
+    else:
+        raise UsageError(f"events are printed as {HUMAN} or {JSON}: {form} draws failures")
+    if count > len(rows):
+        tell(f"the first {len(rows):,} of {count:,} events; --most N shows more")
+    return 0
+
+
+def _event(row: Row) -> dict[str, object]:
+    """A row as an item of a list, which has an id: its place in the run."""
+    return {"id": f"{row.run}:{row.seq_begin}", **row_to_json(row)}
 
 
 def _clause(verdict: VerdictView, clause_id: str) -> ClauseView:

@@ -152,6 +152,13 @@ def print_json(data: Mapping[str, Any]) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=not carries_everything(sys.stdout)))
 
 
+def carried(markup: str) -> str:
+    """XML or HTML for stdout: where that can't carry every character, they are written as references."""
+    if carries_everything(sys.stdout):
+        return markup
+    return markup.encode("ascii", "xmlcharrefreplace").decode()
+
+
 def print_human(what: RenderableType) -> None:
     """A table or text on stdout, in the width of the terminal; what must not be wrapped (a command) is not."""
     console().print(Group(what), crop=False)

@@ -29,8 +29,10 @@ from allure_commons.model2 import (
 from allure_commons.types import AttachmentType, LabelType, Severity
 from allure_commons.utils import now
 
-from conformance.reports.text import WORDS, around, events, failure
-from conformance.reports.timeline import draw
+from conformance.reports import svg, swimlanes
+from conformance.reports.incident import incident_of
+from conformance.reports.text import WORDS, events, failure
+from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, VerdictView
 from specs.history.row import Row
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict, row_to_json
@@ -82,10 +84,11 @@ def attachments(
     """What a clause with a witness carries: (name, text, type)."""
     found: list[tuple[str, str, AttachmentType]] = []
     if clause.witness:
-        drawing = draw(clause.witness, context=around(clause.witness, context))
+        what = incident_of(clause.witness, context)
         found += [
             ("what happened", failure(verdict, clause, context=context), AttachmentType.TEXT),
-            ("timeline", drawing, AttachmentType.TEXT),
+            ("swim lanes", svg.render(swimlanes.picture(clause, context)), AttachmentType.SVG),
+            ("timeline", drawing(what), AttachmentType.TEXT),
             ("witness", events(clause.witness), AttachmentType.TEXT),
             (
                 "witness (rows)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
 from conformance.reports.view import ClauseView, VerdictView, families
@@ -16,12 +16,17 @@ _SIGNS: dict[ClauseVerdict, str] = {
 }
 
 
-def render(verdicts: Sequence[VerdictView], *, context: Sequence[Row] = ()) -> str:
-    """The document for one or several runs."""
-    return "\n".join(_one(verdict, context) for verdict in verdicts)
+def render(
+    verdicts: Sequence[VerdictView],
+    *,
+    context: Sequence[Row] = (),
+    pictures: Mapping[str, str] | None = None,
+) -> str:
+    """The document for one or several runs. pictures: by clause, where its swim lanes lie beside the document."""
+    return "\n".join(_one(verdict, context, pictures or {}) for verdict in verdicts)
 
 
-def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
+def _one(verdict: VerdictView, context: Sequence[Row], pictures: Mapping[str, str]) -> str:
     lines = [
         f"# {_cell(verdict.target)}: {verdict.verdict.value}",
         "",
@@ -44,6 +49,7 @@ def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
             "",
             f"## {clause.name}",
             "",
+            *_picture(clause, pictures),
             fence + "text",
             failure(verdict, clause, context=context),
             fence,
@@ -58,6 +64,13 @@ def _one(verdict: VerdictView, context: Sequence[Row]) -> str:
     if verdict.replay:
         lines += ["", f"Replay: `{verdict.replay}`"]
     return "\n".join(lines) + "\n"
+
+
+def _picture(clause: ClauseView, pictures: Mapping[str, str]) -> list[str]:
+    """The swim lanes, where they lie beside; who can't see them has the timeline below."""
+    if clause.id not in pictures:
+        return []
+    return [f"![swim lanes of {clause.id}]({pictures[clause.id]})", ""]
 
 
 _HEADER = "| clause | promise | kept by | made by | verdict | at stake | why |"

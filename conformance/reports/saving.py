@@ -11,9 +11,9 @@ import jsonschema
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from conformance.reports import allure, junit, markdown, text
+from conformance.reports import allure, html, junit, markdown, svg, swimlanes, text
+from conformance.reports.incident import CONTEXT_KINDS
 from conformance.reports.schemas import schema
-from conformance.reports.timeline import CONTEXT_KINDS
 from conformance.reports.view import VERDICT_FILE, VerdictView, opened_in, rows_in, view
 from specs.errors import HistoryError, InorderError
 from specs.history.columns import NAMES
@@ -22,6 +22,7 @@ from specs.history.store import History, open_history
 from specs.verdicts.verdict import VERDICT_SCHEMA, Verdict
 
 MOST_CONTEXT = 200
+PICTURES = "pictures"
 
 
 class WrongReport(InorderError):
@@ -40,7 +41,7 @@ def check(data: Mapping[str, Any], schema_id: str) -> None:
 def save(
     verdict: Verdict, folder: Path, *, history: History | None = None, events: int | None = None
 ) -> VerdictView:
-    """Write `verdict.json` and, beside it, report.txt, report.md, junit.xml and allure-results/.
+    """Write `verdict.json` and, beside it, report.html, report.txt, report.md, pictures/, junit.xml, allure-results/.
 
     history: what was judged, where it does not lie in the folder. events: how many rows were judged, where
     the folder holds only some of them. Returns the verdict as reports see it.
@@ -56,16 +57,41 @@ def save(
     opened = opened_in(folder) if history is None else history
     rows = None if opened is None else rows_in(opened)
     seen = view(verdict, folder=folder, events=rows if events is None else events)
-    write_reports(seen, folder, context=context_of(opened, seen))
+    write_reports(seen, folder, context=context_of(opened, seen), history=opened)
     return seen
 
 
-def write_reports(verdict: VerdictView, folder: Path, *, context: Sequence[Row] = ()) -> None:
-    """All reports that are made from a verdict."""
+def write_reports(
+    verdict: VerdictView,
+    folder: Path,
+    *,
+    context: Sequence[Row] = (),
+    history: History | None = None,
+) -> None:
+    """All reports that are made from a verdict; the page shows the history too."""
     text.write(folder / "report.txt", verdict, context=context)
-    (folder / "report.md").write_text(markdown.render([verdict], context=context), encoding="utf-8")
+    pictures = write_pictures(verdict, folder, context=context)
+    described = markdown.render([verdict], context=context, pictures=pictures)
+    (folder / "report.md").write_text(described, encoding="utf-8")
+    html.write(folder / html.FILE, verdict, history, context=context)
     (folder / "junit.xml").write_text(junit.render([verdict], context=context), encoding="utf-8")
     allure.write(verdict, folder / allure.FOLDER, context=context, fresh=True)
+
+
+def write_pictures(
+    verdict: VerdictView, folder: Path, *, context: Sequence[Row] = ()
+) -> dict[str, str]:
+    """`pictures/CLAUSE.svg` for each failure, and where each lies from the folder; those of an earlier verdict go."""
+    for old in (folder / PICTURES).glob("*.svg"):
+        old.unlink()
+    found: dict[str, str] = {}
+    for clause in verdict.failures:
+        if clause.witness:
+            (folder / PICTURES).mkdir(exist_ok=True)
+            found[clause.id] = f"{PICTURES}/{clause.id}.svg"
+            drawn = svg.render(swimlanes.picture(clause, context))
+            (folder / found[clause.id]).write_text(drawn, encoding="utf-8")
+    return found
 
 
 def context_of(where: History | Path | None, verdict: VerdictView) -> tuple[Row, ...]:

@@ -15,14 +15,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conformance.reports.timeline import draw
+from conformance.reports.incident import incident_of
+from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, VerdictView, families
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
 from specs.model.rules import RULES
 from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, RunVerdict
-from specs.vocabulary import Kind
 
 WORDS: dict[ClauseVerdict, str] = {
     ClauseVerdict.UPHELD: "upheld",
@@ -235,7 +235,7 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
     """A clause without a witness: what it promises and what came of it."""
     lines = [f"{WORDS[clause.verdict].upper()}  {clause.id} {clause.title}"]
     lines += _item("promised:", clause.statement, width)
-    lines += _item("kept by:", _keepers(verdict, clause), width)
+    lines += _item("kept by:", keepers(verdict, clause), width)
     lines += _item("at stake:", f"{times(clause.opportunities)} (floor {clause.floor})", width)
     if clause.reason:
         lines += _item("because:", _sentence(clause.reason), width)
@@ -287,7 +287,7 @@ def failure(
     """The story of one failure, as plain text at most `width` wide (events may be wider: they are never cut)."""
     lines = [_head(verdict, clause, width)]
     lines += _item("promised:", clause.statement, width)
-    lines += _item("kept by:", _keepers(verdict, clause), width)
+    lines += _item("kept by:", keepers(verdict, clause), width)
     if clause.explanation:
         lines += _item("happened:", _sentence(clause.explanation), width)
     if clause.findings:
@@ -295,40 +295,18 @@ def failure(
     if clause.reason:
         lines += _item("note:", _sentence(clause.reason), width)
     if clause.witness:
-        drawing = draw(
-            clause.witness, width=width - _INDENT, context=around(clause.witness, context)
-        )
-        lines += _block("timeline:", drawing)
-        base_us = min(row.started_us for row in clause.witness)
-        since = f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
-        lines += _block("events:", _hang(since + events(clause.witness), width - _INDENT))
+        what = incident_of(clause.witness, context)
+        lines += _block("timeline:", drawing(what, width=width - _INDENT))
+        lines += _block("events:", _hang(events_of(clause), width - _INDENT))
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
-    sources = _sources(clause.id)
-    if sources:
-        lines += _item("source:", ", ".join(sources), width)
+    said_in = sources(clause.id)
+    if said_in:
+        lines += _item("source:", ", ".join(said_in), width)
     if verdict.replay:
         lines += _item("replay:", verdict.replay, 10_000)
     return "\n".join(lines)
-
-
-def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
-    """What befell the parties of a witness in its time: their pauses, crashes and departures, and every fault."""
-    start = min(row.started_us for row in witness)
-    stop = max(row.ended_us if row.ended_us is not None else row.started_us for row in witness)
-    names = {name for row in witness for name in (row.client_id, row.process, row.broker) if name}
-    near = [
-        row
-        for row in context
-        if row.run == witness[0].run
-        and row.started_us <= stop
-        and (row.ended_us is None or row.ended_us >= start)
-        and (row.kind is Kind.FAULT or names & {row.client_id, row.process, row.broker})
-    ]
-    # A fault that crashes or pauses a party is there twice: as the fault, and as what befell the party.
-    told = {row.started_us for row in near if row.kind is not Kind.FAULT}
-    return [row for row in near if row.kind is not Kind.FAULT or row.started_us not in told]
 
 
 def render(renderable: RenderableType, *, width: int = 100) -> str:
@@ -346,7 +324,7 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def _sources(clause_id: str) -> tuple[str, ...]:
+def sources(clause_id: str) -> tuple[str, ...]:
     """Where the promise of a clause or wire rule was made."""
     if clause_id in RULES:
         return (RULES[clause_id].source,)
@@ -356,6 +334,17 @@ def _sources(clause_id: str) -> tuple[str, ...]:
 def events(witness: Sequence[Row]) -> str:
     """The events in the text notation, by client: a client that starts again in its process has another name."""
     return render_rows([row._replace(process=row.client_id or row.process) for row in witness])
+
+
+def events_of(clause: ClauseView) -> str:
+    """The witness in the text notation, and from when its times count; empty where there is none."""
+    return since(clause.witness) + events(clause.witness) if clause.witness else ""
+
+
+def since(rows: Sequence[Row]) -> str:
+    """A line that says from when the times of events count; empty where that is the clock's 0."""
+    base_us = min((row.started_us for row in rows), default=0)
+    return f"# times count from {base_us / 1_000_000:.3f} s\n" if base_us else ""
 
 
 def times(number: int) -> str:
@@ -373,7 +362,8 @@ def _head(verdict: VerdictView, clause: ClauseView, width: int) -> str:
     return f"{left}{' ' * max(2, width - len(left) - len(right))}{right}"
 
 
-def _keepers(verdict: VerdictView, clause: ClauseView) -> str:
+def keepers(verdict: VerdictView, clause: ClauseView) -> str:
+    """Who was to keep a promise, by role and name."""
     roles = [role for role in ("broker", "client", "producer") if role == clause.party]
     if clause.party == "pair":
         roles = ["client", "broker"]

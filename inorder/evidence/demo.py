@@ -325,7 +325,7 @@ def closing_words(scenes: Sequence[Scene], out: Path) -> list[str]:
     """Where the reports lie, what was skipped, what was not as expected."""
     judged = [scene for scene in scenes if scene.verdict is not None]
     lines = [
-        f"Reports of {len(judged)} runs lie in {out}: report.txt, report.md, junit.xml, verdict.json."
+        f"Reports of {len(judged)} runs lie in {out}: report.html, report.txt, report.md, junit.xml, verdict.json."
     ]
     lines += [f"  {scene.verdict.folder}" for scene in judged if scene.verdict is not None]
     if judged:

@@ -10,7 +10,7 @@ number with a point must be whole.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,26 +104,31 @@ def _fits(found: Any, column: Column) -> bool:
     )
 
 
-def fitted(table: pa.Table, path: Path) -> pa.Table:
+def fitted(table: pa.Table, path: Path, names: Container[str] = NAMES) -> pa.Table:
     """The table with every column of a history, in order and in our types; a column that it lacks is null.
 
-    Its schema was checked. Raises HistoryError for a number that is not whole or too large.
+    names: only these columns are wanted. Its schema was checked. Raises HistoryError for a number that is not whole or
+    too large.
     """
-    columns = []
+    columns = {}
     for column in COLUMNS:
+        if column.name not in names:
+            continue
         wanted = _type_of(column)
         if column.name not in table.column_names:
-            columns.append(pa.nulls(table.num_rows, _ARROW[column.type]).cast(wanted))
+            columns[column.name] = pa.nulls(table.num_rows, _ARROW[column.type]).cast(wanted)
             continue
         found = table.column(column.name)
         try:
-            columns.append(_cast(found, wanted))
+            columns[column.name] = _cast(found, wanted)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             reason = str(error).splitlines()[0]
             raise HistoryError(
                 f"{path} has a value of {column.name} that is no {column.type}: {reason}"
             ) from error
-    return pa.table(columns, schema=arrow_schema())
+    schema = arrow_schema()
+    some = pa.schema([schema.field(name) for name in columns], metadata=schema.metadata)
+    return pa.table(list(columns.values()), schema=some)
 
 
 def _cast(found: Any, wanted: Any) -> Any:
@@ -139,12 +144,15 @@ def _cast(found: Any, wanted: Any) -> Any:
     return found.cast(wanted)
 
 
-def tables(path: Path) -> Iterator[pa.Table]:
-    """A file's rows as they lie in it, some ten thousand at a time, in our schema. Raises HistoryError."""
+def tables(path: Path, names: Collection[str] = NAMES) -> Iterator[pa.Table]:
+    """A file's rows as they lie in it, some ten thousand at a time, in our schema. Raises HistoryError.
+
+    names: only these columns are read.
+    """
     reader = pq.ParquetFile(path)
-    names = [name for name in NAMES if name in reader.schema_arrow.names]
-    for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=names):
-        yield fitted(pa.Table.from_batches([batch]), path)
+    there = [name for name in NAMES if name in names and name in reader.schema_arrow.names]
+    for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=there):
+        yield fitted(pa.Table.from_batches([batch]), path, names)
 
 
 def in_our_schema(path: Path, other: Path) -> Path:

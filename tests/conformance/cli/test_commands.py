@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -120,9 +121,60 @@ def test_explain_tells_of_any_clause_when_asked(run: Run, refuted_run: tuple[Res
     assert (unknown.exit_code, "the run has no clause ORD-99" in unknown.stderr) == (64, True)
 
 
+def test_explain_draws_the_failure(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """As SVG, and as a trace for Perfetto."""
+    folder = str(refuted_run[1])
+    drawn = ElementTree.fromstring(run("explain", folder, "--format", "svg").stdout)
+    assert "LSE-1 one owner at a time" in [each.text for each in drawn.iter()]
+    traced = json.loads(run("explain", folder, "--format", "trace").stdout)
+    assert "✗ LSE-1" in [event["name"] for event in traced["traceEvents"]]
+    nothing = run("explain", folder, "--clause", "ORD-2", "--format", "svg")
+    assert (nothing.exit_code, "there is nothing to draw" in nothing.stderr) == (0, True)
+    assert len(ElementTree.fromstring(nothing.stdout)) == 0
+
+
+def test_explain_shows_the_events_of_a_lane_a_key_or_a_client(run: Run, tmp_path: Path) -> None:
+    """Of any history, judged or not; of too many the first, and of none it says what there is."""
+    info, rows = parse_history(
+        """
+        1s  shop   sends  orders/b0/3          offset=0 id=m0 key=k1 ok
+        2s  alice  locks  billing/orders/b0/3  ok
+        3s  bob    locks  billing/orders/b0/4  ok
+        """
+    )
+    write_history(tmp_path / "run", info, rows)
+
+    def shown(*asked: str) -> list[str]:
+        done = run("explain", str(tmp_path / "run"), *asked)
+        assert done.exit_code == 0, done.stderr
+        return [line.split()[1] for line in done.stdout.splitlines() if not line.startswith("#")]
+
+    assert shown("--lane", "orders/b0/3") == ["shop", "alice"]
+    assert shown("--lane", "billing/orders/b0/3") == ["alice"]
+    assert shown("--key", "k1") == ["shop"]
+    assert shown("--client", "bob") == ["bob"]
+    cut = run("explain", str(tmp_path / "run"), "--lane", "orders/b0/3", "--most", "1")
+    assert "the first 1 of 2 events" in cut.stderr
+    printed = run("explain", str(tmp_path / "run"), "--client", "bob", "--format", "json").stdout
+    jsonschema.validate(json.loads(printed), schema(LIST_SCHEMA))
+    none = run("explain", str(tmp_path / "run"), "--lane", "orders/b0/8")
+    assert none.exit_code == 64
+    assert "holds no event of the lane orders/b0/8; there is orders/b0/4" in none.stderr
+
+
+def test_a_page_is_printed_as_it_was_written(run: Run, refuted_run: tuple[Result, Path]) -> None:
+    """`report --format html` is the report.html of one run."""
+    folder = refuted_run[1]
+    printed = run("report", str(folder), "--format", "html")
+    assert printed.stdout == (folder / "report.html").read_text(encoding="utf-8")
+    two = run("report", str(folder), str(folder), "--format", "html")
+    assert (two.exit_code, "a page is about one run" in two.stderr) == (64, True)
+
+
 @pytest.mark.parametrize(
     ("form", "start"),
     [
+        ("html", "<!doctype html>"),
         ("markdown", f"# {MUTANT}: refuted"),
         ("junit", "<?xml "),
         ("json", "{"),

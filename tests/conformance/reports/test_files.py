@@ -95,6 +95,7 @@ def test_allure_attaches_witness_timeline_and_replay(refuted: VerdictView, tmp_p
     }
     assert sorted(files) == [
         "replay command",
+        "swim lanes",
         "timeline",
         "what happened",
         "witness",
@@ -104,6 +105,7 @@ def test_allure_attaches_witness_timeline_and_replay(refuted: VerdictView, tmp_p
     assert "bob    locks  billing/orders/b0/3  ok" in files["witness"]
     assert [row["client_id"] for row in json.loads(files["witness (rows)"])] == ["alice", "bob"]
     assert "lock ✓" in files["timeline"]
+    assert ElementTree.fromstring(files["swim lanes"]).tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def test_allure_keeps_one_history_per_clause_and_target(
@@ -247,6 +249,8 @@ def test_a_saved_run_holds_every_report(saved: Path) -> None:
         "allure-results",
         "history",
         "junit.xml",
+        "pictures",
+        "report.html",
         "report.md",
         "report.txt",
         "run.json",
@@ -291,6 +295,22 @@ def test_the_context_of_a_run_is_read_from_its_history(saved: Path) -> None:
     """Pauses are found without the rest of the rows."""
     assert [row.client_id for row in context_of(saved, open_run(saved))] == ["alice"]
     assert "paused" in (saved / "report.txt").read_text(encoding="utf-8")
+
+
+def test_the_document_shows_the_pictures_that_lie_beside_it(saved: Path) -> None:
+    """report.md links the swim lanes of each failure; JUnit has no pictures."""
+    assert "![swim lanes of LSE-1](pictures/LSE-1.svg)" in (saved / "report.md").read_text("utf-8")
+    assert [path.name for path in (saved / "pictures").iterdir()] == ["LSE-1.svg"]
+    assert "svg" not in (saved / "junit.xml").read_text("utf-8")
+
+
+def test_a_verdict_without_a_failure_leaves_no_picture_of_an_earlier_one(
+    saved: Path, make_verdict: Make
+) -> None:
+    """What is in the folder is of the verdict that lies there."""
+    save(make_verdict("0ms  alice  locks  billing/orders/b0/3  ok"), saved)
+    assert list((saved / "pictures").iterdir()) == []
+    assert "swim lanes" not in (saved / "report.md").read_text("utf-8")
 
 
 def test_a_report_that_breaks_its_schema_is_our_fault(make_verdict: Make) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.reports import text
+from conformance.reports.incident import around
 from conformance.reports.view import VerdictView
 from specs.history.text import parse_history
 
@@ -118,4 +119,4 @@ def test_what_befell_the_parties_is_context_and_what_befell_others_is_not() -> N
         """
     )
     witness = [rows[0], rows[3]]
-    assert [row.client_id for row in text.around(witness, rows[1:3] + rows[4:])] == ["alice"]
+    assert [row.client_id for row in around(witness, rows[1:3] + rows[4:])] == ["alice"]
