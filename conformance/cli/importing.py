@@ -9,9 +9,10 @@ import click
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import tell, watching
 from conformance.importing.hashing import draw_secret, secret_in
-from conformance.importing.job import Job, Wanted
+from conformance.importing.job import IMPORT_SCHEMA, Job, Wanted
 from conformance.importing.mapping import FORMS, read_map, recipe
 from conformance.importing.report import report_text
+from conformance.reports.saving import check
 from specs.errors import UsageError
 
 
@@ -102,7 +103,9 @@ def command(
     for bad in report.shown_bad:
         tell(f"passed over: {bad.sentence}")
     if form == JSON:
-        print_json(report.to_json())
+        data = report.to_json()
+        check(data, IMPORT_SCHEMA)
+        print_json(data)
     else:
         print_human(report_text(report, mapping))
     tell(f"written to {out}; judge it with `inorder check {out}`")

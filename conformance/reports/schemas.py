@@ -21,38 +21,15 @@ SHRINK_SCHEMA = "inorder/shrink/v1"
 PROGRAM_SCHEMA = "inorder/program/v1"
 CROSSING_SCHEMA = "inorder/crossing/v1"
 DIFF_SCHEMA = "inorder/diff/v1"
-NAMES = (
-    VERDICT_SCHEMA,
-    LIST_SCHEMA,
-    CASE_SCHEMA,
-    MATRIX_SCHEMA,
-    SHRINK_SCHEMA,
-    PROGRAM_SCHEMA,
-    CROSSING_SCHEMA,
-    DIFF_SCHEMA,
-)
+IMPORT_SCHEMA = "inorder/import/v1"
 
 
 @cache
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name. SpecError for one that is not printed here."""
-    if name == VERDICT_SCHEMA:
-        return verdict_schema()
-    if name == LIST_SCHEMA:
-        return list_schema()
-    if name == CASE_SCHEMA:
-        return case_schema()
-    if name == MATRIX_SCHEMA:
-        return matrix_schema()
-    if name == SHRINK_SCHEMA:
-        return shrink_schema()
-    if name == PROGRAM_SCHEMA:
-        return program_schema()
-    if name == CROSSING_SCHEMA:
-        return crossing_schema()
-    if name == DIFF_SCHEMA:
-        return diff_schema()
-    raise SpecError(f"there is no schema of the name {name}")
+    if name not in _MADE_BY:
+        raise SpecError(f"there is no schema of the name {name}")
+    return _MADE_BY[name]()
 
 
 def crossing_schema() -> dict[str, Any]:
@@ -353,6 +330,68 @@ def shrink_schema() -> dict[str, Any]:
             }
         ),
     }
+
+
+def import_schema() -> dict[str, Any]:
+    """`import.json` of an imported history, and what `inorder import --format json` prints; draft 2020-12."""
+    clause = {
+        "id": _TEXT,
+        "title": _TEXT,
+        "can_be": {"enum": ["decided", "at most possible", "not recorded", "not judged"]},
+        "why": _TEXT,
+        "missing_kinds": _TEXTS,
+        "missing_columns": _TEXTS,
+        "missing_settings": _TEXTS,
+    }
+    by_kind = {"type": "object", "additionalProperties": _COUNT}
+    told = {**_COUNT, "description": "Rows in which the column has a value."}
+    kind = {"rows": _COUNT, "values": {"type": "object", "additionalProperties": told}}
+    bad = {"line": _COUNT, "why": {**_TEXT, "description": "Left out where words were hashed."}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": IMPORT_SCHEMA,
+        "title": "What became of a log's lines, and what can be judged of it",
+        **_object(
+            {
+                "schema": {"const": IMPORT_SCHEMA},
+                "lines": _COUNT,
+                "rows": _COUNT,
+                "not_in_the_form_of_a_line": _COUNT,
+                "of_no_event": _COUNT,
+                "first_of_no_event": {
+                    "type": ["integer", "null"],
+                    "description": "The first line that no event of the map speaks of.",
+                },
+                "bad": _COUNT,
+                "bad_lines": {"type": "array", "items": {**_object(bad), "required": ["line"]}},
+                "never_ended": by_kind,
+                "ends_without_begin": by_kind,
+                "rows_of_one_time": _COUNT,
+                "newest_first": {"type": "boolean"},
+                "hashed": {"type": "boolean"},
+                "assumed": _TEXTS,
+                "resolution_us": {**_COUNT, "description": "The step of the log's times."},
+                "settings_finer_than_the_times": _TEXTS,
+                "kinds": {"type": "object", "additionalProperties": _object(kind)},
+                "profile": _TEXT,
+                "clauses": {"type": "array", "items": _object(clause)},
+            }
+        ),
+    }
+
+
+_MADE_BY = {
+    VERDICT_SCHEMA: verdict_schema,
+    LIST_SCHEMA: list_schema,
+    CASE_SCHEMA: case_schema,
+    MATRIX_SCHEMA: matrix_schema,
+    SHRINK_SCHEMA: shrink_schema,
+    PROGRAM_SCHEMA: program_schema,
+    CROSSING_SCHEMA: crossing_schema,
+    DIFF_SCHEMA: diff_schema,
+    IMPORT_SCHEMA: import_schema,
+}
+NAMES = tuple(_MADE_BY)
 
 
 def text_of(name: str) -> str:

@@ -391,10 +391,10 @@ class Network:
         return [fault.kind for fault in self._links.get(pair_of(a, b), ())]
 
     def heal(self, a: str, b: str) -> None:
-        """End all faults of the link."""
+        """End all faults of the link, one after the other: what one held back may meet the next, and end it."""
         pair = pair_of(a, b)
-        for fault in list(self._links.get(pair, ())):
-            self._end(pair, fault)
+        while faults := self._links.get(pair):
+            self._end(pair, faults[0])
 
     def heal_all(self) -> None:
         for pair in list(self._links):

@@ -82,7 +82,7 @@ def test_a_run_replaces_an_earlier_run_of_ours(run: Run, profile: str, tmp_path:
         "--profile",
         profile,
         "--examples",
-        "2",
+        "1",
         "--out",
         str(tmp_path / "run"),
     ]

@@ -37,16 +37,19 @@ def carry_out(run: Run, line: str, *more: str) -> Result:
     "options",
     [
         (),
-        ("--defect", "second-owner"),
         ("--defect", "commit-rewinds", "--edge", "file", "--queues", "9"),
-        ("--queues", "6"),
+        pytest.param(("--defect", "second-owner"), marks=pytest.mark.long),
+        pytest.param(("--queues", "6"), marks=pytest.mark.long),
     ],
     ids=" ".join,
 )
 def test_a_generated_history_is_written_again(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    """With its defect, at its place, in as many queues: the same bytes, so the same verdict."""
+    """With its defect, at its place, in as many queues: the same bytes, so the same verdict.
+
+    The second has all options at once; with some of them alone it is in the long tests.
+    """
     monkeypatch.chdir(tmp_path)
     assert (
         run("generate", "--events", "8000", "--seed", "3", "--out", "first", *options).exit_code

@@ -151,7 +151,7 @@ def test_most_examples_can_be_told_by_a_csv() -> None:
     assert len({clause for clause, _number in EXAMPLES}) > 60
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(EXAMPLES), st.integers(0, 60), st.sampled_from(["{}", "Kafka {} (raw)", "x.{}"])
 )

@@ -6,8 +6,12 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import jsonschema
 from click.testing import Result
 
+from conformance.importing.job import IMPORT_SCHEMA
+from conformance.importing.reach import Decided
+from conformance.reports.schemas import schema
 from specs.history.store import open_history
 from specs.vocabulary import Kind
 
@@ -149,6 +153,10 @@ def test_a_commit_past_what_is_not_done_is_possible_while_sends_are_not_told(
     )
     history = imported(run, tmp_path, log, APPLICATION, form="jsonl")
     report = json.loads((history / "import.json").read_text(encoding="utf-8"))
+    told = schema(IMPORT_SCHEMA)
+    jsonschema.validate(report, told)
+    words = told["properties"]["clauses"]["items"]["properties"]["can_be"]["enum"]
+    assert words == [each.value for each in Decided]
     said = {each["id"]: (each["can_be"], each["missing_kinds"]) for each in report["clauses"]}
     assert said["CMT-1"] == ("at most possible", ["drop", "send"])
     assert judged(run, history)["CMT-1"]["verdict"] == "possible"

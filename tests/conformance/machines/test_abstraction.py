@@ -98,7 +98,7 @@ def test_a_lease_ages_and_ends() -> None:
 
 def test_the_search_counts_what_it_reached_and_says_whether_it_still_grows() -> None:
     collector = Collector(lambda refuted: ())
-    run_machine(collector, 3, 10)
+    run_machine(collector, 3, 5)
     assert len(collector.reached) == collector.coverage.runs == collector.runs
     assert collector.coverage.states == len(collector.states) > 20
     assert sum(map(len, collector.reached)) == len(collector.states)

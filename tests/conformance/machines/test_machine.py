@@ -277,7 +277,7 @@ def test_shrinking_stops_at_its_budget() -> None:
 
 
 def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_path: Path) -> None:
-    result = conform_simulated("unlock-ignores-owner", SEED, PROFILE, shrink_runs=10)
+    result = conform_simulated("own-lock-refused-when-asked-again", SEED, PROFILE, shrink_runs=10)
     folder = tmp_path / "run"
     result.save(folder)
     assert list(open_history(folder).rows()) == result.rows
@@ -298,7 +298,7 @@ def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_
     assert (correct.compared, correct.info.target) == (False, "reference")
 
 
-@pytest.mark.parametrize("flush", ["sync", "async"])
+@pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
 def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(
     flush: str, tmp_path: Path
 ) -> None:

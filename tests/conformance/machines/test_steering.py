@@ -88,11 +88,11 @@ def test_the_machine_keeps_what_no_ingredient_speaks_of() -> None:
 
 def test_runs_have_what_they_are_to_have() -> None:
     runs: list[Run] = []
-    run_machine(Collector(lambda refuted: (), on_run=runs.append), SEED, 5, ("a filter by tags",))
+    run_machine(Collector(lambda refuted: (), on_run=runs.append), SEED, 2, ("a filter by tags",))
     assert {run.plan.config.subscription for run in runs} == {"Aa || red"}
     runs.clear()
     run_machine(
-        Collector(lambda refuted: (), on_run=runs.append), SEED, 5, ("rollbacks in manual mode",)
+        Collector(lambda refuted: (), on_run=runs.append), SEED, 2, ("rollbacks in manual mode",)
     )
     assert all(run.plan.listener[0].manual for run in runs)
 

@@ -31,7 +31,7 @@ PAIR = [
     )
     for version in jars.DEFAULT
 ]
-"""Both releases, the slower one in the long tests: in every run of the tests a coroutine starts that one."""
+"""Both releases, the slower one in the long tests: in every run of the tests others use that one."""
 SLOWER = [pytest.param("5.4.0", marks=[mark for mark in PAIR[1].marks if mark.name != "long"])]
 
 DEADLINE_S = 30.0
@@ -95,7 +95,7 @@ threading.Event().wait()
     assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids), deadline_s=30)
 
 
-@pytest.mark.parametrize("version", SLOWER)
+@pytest.mark.parametrize("version", PAIR)
 def test_it_is_easy_from_a_coroutine(version: str, tmp_path: Path) -> None:
     """`async with` starts it in a worker thread, and it outlives that thread."""
 

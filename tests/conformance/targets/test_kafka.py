@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +12,30 @@ import pytest
 
 from conformance.parts import kafka
 from conformance.parts.java import find_java
-from conformance.run import fresh_names, judge, run
-from conformance.targets.base import Asked
 from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
 from specs import profiles
 from specs.errors import UsageError
-from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.verdicts.verdict import ClauseVerdict, Verdict
+from specs.plan.plan import Action, ListenerRule
+from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
+from tests.conformance.targets.asked import (
+    BROKEN,
+    KEPT,
+    OF_HANDOVERS,
+    Work,
+    bugs_of,
+    children,
+    found,
+    judged,
+    left_since,
+    of_a_release,
+    refuted,
+    sabotaged,
+    searched,
+)
 
 SABOTAGED = Path(__file__).with_name("kafka_sabotage.py")
-KEYS, TURNS = 8, 12
-BUGS = dict(re.findall(r'"(\w+)": \(\w+, "([A-Z]+-\d+)"\)', SABOTAGED.read_text(encoding="utf-8")))
+BUGS = bugs_of(SABOTAGED)
 AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
 FLOORS = [
@@ -43,7 +54,6 @@ FLOORS = [
 
 PASSES = f"{kafka.DEFAULT}+java:{{}},enable.auto.commit=true,auto.commit.interval.ms=100{{}}"
 RESUMES = f"{kafka.DEFAULT}+librdkafka:{{}},app.on.failure=pause"
-BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
 RELEASES = [
     (PASSES.format("4.4.0", ",group.protocol=consumer"), "CMT-1", BROKEN),
     (PASSES.format("4.1.0", ",group.protocol=consumer"), "CMT-1", KEPT),
@@ -70,66 +80,28 @@ def target() -> Iterator[KafkaTarget]:
     made.release()
 
 
-def judged(target: KafkaTarget, folder: Path, *faults: Action) -> Verdict:
-    """A run of ten seconds: a second consumer comes and goes while messages flow, and one fails once."""
-    names = fresh_names(7, 1)
-    topic, group = f"{names}orders", f"{names}billing"
-    shop, first, second = (f"{names}{word}" for word in ("shop", "c1", "c2"))
-    sends = [
-        Action(
-            600 + turn * 350, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1}
-        )
-        for turn in range(TURNS)
-        for key in range(KEYS)
-    ]
-    changes = [
-        Action(1_500, "start", {"client": second}),
-        Action(3_500, "stop", {"client": second}),
-    ]
-    plan = Plan(
-        topology=Topology(topics=(TopicPlan(topic, 4),), groups=(group,)),
-        config=replace(CONFIG, max_reconsume_times=-1, suspend_ms=20),
-        clients=(
-            ClientPlan(shop, "producer"),
-            ClientPlan(first, "consumer", group, (topic,)),
-            ClientPlan(second, "consumer", group, (topic,)),
-        ),
-        actions=(
-            Action(0, "start", {"client": shop}),
-            Action(0, "start", {"client": first}),
-            *sorted([*sends, *changes, *faults], key=lambda action: action.at_ms),
-        ),
-        listener=(ListenerRule(Outcome.SUSPEND, number=20, delivery_max=1),),
-        until_ms=5_500,
-        settle_ms=20_000,
-    )
-    folder.mkdir()
-    history = run(plan, target, folder, info={"profile": target.profile}, prefix=names)
-    return judge(history, profiles.load(target.profile), options={"floor": 1})
-
-
-def children() -> set[psutil.Process]:
-    """Those of this process that run; other tests of the same process have theirs."""
-    running = psutil.Process().children()
-    return {child for child in running if child.status() != psutil.STATUS_ZOMBIE}
-
-
-def found(verdict: Verdict) -> dict[str, ClauseVerdict]:
-    return {clause.id: clause.verdict for clause in verdict.clauses}
+WORK = Work(
+    replace(CONFIG, max_reconsume_times=-1, suspend_ms=20),
+    keys=8,
+    turns=12,
+    sends_ms=(600, 350),
+    second_ms=(1_500, 3_500),
+    fails=(ListenerRule(Outcome.SUSPEND, number=20, delivery_max=1),),
+    until_ms=5_500,
+    settle_ms=20_000,
+)
+"""A run of ten seconds: a second consumer comes and goes while messages flow, and one fails once."""
 
 
 @needs_parts
 def test_it_is_upheld_and_leaves_nothing(target: KafkaTarget, tmp_path: Path) -> None:
-    """Nothing that it promises is refuted, what this run puts at stake is upheld, and no driver is left."""
+    """Nothing that it promises is refuted, what such work puts at stake is upheld, and no driver is left."""
     before = children()
-    verdict = judged(target, tmp_path / "run")
+    verdict = judged(target, tmp_path / "run", WORK)
     told = found(verdict)
-    assert [name for name, each in told.items() if each is ClauseVerdict.REFUTED] == []
-    assert [name for name in FLOORS if told[name] is not ClauseVerdict.UPHELD] == []
-    left = children().difference(before)
-    assert sorted(child.name() for child in left) in ([], ["java"]), (
-        "the server may stay for the next"
-    )
+    assert refuted(told) == []
+    assert [name for name in FLOORS if told[name] is not KEPT and name not in OF_HANDOVERS] == []
+    assert left_since(before) in ([], ["java"]), "the server may stay for the next"
 
 
 @needs_parts
@@ -140,8 +112,8 @@ def test_a_server_that_is_killed_keeps_what_it_promised(
     """It is killed in the midst of the work, and started again on its data: nothing is lost, and all goes on."""
     broker = {"broker": "b0"}
     faults = (Action(2_200, "broker_crash", broker), Action(3_200, "broker_restart", broker))
-    told = found(judged(target, tmp_path / "run", *faults))
-    assert [name for name, each in told.items() if each is ClauseVerdict.REFUTED] == []
+    told = found(judged(target, tmp_path / "run", WORK, *faults))
+    assert refuted(told) == []
     assert {told[name] for name in ("ORD-2", "ORD-7", "SND-1", "SND-2", "LIV-1")} == {KEPT}
 
 
@@ -153,30 +125,19 @@ def test_a_release_is_judged_by_the_same_clauses(
 ) -> None:
     """Two bugs of released clients, red where they are and green where they are not, by `conform` alone."""
     made = local(text)
-    searched = made.search(
-        profiles.load(made.profile), Asked(seed=1, examples=1, floor=None, out=tmp_path / "run")
-    )
-    told = found(searched.verdict)
+    told = of_a_release(made, tmp_path / "run")
     assert told[clause] is verdict
-    assert (ClauseVerdict.REFUTED in told.values()) == (verdict is ClauseVerdict.REFUTED)
+    assert (BROKEN in told.values()) == (verdict is BROKEN)
 
 
 @needs_parts
-@pytest.mark.parametrize(
-    "bug",
-    [each if each in AT_ONCE else pytest.param(each, marks=pytest.mark.long) for each in BUGS],
-)
+@pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: KafkaTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
-    monkeypatch.setenv("INORDER_SABOTAGE", bug)
-    rightly = target.library
-    target.library = Librdkafka(kafka.DEFAULT_LIBRDKAFKA, SABOTAGED)
-    try:
-        verdict = judged(target, tmp_path / "run")
-    finally:
-        target.library = rightly
-    assert found(verdict)[BUGS[bug]] is ClauseVerdict.REFUTED
+    with sabotaged(target, Librdkafka(kafka.DEFAULT_LIBRDKAFKA, SABOTAGED), bug, monkeypatch):
+        verdict = judged(target, tmp_path / "run", WORK)
+    assert found(verdict)[BUGS[bug]] is BROKEN
 
 
 def test_the_profile_follows_from_the_target() -> None:

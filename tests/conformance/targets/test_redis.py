@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,32 +11,39 @@ import psutil
 import pytest
 
 from conformance.parts import redis
-from conformance.parts.local_server import HOST
-from conformance.run import fresh_names, judge, run
-from conformance.targets.base import Asked
 from conformance.targets.redis import CONFIG, RedisPy, RedisTarget, local, remote
-from specs import profiles
 from specs.errors import UsageError
 from specs.history.store import open_history
-from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.verdicts.verdict import ClauseVerdict, Verdict
+from specs.plan.plan import Action, ListenerRule
+from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Kind, Level, Outcome
+from tests.conformance.targets.asked import (
+    BROKEN,
+    KEPT,
+    OF_HANDOVERS,
+    Work,
+    begins_nothing_without_a_server,
+    bugs_of,
+    children,
+    claimed,
+    found,
+    is_ready,
+    judged,
+    left_since,
+    of_a_release,
+    refuted,
+    sabotaged,
+    searched,
+)
 
 SABOTAGED = Path(__file__).with_name("redis_sabotage.py")
 KEYS, QUEUES = 12, 8
 FEW, TURNS, MANY = 4, 13, 40
-BUGS = dict(re.findall(r'"(\w+)": \(\w+, "([A-Z]+-\d+)"\)', SABOTAGED.read_text(encoding="utf-8")))
+BUGS = bugs_of(SABOTAGED)
 FLOOR = 3
 AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
-OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9"}
-"""A second consumer has to come in time for them, which it does not always on a busy machine."""
-BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
-CLAIMED = [
-    name
-    for name, claim in profiles.load("redis-streams").claims.items()
-    if claim.status == "claimed" and not name.startswith("MET")
-]
+CLAIMED = claimed("redis-streams")
 STATES = "{},app.states=true"
 RELEASES = [
     (STATES.format("6.2.14"), "LIV-1", BROKEN),
@@ -62,88 +66,49 @@ def target() -> Iterator[RedisTarget]:
     made.release()
 
 
-def judged(target: RedisTarget, folder: Path, *faults: Action, turns: int = TURNS) -> Verdict:
+def work(turns: int) -> Work:
     """A run of a few seconds: a second consumer comes and goes while messages flow, and some fail once.
 
     turns: of sends; with FEW the first consumer stays alone.
     """
-    names = fresh_names(7, 1)
-    topic, group = f"{names}orders", f"{names}billing"
-    shop, first, second = (f"{names}{word}" for word in ("shop", "c1", "c2"))
-    sends = [
-        Action(
-            400 + turn * 200, "send", {"client": shop, "topic": topic, "key": f"k{key}", "count": 1}
-        )
-        for turn in range(turns)
-        for key in range(KEYS)
-    ]
-    changes = [
-        Action(500, "start", {"client": second}),
-        Action(turns * 175, "stop", {"client": second}),
-    ]
-    fails = tuple(
-        ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1)
-        for number in range(1, KEYS * turns, 5)
-    )
-    plan = Plan(
-        topology=Topology(topics=(TopicPlan(topic, QUEUES),), groups=(group,)),
-        config=replace(
+    return Work(
+        replace(
             CONFIG, broker_lease_ms=700, rebalance_ms=100, max_reconsume_times=-1, suspend_ms=40
         ),
-        clients=(
-            ClientPlan(shop, "producer"),
-            ClientPlan(first, "consumer", group, (topic,)),
-            ClientPlan(second, "consumer", group, (topic,)),
+        keys=KEYS,
+        turns=turns,
+        sends_ms=(400, 200),
+        second_ms=(500, turns * 175) if turns > FEW else None,
+        fails=tuple(
+            ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1)
+            for number in range(1, KEYS * turns, 5)
         ),
-        actions=(
-            Action(0, "start", {"client": shop}),
-            Action(0, "start", {"client": first}),
-            *sorted(
-                [*sends, *(changes if turns > FEW else ()), *faults],
-                key=lambda action: action.at_ms,
-            ),
-        ),
-        listener=fails,
         until_ms=400 + turns * 200,
         settle_ms=12_000,
+        queues=QUEUES,
+        floor=FLOOR,
     )
-    folder.mkdir()
-    history = run(plan, target, folder, info={"profile": target.profile}, prefix=names)
-    return judge(history, profiles.load(target.profile), options={"floor": FLOOR})
-
-
-def children() -> set[psutil.Process]:
-    """Those of this process that run; other tests of the same process have theirs."""
-    running = psutil.Process().children()
-    return {child for child in running if child.status() != psutil.STATUS_ZOMBIE}
-
-
-def found(verdict: Verdict) -> dict[str, ClauseVerdict]:
-    return {clause.id: clause.verdict for clause in verdict.clauses}
 
 
 @needs_parts
 def test_it_is_upheld_and_leaves_nothing(target: RedisTarget, tmp_path: Path) -> None:
     """What it promises is upheld, the witness saw progress, and no driver is left."""
     before = children()
-    told = found(judged(target, tmp_path / "run"))
+    told = found(judged(target, tmp_path / "run", work(TURNS)))
     always = [name for name in CLAIMED if name not in OF_HANDOVERS]
     assert {name: told[name] for name in always} == dict.fromkeys(always, KEPT)
-    assert [name for name, each in told.items() if each is BROKEN] == []
+    assert refuted(told) == []
     rows = list(open_history(tmp_path / "run").rows())
     seen = {row.lane for row in rows if row.kind is Kind.PROGRESS and row.level is Level.STORE}
     assert seen == {row.lane for row in rows if row.kind is Kind.DELIVER}
-    left = children().difference(before)
-    assert sorted(child.name() for child in left) in ([], ["redis-server"]), (
-        "the server may stay for the next"
-    )
+    assert left_since(before) in ([], ["redis-server"]), "the server may stay for the next"
 
 
 @needs_parts
 @pytest.mark.long
 def test_all_that_it_promises_is_at_stake_and_upheld(target: RedisTarget, tmp_path: Path) -> None:
     """Also in the handovers, for which there is time here."""
-    told = found(judged(target, tmp_path / "run", turns=MANY))
+    told = found(judged(target, tmp_path / "run", work(MANY)))
     assert {name: told[name] for name in CLAIMED} == dict.fromkeys(CLAIMED, KEPT)
 
 
@@ -155,8 +120,8 @@ def test_a_server_that_is_killed_keeps_what_it_promised(
     """It is killed in the midst of the work, and started again on its data: nothing is lost, and all goes on."""
     broker = {"broker": "b0"}
     faults = (Action(1_300, "broker_crash", broker), Action(1_800, "broker_restart", broker))
-    told = found(judged(target, tmp_path / "run", *faults))
-    assert [name for name, each in told.items() if each is BROKEN] == []
+    told = found(judged(target, tmp_path / "run", work(TURNS), *faults))
+    assert refuted(told) == []
     assert {told[name] for name in ("ORD-2", "ORD-3", "ORD-12", "SND-1", "SND-2", "LIV-1")} == {
         KEPT
     }
@@ -170,29 +135,18 @@ def test_a_release_is_judged_by_the_same_clauses(
 ) -> None:
     """Three bugs of released servers, red where they are and green where they are not, by `conform` alone."""
     made = local(text)
-    searched = made.search(
-        profiles.load(made.profile), Asked(seed=1, examples=1, floor=None, out=tmp_path / "run")
-    )
-    told = found(searched.verdict)
+    told = of_a_release(made, tmp_path / "run")
     assert told[clause] is verdict
     assert (BROKEN in told.values()) == (verdict is BROKEN)
 
 
 @needs_parts
-@pytest.mark.parametrize(
-    "bug",
-    [each if each in AT_ONCE else pytest.param(each, marks=pytest.mark.long) for each in BUGS],
-)
+@pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: RedisTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
-    monkeypatch.setenv("INORDER_SABOTAGE", bug)
-    rightly = target.library
-    target.library = RedisPy(redis.DEFAULT_CLIENT, SABOTAGED)
-    try:
-        verdict = judged(target, tmp_path / "run", turns=FEW if bug in AT_ONCE else MANY // 2)
-    finally:
-        target.library = rightly
+    with sabotaged(target, RedisPy(redis.DEFAULT_CLIENT, SABOTAGED), bug, monkeypatch):
+        verdict = judged(target, tmp_path / "run", work(FEW if bug in AT_ONCE else MANY // 2))
     assert found(verdict)[BUGS[bug]] is BROKEN
 
 
@@ -250,32 +204,8 @@ def test_a_server_is_ready_once_it_has_read_its_data() -> None:
         b"-LOADING Redis is loading the dataset in memory\r\n": False,
         b"HTTP/1.1\r\n": False,
     }
-    assert {answer: is_ready(answer) for answer in answers} == answers
+    assert {answer: is_ready(redis.answers, answer) for answer in answers} == answers
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:
-    """One sentence, and no driver was started."""
-    with socket.create_server((HOST, 0)) as listening:
-        nobody = f"{HOST}:{listening.getsockname()[1]}"
-    made, names = remote(nobody), fresh_names(9, 1)
-    plan = Plan(topology=Topology(topics=(TopicPlan(f"{names}orders", 1),), groups=()))
-    with pytest.raises(UsageError, match=f"no Redis server answers at {nobody} "):
-        run(plan, made, tmp_path, prefix=names)
-    assert list(tmp_path.glob("*.log")) == []
-
-
-def is_ready(answer: bytes) -> bool:
-    """What is found of a server that greets so."""
-    with socket.create_server((HOST, 0)) as listening:
-
-        def greet() -> None:
-            taken, _ = listening.accept()
-            with taken:
-                taken.sendall(answer)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        try:
-            return redis.answers(HOST, listening.getsockname()[1])
-        finally:
-            thread.join()
+    begins_nothing_without_a_server(remote, "no Redis server answers at {} ", tmp_path)

@@ -20,8 +20,6 @@ from conformance.waiting import pass_time
 MOST = 10
 """Cells of each grid."""
 CELL_S = 0.004
-ENDED = 4
-"""So many times the grids are ended, before they come to their end."""
 LONGEST_S = 0.7
 PROGRAM = f"""
 import sys, time
@@ -88,14 +86,17 @@ def one_go(program: Path, stores: Path, ended: tuple[float, signal.Signals] | No
         return it.stdout.read().splitlines()
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "ended"), [(1, 2), pytest.param(2, 4, marks=pytest.mark.long)], ids=["short", "whole"]
+)
+def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int, ended: int) -> None:
+    """ended: so many times, by Ctrl-C or SIGKILL, before they come to their end."""
     draw = Random(seed)
     program, stores = tmp_path / "program.py", tmp_path / "stores"
     program.write_text(PROGRAM, encoding="utf-8")
     before: dict[str, int] = {}
     told: list[str] = []
-    for _ in range(ENDED):
+    for _ in range(ended):
         how = draw.choice((signal.SIGINT, signal.SIGKILL))
         told += one_go(program, stores, (draw.uniform(0, LONGEST_S), how))
         after = finished(stores)

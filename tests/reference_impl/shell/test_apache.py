@@ -57,7 +57,7 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
-"""The other release in the long tests: test_clients.py talks to that one in every run of the tests."""
+"""The other release in the long tests: test_client.py talks to that one in every run of the tests."""
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -30,7 +30,7 @@ VERSIONS = [
         version,
         marks=[
             pytest.mark.apache,
-            *([] if version == "5.4.0" else [pytest.mark.long]),
+            pytest.mark.long,
             pytest.mark.skipif(
                 not jars.present(version) or find_java() is None,
                 reason=f"needs Java and the jars of RocketMQ {version}; `make setup` gets them",
@@ -39,7 +39,7 @@ VERSIONS = [
     )
     for version in jars.DEFAULT
 ]
-"""The other release in the long tests: test_apache.py talks to that one in every run of the tests."""
+"""In the long tests: our clients work on both releases in test_conform_wire.py and track_record/test_on_the_wire.py."""
 KEYS = [f"k{number}" for number in range(8)]
 EACH = 10
 

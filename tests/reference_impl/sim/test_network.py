@@ -361,3 +361,22 @@ def test_nobody_answers_in_the_place_of_a_dead_server() -> None:
     assert world.ends() == [("a", "unreachable")]
     world.network.heal("alice", "b0")
     assert [fault.seen for fault in world.ended] == [False]
+
+
+def test_what_was_held_back_may_end_another_fault_of_a_link_that_is_healed() -> None:
+    """The request that waits is the next one of its code: it is refused, and nothing is ended twice."""
+    world = World()
+    world.request("a")
+    world.run(10)
+    world.network.inject(Trouble.HOLD, "alice", "b0")
+    world.network.inject(Trouble.REFUSE_NEXT, "alice", "b0", 5, error=2)
+    world.request("b", code=5)
+    world.network.heal("alice", "b0")
+    world.run(100)
+    answers = {event.token: event.command.code for event in world.core.of(io.Answered)}
+    assert answers["b"] == 2
+    assert [(fault.kind, fault.seen) for fault in world.ended] == [
+        (Trouble.HOLD, True),
+        (Trouble.REFUSE_NEXT, True),
+    ]
+    assert world.network.faults_between("alice", "b0") == []

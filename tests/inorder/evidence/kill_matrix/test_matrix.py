@@ -13,7 +13,7 @@ from inorder.evidence.kill_matrix.minimal import LARGEST
 from reference_impl.mutants import every_mutant
 from specs.errors import UsageError
 
-FEW = ("own-lock-refused-when-asked-again", "unlock-ignores-owner")
+FEW = ("own-lock-refused-when-asked-again", "newest-first")
 SECONDS = ("search_s", "shrink_s", "cpu_s")
 
 

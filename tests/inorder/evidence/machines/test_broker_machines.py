@@ -21,6 +21,7 @@ from inorder.evidence.machines.programs import (
 )
 from reference_impl.core.broker import Broker
 from reference_impl.mutants import MODEL, all_mutants, load
+from tests.inorder.evidence.machines.kills import searched
 
 MACHINES: tuple[type[ProgramMachine], ...] = (
     LockTableMachine,
@@ -106,9 +107,7 @@ def test_the_reference_shows_only_what_the_model_allows_in_a_long_search(
     assert found.broken is None, found.report
 
 
-@pytest.mark.parametrize(
-    ("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names]
-)
+@pytest.mark.parametrize(("machine", "name"), list(searched(KILLS)))
 def test_a_mutant_of_the_broker_disagrees_with_the_model(machine: str, name: str) -> None:
     """The program that is left shows it again, and the correct broker agrees with the same program."""
     bug, chosen = load(name), BY_NAME[machine]

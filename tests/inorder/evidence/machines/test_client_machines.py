@@ -20,6 +20,7 @@ from reference_impl.mutants import Mutant, all_mutants, load
 from reference_impl.protocol.message import StoredMessage
 from specs.model.orderly_lane import NOTHING, start_of
 from specs.vocabulary import Queue
+from tests.inorder.evidence.machines.kills import searched
 
 CONSUMER_MACHINES: tuple[type[ProgramMachine], ...] = (
     OrderlyConsumerMachine,
@@ -136,9 +137,7 @@ def test_the_reference_does_only_what_the_model_allows_in_a_long_search(
     assert found.broken is None, found.report
 
 
-@pytest.mark.parametrize(
-    ("machine", "name"), [(machine, name) for machine, names in KILLS.items() for name in names]
-)
+@pytest.mark.parametrize(("machine", "name"), list(searched(KILLS)))
 def test_a_mutant_of_the_consumer_disagrees_with_the_model(machine: str, name: str) -> None:
     """The program that is left shows it again, and the correct consumer agrees with the same program."""
     bug, chosen = load(name), BY_NAME[machine]

@@ -234,7 +234,17 @@ OF_THEIR_OWN = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(name for name, steps in OF_THEIR_OWN.items() if steps))
+TAKEN_LATE = "two-tasks-per-lane"
+"""After hundreds of stories; the others take their steps within a few, and this one is long."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == TAKEN_LATE else [])
+        for name in sorted(name for name, steps in OF_THEIR_OWN.items() if steps)
+    ],
+)
 def test_a_mutant_takes_the_steps_that_it_adds(bench: Any, name: str) -> None:
     """Each step of its own is part of its bug, and not there to be on the safe side."""
     seen: set[Step] = set()
