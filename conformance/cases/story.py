@@ -106,7 +106,7 @@ def _told(row: Row) -> Row:
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    lines = render_rows(rows, base_us=0).splitlines() if rows else []
+    lines = render_rows(rows, base_us=0, whole=False).splitlines() if rows else []
     return [
         line.removesuffix(Outcome.UNKNOWN).rstrip() if row.ended_us is None else line
         for row, line in zip(rows, lines, strict=True)

@@ -376,8 +376,11 @@ _SHOWN = (
 )
 
 
-def render_row(row: Row, *, base_us: int = 0) -> str:
-    """One row as a line of the notation; base_us is subtracted from its times."""
+def render_row(row: Row, *, base_us: int = 0, whole: bool = True) -> str:
+    """One row as a line of the notation; base_us is subtracted from its times.
+
+    whole: what the row does not hold was not told, and is not left out by who shows it.
+    """
     begun = _us(row.started_us - base_us)
     if row.ended_us is None:
         span = f"{begun}.."
@@ -398,6 +401,7 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
         value = getattr(row, column)
         if (
             value is None
+            and whole
             and column == "commit_mode"
             and is_call
             and row.outcome in LISTENER_RESULTS
@@ -411,10 +415,10 @@ def render_row(row: Row, *, base_us: int = 0) -> str:
     return "  ".join(words)
 
 
-def render_rows(rows: Sequence[Row], *, base_us: int | None = None) -> str:
+def render_rows(rows: Sequence[Row], *, base_us: int | None = None, whole: bool = True) -> str:
     """Rows as aligned lines. base_us: what times are counted from; by default the first row's begin."""
     base = min((row.started_us for row in rows), default=0) if base_us is None else base_us
-    table = [render_row(row, base_us=base).split("  ") for row in rows]
+    table = [render_row(row, base_us=base, whole=whole).split("  ") for row in rows]
     widths = [max((len(line[column]) for line in table), default=0) for column in range(4)]
     return "\n".join(
         "  ".join([*(word.ljust(widths[i]) for i, word in enumerate(line[:4])), *line[4:]]).rstrip()
