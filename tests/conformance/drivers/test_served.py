@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from conformance.drivers.library import Library
 from conformance.drivers.served import ServedTarget
-from conformance.parts.local_server import LocalServer
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
 
@@ -22,7 +21,9 @@ class Here:
 class Noted:
     """A server, and its link, of which only is noted what is asked."""
 
-    def __init__(self) -> None:
+    product = "Noted"
+
+    def __init__(self, version: str, *, workdir: Path) -> None:
         self.asked: list[str] = []
 
     def start(self) -> None:
@@ -38,28 +39,28 @@ class Noted:
 class Served(ServedTarget):
     """With such a server."""
 
-    def __init__(self) -> None:
-        here = cast(Library, Here())
-        super().__init__(Argument("1.0"), "1.0", here, here)
-        self.noted = Noted()
+    system = "noted"
+    server: Any = Noted
 
-    def new_server(self, version: str, workdir: Path) -> LocalServer:
-        return cast(LocalServer, self.noted)
+    @classmethod
+    def made(cls, argument: Argument, version: str | None) -> Self:
+        here = cast(Library, Here())
+        return cls(argument, version, here, here)
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         return {}
 
 
 def test_a_run_finds_the_server_as_if_nothing_had_been_broken() -> None:
-    target: Any = Served()
+    target: Any = Served.made(Argument("1.0"), "1.0")
     target._open()
-    assert target.noted.asked == ["start"]
+    assert target._server.asked == ["start"]
     target._open()
-    assert target.noted.asked == ["start"]
-    target._is_down, target._link = True, target.noted  # as a run leaves them that fails midway
+    assert target._server.asked == ["start"]
+    target._is_down, target._link = True, target._server  # as a run leaves them that fails midway
     target._open()
-    assert target.noted.asked == ["start", "mend", "start again"]
+    assert target._server.asked == ["start", "mend", "start again"]
     target._open()
-    assert target.noted.asked[3:] == ["mend"]
+    assert target._server.asked[3:] == ["mend"]
     target._link = None
     target._temporary.cleanup()

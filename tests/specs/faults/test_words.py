@@ -19,7 +19,7 @@ OTHER_MEANINGS = {
     "specs/clauses/links.py": "the tap's rules, as its rows tell them",
     "specs/verdicts": "the field `cut` of a verdict: why a history lacks its end",
     "conformance/reports/view.py": "the field `cut` of a verdict",
-    "conformance/reports/timeline.py": "what a timeline draws for a row of that kind",
+    "conformance/reports/incident.py": "what a timeline draws for a row of that kind",
     "reference_impl/core/broker/storing.py": "the name of a timer",
     "chaos/toxiproxy/toxics.py": "an attribute of toxiproxy's own",
     "spark_checkers/grants.py": "how a lease ended",
