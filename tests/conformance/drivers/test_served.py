@@ -14,6 +14,8 @@ from conformance.targets.options import Argument
 class Here:
     """A library whose parts are here."""
 
+    name, version = "here", "1.0"
+
     def ensure(self) -> None:
         pass
 
