@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 
 import pytest
 
@@ -31,6 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--rewrite changes the expected answers, so nobody may use it where CI is set"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A Spark session of an earlier test listens to Ctrl-C from then on, and would end the worker at a test's own."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

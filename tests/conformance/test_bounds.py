@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -225,15 +225,6 @@ def test_before_the_first_round_is_done_there_is_nothing_to_judge(
 # ------------------------------------------------------------------------------------------ Ctrl-C
 
 
-@pytest.fixture
-def usual() -> Iterator[None]:
-    """Whatever a test leaves, Python's own handler is there before and after."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.mark.usefixtures("usual")
 def test_the_first_ctrl_c_is_noted_and_the_second_ends_at_once() -> None:
     stop, told = Stop(), list[str]()
     with listening(stop, told.append):
@@ -245,7 +236,6 @@ def test_the_first_ctrl_c_is_noted_and_the_second_ends_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.usefixtures("usual")
 def test_who_waits_in_real_time_is_broken_in_upon() -> None:
     stop = Stop()
     stop.breaks_in = True
