@@ -75,7 +75,8 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
     promised = np.asarray(
         [rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_
     )
-    looked = ~nameless[reads] | (rows.text("view")[reads] != NO_TEXT)
+    declared = np.asarray([_reads_are_declared(rows, row) for row in reads.tolist()], np.bool_)
+    looked = declared | ~nameless[reads] | (rows.text("view")[reads] != NO_TEXT)
     promised &= looked & (nameless[reads] | ~known)
     reads, known = reads[promised], known[promised]
     if not len(reads):
@@ -95,6 +96,12 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
         if nameless[read]:
             whole = rows.context_of(read).info.closed_world
             findings.violation([sent, read], certain=whole)
+
+
+def _reads_are_declared(rows: Rows, row: int) -> bool:
+    """Does the run of the row say that reads are among what it records?"""
+    records = rows.context_of(row).info.records
+    return records is not None and any(Kind.READ in kinds for kinds in records.values())
 
 
 TWIN = Twin(

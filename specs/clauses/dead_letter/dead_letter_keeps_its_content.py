@@ -4,7 +4,8 @@ Decided where a dead letter is read whole (its row has the body's hash), against
 original whole: its send or a delivery. Where one id was seen with different contents, nothing is said about it
 (SND-10 does). The topic of origin is compared where the reader recorded it. A copy that a recorded consumer sent
 also names the id of its origin; clients of the 4.9 line do not promise that. That it names none is known where the
-reader recorded what else the copy says of its origin, its topic: who recorded neither may not have looked.
+reader recorded what else the copy says of its origin, its topic, or where the run declares that reads are recorded:
+who declares nothing and recorded neither may not have looked.
 In an open world a log may lack the one and have the other: that it names none is at most possible there.
 """
 
@@ -61,13 +62,15 @@ def contents(row: Row) -> tuple[int | None, str | None, str | None]:
 class MessageJudge(Judge):
     """Remembers the message as it was first seen, and the first acknowledged dead letter of each group."""
 
-    __slots__ = ("is_one", "original", "sent")
+    __slots__ = ("is_one", "original", "reads_are_declared", "sent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.original: Row | None = None
         self.is_one = True
         self.sent: dict[str, Row] = {}
+        declared = context.info.records or {}
+        self.reads_are_declared = any(Kind.READ in kinds for kinds in declared.values())
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind in (Kind.SEND, Kind.DELIVER):
@@ -93,7 +96,7 @@ class MessageJudge(Judge):
             if contents(original) != contents(row) or row.view not in (None, original.topic):
                 return (Changed(original, row),)
         sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
-        looked = row.origin_id is not None or row.view is not None
+        looked = self.reads_are_declared or row.origin_id is not None or row.view is not None
         if sent is None or not looked or self.config.dialect == WITHOUT_ORIGIN_ID:
             return NOTHING
         self.opportunities += original is None
