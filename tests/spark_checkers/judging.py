@@ -51,9 +51,9 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
             looks[(row.topic,)] = row.seq_begin
         elif row.level in REQUEST_LEVELS and is_marker(row) and row.outcome is Outcome.OK:
             looks[tuple(row.queue)] = row.seq_begin
-        if row.level in REQUEST_LEVELS and row.kind is Kind.READ and row.origin_id is not None:
-            if (row.topic or "").startswith(DLQ_PREFIX):
-                named_origin = min(named_origin, row.seq_begin)
+        read = row.level in REQUEST_LEVELS and row.kind is Kind.READ
+        if read and row.origin_id is not None and (row.topic or "").startswith(DLQ_PREFIX):
+            named_origin = min(named_origin, row.seq_begin)
         seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
         if row.broker_epoch is not None:
             epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
