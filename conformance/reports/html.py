@@ -41,6 +41,7 @@ from specs.errors import HistoryError
 from specs.history.row import Row
 from specs.history.store import History
 from specs.history.text import VERBS
+from specs.links import clause_page, web
 from specs.model.rules import RULES, WireRule
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind
@@ -324,6 +325,8 @@ class ClausePage:
     facts: tuple[str, ...]
     examples: tuple[tuple[str, str], ...]
     explain: str
+    page: str
+    address: str | None
 
 
 def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
@@ -333,10 +336,17 @@ def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
         paragraphs = tuple(" ".join(part.split()) for part in promise.doc.split("\n\n"))
         facts = tuple(_facts_of(promise))
         shown = tuple(_examples(promise)) if isinstance(promise, Clause) else ()
-        return ClausePage(clause, paragraphs, facts, shown, explain)
+        return ClausePage(clause, paragraphs, facts, shown, explain, *_document(clause.id))
     facts = (f"Source: {promise.source}.",) if isinstance(promise, WireRule) else ()
     told = "A wire rule: a raw client held the broker's answers against it while the run went on."
-    return ClausePage(clause, (told,) if promise is not None else (), facts, (), explain)
+    paragraphs = (told,) if promise is not None else ()
+    return ClausePage(clause, paragraphs, facts, (), explain, *_document(clause.id))
+
+
+def _document(clause_id: str) -> tuple[str, str | None]:
+    """The clause's page in the docs: its path, and its address where the project has one."""
+    page = clause_page(clause_id)
+    return ("", None) if page is None else (page, web(page))
 
 
 @cache
