@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import HUMAN, JSON, carried, format_option, print_human, print_json
 from conformance.cli.people import tell, width
 from conformance.reports import svg, swimlanes, text
@@ -26,11 +26,12 @@ SVG, TRACE = "svg", "trace"
 
 
 @click.command(name="explain")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.run)
 @click.option(
     "--clause",
     "clause_id",
     metavar="ID",
+    shell_complete=completion.clause,
     help="Explain this clause or wire rule, whatever its verdict.",
 )
 @click.option(

@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import console
 from conformance.importing import mapping
@@ -247,6 +248,7 @@ _SHOWN_ELSEWHERE = ("name", "why")
 @click.option(
     "--target",
     metavar="T",
+    shell_complete=completion.target,
     help="Of faults: which of them this target can have, and what it lacks.",
 )
 @format_option()
