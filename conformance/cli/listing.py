@@ -18,7 +18,7 @@ from conformance.importing import mapping
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.targets.base import find
-from specs import profiles
+from specs import glossary, profiles
 from specs.clauses.catalogue import everything
 from specs.clauses.clause import Clause
 from specs.errors import InorderError, UsageError
@@ -218,6 +218,11 @@ def known_recipes() -> Iterable[Item]:
     return [{"name": name, "why": mapping.why(name)} for name in mapping.recipes()]
 
 
+def words() -> Iterable[Item]:
+    """The words of reports, histories and clauses."""
+    return [{"name": word.name, "meaning": word.plain} for word in glossary.words()]
+
+
 LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "clauses": clauses,
     "profiles": known_profiles,
@@ -226,6 +231,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "cases": cases,
     "faults": known_faults,
     "recipes": known_recipes,
+    "words": words,
 }
 LISTS |= {
     name: _elsewhere(name)
@@ -238,6 +244,7 @@ _SHOWN: dict[str, Sequence[str]] = {
     "targets": ("name", "why"),
     "mutants": ("name", "killed_by", "bug"),
     "faults": ("name", "befalls", "why"),
+    "words": ("name", "meaning"),
 }
 _FAULTS_OF_A_TARGET = ("name", "possible", "why")
 _SHOWN_ELSEWHERE = ("name", "why")
