@@ -83,8 +83,8 @@ class Reader:
 
     def prepare(self, page: str) -> None:
         """What the page takes for granted in its reader's folder."""
-        (self.folder / "two-owners.txt").write_text(TWO_OWNERS, encoding="utf-8")
         if page == "README.md":
+            (self.folder / "two-owners.txt").write_text(TWO_OWNERS, encoding="utf-8")
             for step in steps(ROOT / "docs" / "import.md"):
                 if isinstance(step, File):
                     (self.folder / step.name).write_text(step.text, encoding="utf-8")
@@ -129,6 +129,8 @@ class Reader:
             raise Unavailable(f"{command.told}\n{printed}")
         expected = codes(command)
         assert code in expected, f"{command.told}\nended with {code}, not {expected}:\n{printed}"
+        told = re.search(r"refuted by ([A-Z]{3}-\d+)", command.comment)
+        assert told is None or f"REFUTED  {told[1]} " in printed, f"{command.told}\n{printed}"
         if command.shown is not None:
             compare(command, printed)
 
