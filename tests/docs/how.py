@@ -43,7 +43,7 @@ STANDS_FOR: Rules = (
     (r"^inorder (check|chaos) --baseline FILE$", r"inorder \1 {what} --baseline {baseline}"),
     (r"--recipe NAME\b", "--recipe kafka-deliveries"),
     (r"\bFOLDER --out TOTALS\.json", "frozen --out totals.json"),
-    (r"compare BEFORE\.json AFTER\.json", "compare totals.json totals.json"),
+    (r"compare BEFORE\.json AFTER\.json", "compare {totals} {totals}"),
     (r"REASONS\.toml", "docs/soundness/corpus.toml"),
     (r"--lines LINES", "--lines lines.txt"),
     (r"\bfreezing FOLDER$", "freezing frozen --only examples"),

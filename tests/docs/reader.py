@@ -61,6 +61,13 @@ class Things:
         return str(to)
 
     @cached_property
+    def totals(self) -> str:
+        """What the judges say of a frozen corpus."""
+        typed("python -m inorder.evidence.freezing frozen --only examples", self.folder)
+        typed("python -m inorder.evidence.corpus judge frozen --out totals.json", self.folder)
+        return str(self.folder / "totals.json")
+
+    @cached_property
     def namesrv(self) -> str:
         return self.rest.enter_context(ThreadedCluster()).namesrv
 
