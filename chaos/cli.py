@@ -17,6 +17,7 @@ from chaos.hosted import hosted, lends_its_system
 from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
 from chaos.runner import lacks, run_scenario
 from chaos.scenario import Scenario, load, names
+from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
     baseline_option,
@@ -174,8 +175,14 @@ def bounds_options(command: F) -> F:
 
 
 @click.command(name="chaos")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
-@click.option("--target", default="reference+tcp", show_default=True, help="A target in real time.")
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenario)
+@click.option(
+    "--target",
+    default="reference+tcp",
+    show_default=True,
+    shell_complete=completion.target,
+    help="A target in real time.",
+)
 @target_config_option
 @click.option(
     "--backend",

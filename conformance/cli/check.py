@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import (
     baseline_option,
     format_option,
@@ -38,6 +38,7 @@ from specs.verdicts.baseline import Baseline
     "clauses",
     multiple=True,
     metavar="ID",
+    shell_complete=completion.clause,
     help="Judge this clause alone (a wire rule names the clause whose facet it is), whatever a profile says of it; "
     "repeatable. Only with --profile does that "
     "profile's word count for what it allows.",

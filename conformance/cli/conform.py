@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from conformance import again
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import (
     baseline_option,
     draw_seed,
@@ -29,6 +29,7 @@ from specs.verdicts.baseline import Baseline
     "--target",
     required=True,
     metavar="NAME[:ARG]",
+    shell_complete=completion.target,
     help="What to judge, as `inorder list targets`.",
 )
 @target_config_option

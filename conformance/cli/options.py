@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import click
 from rich.console import Group, RenderableType
 
+from conformance.cli import completion
 from conformance.cli.people import carries_everything, console, width
 from conformance.reports import text
 from conformance.reports.saving import check, context_of
@@ -45,7 +46,12 @@ def format_option(*more: str) -> Callable[[F], F]:
 
 
 def profile_option(help_text: str) -> Callable[[F], F]:
-    return click.option("--profile", metavar="NAME|FILE", help=help_text)
+    return click.option(
+        "--profile",
+        metavar="NAME|FILE",
+        help=help_text,
+        shell_complete=completion.profile,
+    )
 
 
 def seed_option(command: F) -> F:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import JSON, carried, format_option, print_human, print_json
 from conformance.cli.people import width
 from conformance.reports import github, html, junit, markdown, text
@@ -23,7 +23,13 @@ MARKDOWN, JUNIT, GITHUB, HTML = "markdown", "junit", "github", "html"
 
 
 @click.command(name="report")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    shell_complete=completion.run,
+)
 @click.option(
     "--history",
     type=click.Path(path_type=Path),

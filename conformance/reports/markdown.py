@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
 from conformance.reports.view import ClauseView, VerdictView, families
 from specs.history.row import Row
+from specs.links import clause_page, web
 from specs.verdicts.verdict import ClauseVerdict
 
 _SIGNS: dict[ClauseVerdict, str] = {
@@ -81,7 +82,7 @@ def _row(clause: ClauseView) -> str:
     sign = _SIGNS.get(clause.verdict, "")
     why = clause.happened if clause.verdict is ClauseVerdict.REFUTED else clause.reason
     cells = (
-        clause.id,
+        _id(clause.id),
         clause.statement or clause.title,
         clause.party,
         " + ".join(dict.fromkeys(clause.implementations)),
@@ -90,6 +91,13 @@ def _row(clause: ClauseView) -> str:
         why,
     )
     return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _id(clause_id: str) -> str:
+    """With a link to the clause's page, where that has an address: a report is read far from any checkout."""
+    page = clause_page(clause_id)
+    address = None if page is None else web(page)
+    return clause_id if address is None else f"[{clause_id}]({address})"
 
 
 def _cell(text: str) -> str:

@@ -21,6 +21,7 @@ from conformance.reports.view import CheckView, ClauseView, VerdictView, familie
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
+from specs.links import clause_page, link
 from specs.model.rules import RULES
 from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, RunVerdict
 
@@ -239,6 +240,7 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
     lines += _item("at stake:", f"{times(clause.opportunities)} (floor {clause.floor})", width)
     if clause.reason:
         lines += _item("because:", _sentence(clause.reason), width)
+    lines += _page(clause, width)
     for number, paragraph in enumerate(doc.split("\n\n")):
         lines += (
             ["", *_item("in words:" if number == 0 else "", " ".join(paragraph.split()), width)]
@@ -301,6 +303,7 @@ def failure(
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
+    lines += _page(clause, width)
     said_in = sources(clause.id)
     if said_in:
         lines += _item("source:", ", ".join(said_in), width)
@@ -324,11 +327,17 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
+def _page(clause: ClauseView, width: int) -> list[str]:
+    """Where the clause is told in full."""
+    page = clause_page(clause.id)
+    return [] if page is None else _item("clause:", link(page), width)
+
+
 def sources(clause_id: str) -> tuple[str, ...]:
-    """Where the promise of a clause or wire rule was made."""
+    """Where it is said that the promise of a clause or wire rule was made."""
     if clause_id in RULES:
-        return (RULES[clause_id].source,)
-    return by_id()[clause_id].sources if clause_id in by_id() else ()
+        return (link(RULES[clause_id].source),)
+    return tuple(map(link, by_id()[clause_id].sources)) if clause_id in by_id() else ()
 
 
 def events(witness: Sequence[Row]) -> str:
