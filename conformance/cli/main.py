@@ -26,6 +26,7 @@ from click.shell_completion import CompletionItem, add_completion_class
 from conformance.cli.completion import ColonsInBash
 from conformance.cli.people import lose_no_line, say
 from conformance.parts import extras
+from conformance.parts.places import beside
 from conformance.parts.processes import exit_on_sigterm
 from specs.errors import (
     EXIT_SUITE,
@@ -258,7 +259,12 @@ def _sentence(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
 
 
-@click.command(cls=Root, name="inorder", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Root,
+    name="inorder",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nDocumentation:\n  {beside('docs') / 'index.md'}",
+)
 @click.version_option(package_name="inorder", prog_name="inorder", message="%(prog)s %(version)s")
 def root() -> None:
     """Does this message system really keep the order it promises?
