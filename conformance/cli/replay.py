@@ -12,7 +12,7 @@ from conformance.cases.folder import find_case, is_case
 from conformance.cases.play import play
 from conformance.cases.report import as_json, as_text
 from conformance.cli import completion, seam
-from conformance.cli.options import JSON, format_option, print_json, print_verdict, profile_option
+from conformance.cli.options import JSON, Reporting, format_option, print_json, profile_option
 from conformance.cli.people import tell, watching
 from conformance.replay import REFERENCE, mutant_of
 from conformance.reports.saving import check
@@ -70,7 +70,7 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
     tell(f"replaying {run}")
     with watching() as watch:
         verdict = seam.replay(run, profile=profile, out=out, watch=watch, target=target)
-    print_verdict(verdict, form)
+    Reporting(form).show(verdict)
     return verdict.exit_code
 
 

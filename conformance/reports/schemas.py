@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from conformance.reports.occasion import OCCASION_SCHEMA, occasion_schema
 from specs.errors import SpecError
 from specs.verdicts.schema import row_schema, verdict_schema
 from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, RunVerdict
@@ -390,6 +391,7 @@ _MADE_BY = {
     CROSSING_SCHEMA: crossing_schema,
     DIFF_SCHEMA: diff_schema,
     IMPORT_SCHEMA: import_schema,
+    OCCASION_SCHEMA: occasion_schema,
 }
 NAMES = tuple(_MADE_BY)
 

@@ -212,17 +212,23 @@ def closing(verdict: VerdictView) -> str:
     return sentence
 
 
-def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
-    """Everything: table, checks, failures, closing sentence."""
-    parts: list[RenderableType] = [parties_line(verdict), Text()]
-    parts += [clause_table(verdict)] if any(_in_table(clause) for clause in verdict.clauses) else []
-    parts += [*set_aside(verdict, width), Text()]
+def report(
+    verdict: VerdictView, *, width: int, context: Sequence[Row] = (), whole: bool = True
+) -> RenderableType:
+    """Everything: table, checks, failures, closing sentence. Not the whole: what is not green, and that sentence."""
+    parts: list[RenderableType] = []
+    if whole:
+        parts += [parties_line(verdict), Text()]
+        shown = any(_in_table(clause) for clause in verdict.clauses)
+        parts += [clause_table(verdict)] if shown else []
+        parts += [*set_aside(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
-    parts += check_lines(verdict.met)
-    parts += known_lines(verdict)
-    parts += coverage_lines(verdict)
-    parts += search_lines(verdict)
+    if whole or any(check.ok is False for check in verdict.met):
+        parts += check_lines(verdict.met)
+    parts += [line for line in known_lines(verdict) if whole or line.style != "dim"]
+    if whole:
+        parts += [*coverage_lines(verdict), *search_lines(verdict)]
     parts.append(closing_line(verdict))
     return Group(*parts)
 
