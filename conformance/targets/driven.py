@@ -204,9 +204,10 @@ class JavaTarget(DrivenTarget):
 
 
 class GoTarget(DrivenTarget):
-    """With Apache's Go client."""
+    """With Apache's Go client. What it has lost shows while it still works on the lane."""
 
     mark = GO_MARK
+    reads_at_work = True
 
     def start_client(
         self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]

@@ -2,7 +2,7 @@
 //
 // JSON lines come in on stdin and go out on stdout (specs/schemas/driver.v2.json). The harness asks: hello, start, send
 // and stop, and the verbs that hello names. What happens is told as events: delivered and finished (begin and end of a
-// call of the listener), sent, and assigned (the share of the lanes that the client computed).
+// call of the listener), sent, assigned (the share of the lanes that the client computed), added and dropped.
 //
 // Rules:
 //   - the listener decides by the rules that came with `start`, it never asks;
@@ -13,8 +13,9 @@
 //     itself, the consumer does not commit automatically, and each `finished` says so;
 //   - a listener of Go ends with a result and an error. `threw` is (0, error), and 0 is the client's own ConsumeSuccess;
 //     `null`, which Go does not know, is ConsumeRetryLater: the other way in which its listener says that it failed;
-//   - the work on a lane is known by the queue that its messages point to: the client makes a new one for each. When a
-//     lane comes and goes the client tells nobody, so `added` and `dropped` are not told.
+//   - which lanes the client works on is told by its own table of process queues (conformance/parts/rocketmq_go.py).
+//     `added` comes before the lane is in the table, `dropped` once it has left it. A client that stops leaves its lanes
+//     in the table: they are dropped when its shutdown is over.
 package main
 
 import (
@@ -267,12 +268,11 @@ type listener struct {
 	lock          sync.Mutex
 	calls         int64
 	deliveries    map[string]int64
-	works         map[*primitive.MessageQueue]int
+	lanes         *lanes
 }
 
-func newListener(client, group string, told []any) (*listener, error) {
-	made := &listener{client: client, group: group, began: time.Now()}
-	made.deliveries, made.works = map[string]int64{}, map[*primitive.MessageQueue]int{}
+func newListener(client, group string, told []any, works *lanes) (*listener, error) {
+	made := &listener{client: client, group: group, began: time.Now(), deliveries: map[string]int64{}, lanes: works}
 	for _, each := range told {
 		found, err := object(each, "a rule")
 		if err != nil {
@@ -331,12 +331,7 @@ func (l *listener) begin(messages []*primitive.MessageExt) (int64, rule, []line)
 				chosen, found = l.rules[place], true
 			}
 		}
-		work, known := l.works[message.Queue]
-		if !known {
-			work = len(l.works) + 1
-			l.works[message.Queue] = work
-		}
-		listed = append(listed, described(message, work))
+		listed = append(listed, described(message, l.lanes.number(message.Queue)))
 	}
 	return l.calls, chosen, listed
 }
@@ -358,10 +353,56 @@ func property(message *primitive.MessageExt, name string) any {
 	return nil
 }
 
+// ---------------------------------------------------------------------------------------------- the lanes
+
+// The client's works on lanes, numbered from 1 in the order in which it began them.
+type lanes struct {
+	lock   sync.Mutex
+	works  map[*primitive.MessageQueue]int // a work's messages all point to this queue, and those of no other work do
+	latest map[primitive.MessageQueue]int  // of each lane that is in the table
+}
+
+func (l *lanes) changed(queue *primitive.MessageQueue, added bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if added {
+		l.works[queue] = len(l.works) + 1
+		l.latest[*queue] = l.works[queue]
+	}
+	l.tell(*queue, added)
+}
+
+func (l *lanes) tell(queue primitive.MessageQueue, added bool) {
+	told := line{
+		"event": "added", "topic": queue.Topic, "broker": queue.BrokerName, "queue_id": queue.QueueId,
+		"incarnation": l.latest[queue],
+	}
+	if !added {
+		told["event"] = "dropped"
+		delete(l.latest, queue)
+	}
+	emit(told)
+}
+
+func (l *lanes) number(queue *primitive.MessageQueue) int {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.works[queue]
+}
+
+func (l *lanes) left() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	for queue := range l.latest {
+		l.tell(queue, false)
+	}
+}
+
 // ---------------------------------------------------------------------------------------------- the client
 
 type driver struct {
 	greeted  bool
+	lanes    *lanes
 	consumer rocketmq.PushConsumer
 	producer rocketmq.Producer
 	sends    chan func()
@@ -443,7 +484,7 @@ func (d *driver) consume(fields map[string]string, asked line) error {
 	if err != nil {
 		return err
 	}
-	listens, err := newListener(fields["client"], fields["group"], told)
+	listens, err := newListener(fields["client"], fields["group"], told, d.lanes)
 	if err != nil {
 		return err
 	}
@@ -621,6 +662,7 @@ func (d *driver) stop() {
 	d.sent.Wait()
 	if d.consumer != nil {
 		_ = d.consumer.Shutdown()
+		d.lanes.left()
 	}
 	if d.producer != nil {
 		_ = d.producer.Shutdown()
@@ -648,7 +690,7 @@ func (d *driver) answer(id int64, asked line) (bool, error) {
 		d.greeted = true
 		reply(id, line{
 			"version": protocol, "driver": "go", "client": clientVersion(),
-			"events": []string{"delivered", "finished", "sent", "assigned"},
+			"events": []string{"delivered", "finished", "sent", "assigned", "added", "dropped"},
 			"verbs":  []string{"send_batch", "send_delayed"},
 		})
 		return false, nil
@@ -680,7 +722,8 @@ func main() {
 	os.Stdout = os.Stderr // what a library prints must not stand between our lines
 	rlog.SetLogLevel("warn")
 	in := bufio.NewReaderSize(os.Stdin, 1<<16)
-	d := &driver{}
+	d := &driver{lanes: &lanes{works: map[*primitive.MessageQueue]int{}, latest: map[primitive.MessageQueue]int{}}}
+	consumer.InorderLane = d.lanes.changed
 	for {
 		text, err := readLine(in)
 		if err == io.EOF {
