@@ -22,7 +22,7 @@ def _parties(broker: str) -> dict[str, str]:
 
 
 def local(version: str | None) -> WireTarget | Paired:
-    """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it, `+go:` the Go one."""
+    """An Apache release on this machine; `VERSION+java:VERSION` or `+go:VERSION` with a client of Apache's on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
     broker, mark, client = split(version)
