@@ -55,8 +55,9 @@ def remote(address: str | None) -> WireTarget | Paired:
     split_address(address)
     if asked.client is not None:
         if asked.options:
+            client = asked.client.capitalize()
             raise UsageError(
-                f"{asked.named('rocketmq')}: with a client of Apache's it takes no options"
+                f"{asked.named('rocketmq')}: with a {client} client it takes no options"
             )
         return abroad(address, asked.client_version or "", f"+{asked.client}:")
     known = _settings(asked.options)
