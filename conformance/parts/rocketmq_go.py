@@ -1,9 +1,9 @@
 """The driver of Apache RocketMQ's Go client: built once for a client's version, on the released module.
 
 Two things of the released source are compiled otherwise; a version in which they are not where they were is refused:
-- What the client does at fixed intervals (heartbeats, rebalance, storing offsets) and how long it believes in a lock are
-  constants. They are read from the environment instead, so that a run need not take minutes, as the Java client reads
-  its own from system properties; without these variables they are what was released.
+- What the client does at fixed intervals (heartbeats, rebalance, storing offsets) and how long it believes in a lock
+  are constants. They are read from the environment instead, so that a run need not take minutes, as the Java client
+  reads its own from system properties; without these variables they are what was released.
 - The table of the lanes on which it works tells its changes, as the one does that the Java driver puts in its place.
 
     python -m conformance.parts.rocketmq_go 2.1.2

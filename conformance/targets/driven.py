@@ -208,6 +208,7 @@ class GoTarget(DrivenTarget):
 
     mark = GO_MARK
     reads_at_work = True
+    beyond_the_limit = 1
 
     def start_client(
         self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
