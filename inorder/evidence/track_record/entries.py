@@ -20,7 +20,7 @@ from inorder.evidence.track_record import scenes, with_go
 from inorder.evidence.track_record.by_table import ALONE, choose_with_java
 from inorder.evidence.track_record.on_the_wire import ask_over_the_wire
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
-from inorder.evidence.track_record.with_go import Rules, SmallPlan
+from inorder.evidence.track_record.with_go import SmallPlan
 from inorder.evidence.track_record.with_java import consume_with_java
 from specs import profiles
 from specs.profiles import BESIDE
@@ -61,18 +61,24 @@ def _reproduce(name: str) -> str:
 
 
 def _of_go(
-    name: str, bug: str, judged_by: str, rules: Rules, broker: str = "rocketmq-local:5.4.0"
+    name: str,
+    bug: str,
+    judged_by: str,
+    trial: SmallPlan,
+    broker: str = "rocketmq-local:5.4.0",
+    red: str = "go:2.1.2",
+    green: str = "java:5.4.0",
 ) -> Entry:
-    """A bug of the newest Go client that the Java client has not, by the same plan on the same broker."""
+    """A bug of the Go client, by the same plan on the same broker: of the newest one, and Java has it not."""
     ours = "reference" if broker == "reference" else "rocketmq-5.2-orderly-documented"
     return Entry(
         name,
         bug,
         judged_by,
-        f"{broker}+go:2.1.2",
-        f"{broker}+java:5.4.0",
+        f"{broker}+{red}",
+        f"{broker}+{green}",
         f"{ours}{BESIDE}rocketmq-go-orderly-documented",
-        SmallPlan(rules),
+        trial,
         _reproduce(name),
     )
 
@@ -195,38 +201,56 @@ ENTRIES: tuple[Entry, ...] = (
         "B-32",
         "with a limit of N retries a message is delivered N + 2 times",
         "RTY-5",
-        with_go.never_well,
+        SmallPlan(with_go.never_well),
     ),
     _of_go(
         "B-33",
         "a listener that commits by hand suspends a message: it is passed, and lost with the next commit",
         "ORD-3",
-        with_go.suspended_by_hand,
+        SmallPlan(with_go.suspended_by_hand),
     ),
     _of_go(
         "B-34a",
         "with automatic commits the result Commit stores nothing: all comes again for the next owner",
         "CMT-2",
-        with_go.committed,
+        SmallPlan(with_go.committed),
         broker="reference",
     ),
     _of_go(
         "B-34b",
         "a listener asks for a retry later: the message is passed, and lost with the next commit",
         "RTY-7",
-        with_go.returned_nothing,
+        SmallPlan(with_go.returned_nothing),
     ),
     _of_go(
         "B-35",
         "the suspend time that the consumer was told is not waited: the message comes again at once",
         "RTY-1",
-        with_go.suspended_once,
+        SmallPlan(with_go.suspended_once),
     ),
     _of_go(
         "B-37",
         "a listener returns an error: the message is committed, and lost",
         "RTY-7",
-        with_go.threw,
+        SmallPlan(with_go.threw),
+    ),
+    _of_go(
+        "go-650",
+        "a suspended message does not come again: it is passed, and lost with the next commit",
+        "ORD-3",
+        SmallPlan(with_go.suspended_once),
+        broker="reference",
+        red="go:2.1.0",
+        green="go:2.1.2",
+    ),
+    _of_go(
+        "go-994",
+        "a consumer that leaves does not give its lanes back: the next one waits until the lease has expired",
+        "LSE-16",
+        SmallPlan(with_go.all_well, leaves=True),
+        broker="reference",
+        red="go:2.1.1",
+        green="go:2.1.2",
     ),
     Entry(
         "lock-after-release",

@@ -26,6 +26,8 @@ SUSPEND_MS = 500
 FIRST_SEND_MS = 4_000
 """By then a consumer has its lane."""
 TO_THE_END_MS = 8_000
+LEAVES_MS = FIRST_SEND_MS + 3_000
+"""By then all messages were worked on."""
 
 Rules = Callable[[int], tuple[ListenerRule, ...]]
 """The number of the message that fails → how calls end. What has no rule ends well."""
@@ -64,11 +66,20 @@ def committed(number: int) -> tuple[ListenerRule, ...]:
     return tuple(ListenerRule(Outcome.COMMIT, number=each) for each in range(number, MESSAGES + 1))
 
 
+def all_well(_number: int) -> tuple[ListenerRule, ...]:
+    """Nothing fails."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class SmallPlan:
-    """A small plan as a trial: one lane, one consumer, one key's messages, of which one fails."""
+    """A small plan as a trial: one lane, one consumer, one key's messages, of which one fails.
+
+    leaves: a second consumer stands by, and the one that has the lane leaves in good order.
+    """
 
     rules: Rules
+    leaves: bool = False
 
     def __call__(
         self,
@@ -103,21 +114,27 @@ class SmallPlan:
             f"{names}{word}" for word in ("orders", "billing", "shop", "c1")
         )
         number = draw.randrange(2, MESSAGES // 2)
+        workers = (worker, f"{names}c2") if self.leaves else (worker,)
+        stops = (Action(LEAVES_MS, "stop", {"client": worker}),) if self.leaves else ()
         return Plan(
             seed=seed,
             topology=Topology(topics=(TopicPlan(topic, 1),), groups=(group,)),
             config=replace(
                 target.config, max_reconsume_times=LIMIT, suspend_ms=SUSPEND_MS, batch=1
             ),
-            clients=(ClientPlan(shop, "producer"), ClientPlan(worker, "consumer", group, (topic,))),
+            clients=(
+                ClientPlan(shop, "producer"),
+                *(ClientPlan(each, "consumer", group, (topic,)) for each in workers),
+            ),
             actions=(
                 Action(0, "start", {"client": shop}),
-                Action(0, "start", {"client": worker}),
+                *(Action(0, "start", {"client": each}) for each in workers),
                 Action(
                     FIRST_SEND_MS,
                     "send",
                     {"client": shop, "topic": topic, "key": "k", "count": MESSAGES},
                 ),
+                *stops,
             ),
             listener=self.rules(number),
             until_ms=FIRST_SEND_MS + TO_THE_END_MS,
