@@ -23,6 +23,8 @@ _LETTER = 7.3
 """The width of a letter of our font at 12 px, and a little more."""
 _SMALL = {"font-size": "11"}
 _TOP = 34.0
+_ROOMY = 30.0
+"""A cell so wide can be hatched, and its text still be read."""
 _DARK = "@media (prefers-color-scheme:dark){.io-good{fill:#1d3f5e}}"
 
 
@@ -172,7 +174,8 @@ def _cell(
             svg.add(group, "rect", "io-good", fill=svg.CALL, **area)
         case Kind.BAD:
             svg.add(group, "rect", "io-paper", fill=svg.PAPER, **area)
-            svg.add(group, "rect", fill=svg.paint(key, "hatch"), **area)
+            if width >= _ROOMY:
+                svg.add(group, "rect", fill=svg.paint(key, "hatch"), **area)
             box = {"stroke": svg.BROKEN, "stroke-width": "2", "fill": "none"}
             svg.add(group, "rect", "io-broken", **area, **box)
             css, ink = "io-broken-text", svg.BROKEN
@@ -192,7 +195,7 @@ def _cell(
             svg.add(group, "rect", "io-good", fill=svg.CALL, **filled)
     middle = {"text-anchor": "middle", "font-size": "11"}
     bold = {"font-weight": "bold"} if cell.kind is Kind.BAD else {}
-    if cell.kind is Kind.BAD and len(cell.text) > 1:
+    if cell.kind is Kind.BAD and width >= _ROOMY:
         words = len(cell.text) * 6.8 + 6
         ground = {"x": x + (width - words) / 2, "y": y + 3, "width": words, "height": height - 6}
         svg.add(group, "rect", "io-paper", fill=svg.PAPER, **ground)
@@ -234,7 +237,9 @@ def lines(
     if most is not None:
         dashed = {"stroke-dasharray": "6 4"}
         svg.line(root, left, up(most), right, up(most), "io-held", svg.HELD, 1.0, **dashed)
-        svg.write(root, left + 4, up(most) - 4, f"all {most:g}", "io-held-text", svg.HELD, **_SMALL)
+        style = {"text-anchor": "end", **_SMALL}
+        words = f"all {most:g}"
+        svg.write(root, right, up(most) - 5, words, "io-held-text", svg.HELD, **style)
     taken: list[float] = []
     for number, (name, curve) in enumerate(curves.items()):
         group = svg.titled(
@@ -324,7 +329,7 @@ def strips(
     axis: Axis,
 ) -> ElementTree.Element:
     """Times, a dot each, by group, with their median; None is one that never came, and stands at the right."""
-    high, right_room = 26.0, 150.0
+    high, right_room = 26.0, 210.0
     left = _AIR + _wide([*groups]) + 12
     width = left + 520 + right_room
     right = width - right_room

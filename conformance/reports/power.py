@@ -131,14 +131,15 @@ class Power:
 
 
 def percent(chance: Chance) -> str:
-    """`97 % (91 to 99)`: rounded down, so that nothing is certain that is not."""
-    if chance.low >= 0.9995:
+    """`97 % (at least 53 %)`: rounded down, so that nothing is certain that is not; the JSON has the upper end too."""
+    if chance.low >= 0.999:
         return "more than 99.9 %"
-    return f"{_floor(chance.estimate)} % ({_floor(chance.low)} to {_floor(chance.high)})"
+    return f"{_floor(chance.estimate)} % (at least {_floor(chance.low)} %)"
 
 
 def _floor(share: float) -> str:
-    return f"{math.floor(share * 1000) / 10:g}" if share > 0.99 else f"{math.floor(share * 100)}"
+    tenths = min(999, math.floor(share * 1000))
+    return f"{tenths / 10:g}" if tenths > 990 else f"{tenths // 10}"
 
 
 # ------------------------------------------------------------------------------------- the arithmetic

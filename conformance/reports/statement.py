@@ -177,6 +177,11 @@ def _planted(clause_id: str, such: Power | None, runs: int) -> dict[str, Any]:
     }
 
 
+def promises(count: int) -> str:
+    """`1 promise`, `78 promises`."""
+    return f"{count:,} promise{'' if count == 1 else 's'}"
+
+
 def one_in(rate: float) -> str:
     """`one in 33`: rounded down, so that no more is claimed than was seen."""
     return f"one in {int(1 / rate):,}"
@@ -251,7 +256,7 @@ class Statement:
             case _:
                 allowed = len(self.of(ClauseVerdict.ALLOWED))
                 but = f"; {allowed} more are broken in ways that are allowed" if allowed else ""
-                return f"{target} kept all {kept} promises of the profile {profile} that were at stake{but}"
+                return f"{target} kept what was at stake of the profile {profile}: {promises(kept)}{but}"
 
     def to_json(self) -> dict[str, Any]:
         return {

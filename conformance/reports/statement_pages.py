@@ -16,6 +16,7 @@ from conformance.reports.statement import (
     Statement,
     examples,
     one_in,
+    promises,
     run_json,
     word,
 )
@@ -38,7 +39,7 @@ HOW_GOOD = (
     "have shown with a chance of 95 % (about three over the times at stake; as if each of them were independent).",
     "*Planted bugs*: searches of the same kind were set on copies of our reference with one known bug each, which "
     "this clause is to find: how many of them every such search found, the slowest after how many runs, and the "
-    "chance that as many runs as were made here find one of them, with its interval of 95 %.",
+    "chance that as many runs as were made here find one of them, with the lower end of its interval of 95 %.",
     "The bugs are those that the project knows, in our reference: somebody's own bug may be rarer.",
 )
 """What the two columns mean; the model is in `conformance.reports.power`."""
@@ -264,9 +265,9 @@ def message(statement: Statement) -> str:
     """What a badge says beside its label; the word, so that it does not hang on its colour."""
     match statement.verdict:
         case RunVerdict.UPHELD:
-            return f"upheld, {statement.counts['upheld']} promises"
+            return f"upheld, {promises(len(statement.of(ClauseVerdict.UPHELD)))}"
         case RunVerdict.REFUTED:
-            return f"refuted, {len(statement.of(ClauseVerdict.REFUTED))} promises"
+            return f"refuted, {promises(len(statement.of(ClauseVerdict.REFUTED)))}"
         case _:
             return statement.verdict.value
 

@@ -1,13 +1,14 @@
 """How soon each planted bug is found: `conformance/reports/power.json`, from which reports say how good `upheld` is.
 
-    python -m inorder.evidence.kill_matrix.power [MUTANT...] [--seeds N] [--examples N] [--power FILE]
-                                                 [--out DIR] [--workers N] [--budget TIME] [--fresh]
+    python -m inorder.evidence.kill_matrix.power [MUTANT...] [--seed N] [--seeds N] [--examples N] [--matrix FILE]
+                                                 [--power FILE] [--out DIR] [--workers N] [--budget TIME] [--fresh]
 
 As the kill matrix, but for the shrinking, by several seeds, and with nothing pinned that a search draws by itself: a
 bug that needs a limit of retries has to wait here until one is drawn, as it would in `inorder conform`. A search by a
-seed is a cell: one that was ended goes on where it was. What is there of other mutants stays in FILE, and what is
-there of mutants that there are no more goes. Exit code: 0 when all was searched; 2 when --budget left some; 64 for
-wrong usage.
+seed is a cell: one that was ended goes on where it was. --matrix names a matrix.json of `inorder mutants`, of this
+code: its searches for mutants of which nothing is pinned are the same, and are taken from there. What FILE holds of
+other mutants and seeds stays, and what it holds of mutants that there are no more goes. Exit code: 0 when all was
+searched; 2 when --budget left some; 64 for wrong usage.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from conformance.machines.cluster import Collector
 from conformance.reports import power
 from conformance.reports.power import POWER_SCHEMA
 from conformance.reports.saving import check
+from conformance.reports.schemas import MATRIX_SCHEMA
 from conformance.runner import run_machine
 from inorder.evidence import grid
 from inorder.evidence.kill_matrix.kill import EXAMPLES, WIRE_EXAMPLES
@@ -35,6 +37,7 @@ from inorder.evidence.kill_matrix.matrix import chosen
 from inorder.evidence.kill_matrix.on_the_wire import break_rules
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from reference_impl.mutants import HISTORY, MODEL, Mutant, every_mutant, load
+from specs.errors import InorderError, UsageError
 
 FILE = Path(power.__file__).with_name(power.FILE)
 CODE = (*MATRIX_CODE, "inorder/evidence/kill_matrix/power.py")
@@ -83,8 +86,27 @@ def search(cell: grid.Cell) -> dict[str, Any]:
     return {"mutant": bug.name, "seed": seed, "most": most, "run": run}
 
 
+def of_matrices(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """What kill matrices have searched for as it would be done here; UsageError for a file that is none."""
+    found = []
+    for file in files:
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+            check(data, MATRIX_SCHEMA)
+        except (OSError, ValueError, InorderError) as error:
+            raise UsageError(f"{file} is no matrix of `inorder mutants`: {error}") from error
+        for each in data["mutants"]:
+            bug = next((bug for bug in every_mutant() if bug.name == each["name"]), None)
+            if bug is None or bug.oracle != HISTORY or settings(bug) != dict(bug.config):
+                continue
+            run = each["examples"] if each["killed"] else None
+            most = data["examples"]
+            found.append({"mutant": bug.name, "seed": data["seed"], "most": most, "run": run})
+    return found
+
+
 def merged(before: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The file's object: what is there of each mutant that was not searched stays."""
+    """The file's object: what is there of mutants and seeds that were not searched stays."""
     known = {name: bug for bugs in before.get("clauses", {}).values() for name, bug in bugs.items()}
     searched: dict[str, list[Mapping[str, Any]]] = {}
     for each in found:
@@ -92,13 +114,14 @@ def merged(before: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dic
     clauses: dict[str, dict[str, Any]] = {}
     for bug in sorted(every_mutant(), key=lambda bug: (_place(bug.killed_by), bug.name)):
         if bug.name in searched:
-            runs = {str(each["seed"]): each["run"] for each in searched[bug.name]}
-            told = {
-                "oracle": bug.oracle,
-                "settings": settings(bug),
-                "most": searched[bug.name][0]["most"],
-                "runs": runs,
-            }
+            most = searched[bug.name][-1]["most"]
+            told = {"oracle": bug.oracle, "settings": settings(bug), "most": most}
+            old = known.get(bug.name, {})
+            # Searches of another length, or of other plans, can't be counted together.
+            runs = old["runs"] if old and told.items() <= old.items() else {}
+            new = {str(e["seed"]): e["run"] for e in searched[bug.name] if e["most"] == most}
+            both = {**runs, **new}
+            told["runs"] = {seed: both[seed] for seed in sorted(both, key=int)}
         elif bug.name in known:
             told = known[bug.name]
         else:
@@ -146,6 +169,14 @@ def text_of(data: Mapping[str, Any]) -> str:
     help="Runs of a search, at most.",
 )
 @click.option(
+    "--matrix",
+    "matrices",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Take searches from this matrix.json; may be repeated.",
+)
+@click.option(
     "--power",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -156,13 +187,27 @@ def text_of(data: Mapping[str, Any]) -> str:
     out="Where finished searches are kept: runs/power-SEED if not given.", workers=WORKERS
 )
 @in_a_sentence
-def main(names: tuple[str, ...], seeds: int, examples: int, file: Path, how: GridOptions) -> None:
+def main(
+    names: tuple[str, ...],
+    seeds: int,
+    examples: int,
+    matrices: tuple[Path, ...],
+    file: Path,
+    how: GridOptions,
+) -> None:
     """See the module."""
+    there = [
+        each
+        for each in of_matrices(matrices)
+        if each["mutant"] in chosen(names) and each["most"] == examples
+    ]
+    known = {(each["mutant"], each["seed"]) for each in there}
     # The first seed of all before the second: what a budget leaves out is the later ones.
     cells = [
         cell_of(name, seed, examples)
         for seed in range(how.seed, how.seed + seeds)
         for name in chosen(names)
+        if (name, seed) not in known
     ]
     made: list[grid.Done] = []
     with watching() as watch:
@@ -176,7 +221,7 @@ def main(names: tuple[str, ...], seeds: int, examples: int, file: Path, how: Gri
                 watch.say(f"{done.cell.name}: {told}")
                 watch.progress(len(made), len(cells), "searches")
     before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    data = merged(before, [done.value for done in made])
+    data = merged(before, [*there, *(done.value for done in made)])
     check(data, POWER_SCHEMA)
     file.write_text(text_of(data), encoding="utf-8")
     sys.exit(close(made, len(cells)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.waiting import wait_until
-from inorder.evidence import grid
 from inorder.evidence.grid import Cell, Done, age, read_cell, run, told_of_kept
 from inorder.evidence.options import GridOptions, close, grid_options
 from specs.errors import TargetMisbehaved, UsageError
