@@ -127,6 +127,7 @@ def diff_schema() -> dict[str, Any]:
                 "mended": changes,
                 "no_longer": changes,
                 "newly": changes,
+                "checks": {**_TEXTS, "description": "What leaves a run open as a whole."},
             }
         ),
     }

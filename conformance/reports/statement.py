@@ -4,7 +4,8 @@ Made of the verdicts of one or several runs of one system under one profile; sev
 
 Rules:
 - a promise that one run refutes is refuted, however many others keep it; then comes possible, then allowed;
-- what was at stake in several runs is added up, and held against the highest floor that one of them had;
+- what was at stake in several runs is added up, and held against the highest floor that one of them had; what never
+  was is not upheld, whatever the floor;
 - a run that can't be trusted makes the whole inadmissible, a check that failed in one of them the whole inconclusive;
 - what is not said is said: not claimed, not recorded, not exercised, each with its reason;
 - an allowance has its source, or its owner and its last day; after that day no statement is made of such a run;
@@ -25,7 +26,7 @@ from typing import Any
 
 from conformance.reports import power
 from conformance.reports.power import Power
-from conformance.reports.text import WORDS, sources
+from conformance.reports.text import WORDS, sources, times
 from conformance.reports.view import CheckView, ClauseView, KnownView, VerdictView
 from specs import profiles
 from specs.clauses.catalogue import by_id
@@ -385,9 +386,11 @@ def _line(found: Sequence[tuple[VerdictView, ClauseView]], profile: Profile | No
     floor = max(clause.floor for clause in clauses)
     verdict, reason = shown.verdict, shown.reason
     if verdict in _COUNTED:
-        enough = opportunities >= floor
+        # A floor of 0 calls a clause upheld that was never at stake; to state that it is kept would be too much.
+        enough = opportunities >= max(1, floor)
         verdict = ClauseVerdict.UPHELD if enough else ClauseVerdict.NOT_EXERCISED
-        reason = "" if enough else f"at stake {opportunities:,} times, the floor is {floor:,}"
+        seldom = f"at stake {times(opportunities)}, the floor is {floor:,}"
+        reason = "" if enough else seldom if opportunities else "never at stake"
     findings = tuple(dict.fromkeys(name for clause in clauses for name in clause.findings))
     such = [power.power_of(each, shown.id) for each, _ in found]
     return Line(
@@ -468,7 +471,11 @@ def _checks(runs: Sequence[VerdictView], lines: Sequence[Line]) -> Iterator[Chec
     for name, checks in found.items():
         made = [check for check in checks if check.ok is not None]
         if name == _EXERCISED and made:
-            idle = [x.clause.id for x in lines if x.verdict is ClauseVerdict.NOT_EXERCISED]
+            idle = [
+                line.clause.id
+                for line in lines
+                if line.verdict is ClauseVerdict.NOT_EXERCISED and line.opportunities < line.floor
+            ]
             yield CheckView(name, checks[0].title, not idle, ", ".join(idle))
             continue
         failed = [check for check in made if check.ok is False]

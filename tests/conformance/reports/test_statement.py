@@ -67,6 +67,24 @@ def test_what_was_at_stake_is_added_up(upheld: VerdictView) -> None:
     assert both.reason == ""
 
 
+def test_what_was_never_at_stake_is_not_stated_as_kept(upheld: VerdictView) -> None:
+    """Though a floor of 0 calls it upheld; who set that floor did not want the run to be open for it."""
+    run = clause(upheld, "LSE-1", opportunities=0, floor=0)
+    met = tuple(replace(c, ok=True) if c.id == "MET-6" else c for c in run.met)
+    run = clause(replace(run, met=met), "LSE-8", verdict=ClauseVerdict.UPHELD, opportunities=1)
+    run = replace(
+        run,
+        clauses=tuple(
+            replace(c, floor=0) if c.verdict is ClauseVerdict.NOT_EXERCISED else c
+            for c in run.clauses
+        ),
+    )
+    found = state([run], DAY)
+    assert line(found, "LSE-1").verdict is ClauseVerdict.NOT_EXERCISED
+    assert line(found, "LSE-1").reason == "never at stake"
+    assert found.verdict is RunVerdict.UPHELD
+
+
 def test_one_refutation_counts_for_all(upheld: VerdictView, refuted: VerdictView) -> None:
     """However many others keep it, with its evidence and its command."""
     broken = replace(refuted, target=upheld.target, replay="inorder replay runs/9", seed=9)
