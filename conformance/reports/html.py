@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from markupsafe import Markup, escape
 
-from conformance.reports import svg, swimlanes, text
+from conformance.reports import plots, power, svg, swimlanes, text
 from conformance.reports.charts import befell, chart, ticks
 from conformance.reports.incident import party, seconds
 from conformance.reports.overview import (
@@ -82,9 +82,9 @@ def render(
     """The page of a run. history: what was judged; None where it is not there. whole: with a view of the whole run,
     for which the history is read once more."""
     run, unread = _overview(history, verdict) if whole else (None, "")
-    style, script = _part("page.css"), _part("page.js")
+    style, script = part("page.css"), part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = _templates().get_template("report.html.j2")
+    page = templates().get_template("report.html.j2")
     return page.render(
         verdict=verdict,
         sign=_RUN_SIGNS[verdict.verdict],
@@ -98,6 +98,7 @@ def render(
         environment=dict(history.info.environment) if history is not None else {},
         run=run,
         chart=None if run is None else _markup(svg.render(chart(run))),
+        search=_search(verdict),
         befell=[] if run is None else list(_befell(run)),
         lanes=None if run is None else _json(lane_data(run)),
         missing=list(_missing(verdict, history, run, whole=whole, unread=unread)),
@@ -131,7 +132,8 @@ def write(
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """What lies in `page/`, for whoever writes a page; all that is put in is escaped."""
     # Every command comes by here when it starts, and few of them write a page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -151,7 +153,8 @@ def _templates() -> Environment:
 
 
 @cache
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A file of `page/`."""
     return (resources.files("conformance.reports") / "page" / name).read_text(encoding="utf-8")
 
 
@@ -345,13 +348,13 @@ def _by_family(verdict: VerdictView) -> list[FamilyBlock]:
                 for word in ClauseVerdict
                 if (count := sum(clause.verdict is word for clause in clauses))
             ),
-            tuple(_line(clause, most) for clause in clauses),
+            tuple(_line(verdict, clause, most) for clause in clauses),
         )
         for name, clauses in families(verdict.clauses)
     ]
 
 
-def _line(clause: ClauseView, most: int) -> ClauseLine:
+def _line(verdict: VerdictView, clause: ClauseView, most: int) -> ClauseLine:
     refuted = clause.verdict is ClauseVerdict.REFUTED and not clause.hidden
     return ClauseLine(
         clause,
@@ -359,7 +362,7 @@ def _line(clause: ClauseView, most: int) -> ClauseLine:
         text.WORDS[clause.verdict].lower(),
         _share(clause.opportunities, most),
         _share(clause.floor, most),
-        clause.happened if refuted else clause.reason,
+        clause.happened if refuted else clause.reason or power.worth(verdict, clause),
     )
 
 
@@ -482,6 +485,17 @@ def _settings(history: History | None) -> list[tuple[str, str]]:
         ("system", config.system),
         *((name, str(value)) for name, value in sorted(config.to_json().items())),
     ]
+
+
+def _search(verdict: VerdictView) -> Markup | None:
+    """How what a search has reached grew from run to run; None where nobody wrote that down."""
+    growth = () if verdict.coverage is None else verdict.coverage.growth
+    if len(growth) < 2:
+        return None
+    title = "Abstract states that the search had reached"
+    curve = {"states": [(float(runs), float(states)) for runs, states in growth]}
+    drawn = plots.lines("search", title, curve, plots.Axis("runs"), plots.Axis("states"))
+    return _markup(svg.render(drawn))
 
 
 def _befell(run: Overview) -> Iterator[tuple[int, str, str, str, str]]:

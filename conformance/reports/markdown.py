@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from conformance.reports.power import worth
 from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
 from conformance.reports.view import ClauseView, VerdictView, families
 from specs.history.row import Row
@@ -42,7 +43,7 @@ def _one(verdict: VerdictView, context: Sequence[Row], pictures: Mapping[str, st
             "",
             _HEADER,
             _RULE,
-            *(_row(clause) for clause in clauses),
+            *(_row(verdict, clause) for clause in clauses),
         ]
     for clause in verdict.failures:
         fence = "````"
@@ -78,9 +79,10 @@ _HEADER = "| clause | promise | kept by | made by | verdict | at stake | why |"
 _RULE = "|---|---|---|---|---|---:|---|"
 
 
-def _row(clause: ClauseView) -> str:
+def _row(verdict: VerdictView, clause: ClauseView) -> str:
     sign = _SIGNS.get(clause.verdict, "")
-    why = clause.happened if clause.verdict is ClauseVerdict.REFUTED else clause.reason
+    refuted = clause.verdict is ClauseVerdict.REFUTED
+    why = clause.happened if refuted else clause.reason or worth(verdict, clause)
     cells = (
         _id(clause.id),
         clause.statement or clause.title,

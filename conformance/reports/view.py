@@ -225,7 +225,8 @@ def parse(
 def _coverage(data: Mapping[str, Any]) -> Coverage:
     more = data.get("further")
     further = None if more is None else Further(more["runs"], more["most"], tuple(more["sought"]))
-    return Coverage(data["states"], data["runs"], data["new_at_the_end"], further)
+    growth = tuple((int(runs), int(states)) for runs, states in data.get("growth", ()))
+    return Coverage(data["states"], data["runs"], data["new_at_the_end"], further, growth)
 
 
 def _search(data: Mapping[str, Any]) -> Search:

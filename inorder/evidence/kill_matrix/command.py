@@ -103,7 +103,7 @@ def make_room(out: Path) -> None:
     if not grid.is_store(out / CELLS):
         seam.make_room(out, report.JSON_FILE, RUNS)
         return
-    for name in (report.JSON_FILE, report.MARKDOWN_FILE):
+    for name in (report.JSON_FILE, report.MARKDOWN_FILE, report.PICTURE_FILE):
         (out / name).unlink(missing_ok=True)
     shutil.rmtree(out / ALLURE_RESULTS, ignore_errors=True)
 

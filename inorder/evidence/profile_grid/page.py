@@ -7,7 +7,9 @@ when it was judged by every profile. The second is made of what the run found or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element
 
+from conformance.reports import plots
 from inorder.evidence import tables
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept
@@ -128,6 +130,23 @@ def with_summary(page: str, found: Sequence[Kept]) -> str:
         if {kept.profile for kept in here} == set(profiles.names()):
             page = refresh(page, SUMMARY, [f"`{target}`"], [summary_row(target, here)])
     return page
+
+
+def picture(found: Sequence[Kept]) -> Element:
+    """Every profile on every target: the verdict, and how many clauses were upheld."""
+    cells = {
+        (kept.profile, kept.target): tables.run_cell(
+            kept.verdict,
+            str(kept.counts[ClauseVerdict.UPHELD]),
+            f"{kept.counts[ClauseVerdict.UPHELD]} clauses upheld, "
+            f"{kept.counts[ClauseVerdict.REFUTED]} refuted",
+        )
+        for kept in found
+    }
+    rows = list(dict.fromkeys(kept.profile for kept in found))
+    columns = [target for target in TARGETS if any(kept.target == target for kept in found)]
+    title = "Profiles on the bodies of the reference, with the clauses upheld"
+    return plots.heat_map("everywhere", title, sorted(rows), columns, cells)
 
 
 def whole(found: Sequence[Kept], played: Sequence[CasesKept]) -> str:
