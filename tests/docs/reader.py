@@ -68,6 +68,22 @@ class Things:
         return str(self.folder / "totals.json")
 
     @cached_property
+    def matrix(self) -> str:
+        """A page of the docs that a grid writes its tables into: a copy."""
+        return self._copied("matrix")
+
+    @cached_property
+    def everywhere(self) -> str:
+        return self._copied("everywhere")
+
+    @cached_property
+    def track_record(self) -> str:
+        return self._copied("track-record")
+
+    def _copied(self, page: str) -> str:
+        return shutil.copy(ROOT / "docs" / f"{page}.md", self.folder)
+
+    @cached_property
     def namesrv(self) -> str:
         return self.rest.enter_context(ThreadedCluster()).namesrv
 
