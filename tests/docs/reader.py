@@ -50,14 +50,14 @@ class Things:
 
     @cached_property
     def run(self) -> str:
-        typed(f"{MUTANT} {self.folder / 'run'}", self.folder)
+        typed(f"{MUTANT} {self.folder / 'run'}", self.folder, in_process=True)
         return str(self.folder / "run")
 
     @cached_property
     def baseline(self) -> str:
         to = self.folder / "baseline.toml"
         told = f"--owner me --reason known --expires 2099-12-31 --out {to}"
-        typed(f"inorder baseline {self.run} {told}", self.folder)
+        typed(f"inorder baseline {self.run} {told}", self.folder, in_process=True)
         return str(to)
 
     @cached_property
