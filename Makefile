@@ -42,7 +42,7 @@ everywhere: setup ## every profile and case on the reference: simulated, on sock
 	@$(BIN)/python -m inorder.evidence.profile_grid --out runs/everywhere $(ARGS)
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
-	@$(BIN)/python -m inorder.evidence.benchmarks
+	@$(BIN)/python -m inorder.evidence.benchmarks --out runs/bench
 	@$(BIN)/python -m inorder.evidence.load --out runs/load $(ARGS)
 	@$(BIN)/python -m spark_checkers.bench
 

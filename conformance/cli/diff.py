@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.reports.compare import RED, Change, Difference, compare
 from conformance.reports.saving import check
@@ -26,8 +27,8 @@ _HEADS = (
 
 
 @click.command(name="diff")
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
+@click.argument("before", type=click.Path(path_type=Path), shell_complete=completion.run)
+@click.argument("after", type=click.Path(path_type=Path), shell_complete=completion.run)
 @format_option()
 def command(before: Path, after: Path, form: str) -> int:
     """Compare the verdicts of two runs: BEFORE an upgrade and AFTER it.
@@ -36,7 +37,7 @@ def command(before: Path, after: Path, form: str) -> int:
 
     \b
     Exits with 0 nothing broke, 1 something did, 2 something can't be told any more
-    or is possible now, 64 a run without a verdict.
+    or is possible now, or a run was cut short or can't be trusted, 64 a run without a verdict.
     """
     runs = (open_run(before), open_run(after))
     found = compare(*runs)
@@ -49,6 +50,8 @@ def command(before: Path, after: Path, form: str) -> int:
         print_human(Text(f"{word:<8}{_named(run)}", style="dim"))
     if runs[0].profile != runs[1].profile:
         print_human(Text("the two were judged by different profiles", style="yellow"))
+    for sentence in found.checks:
+        print_human(Text.assemble(("left open       ", "yellow"), sentence))
     for field, head, style in _HEADS:
         for told in _lines(getattr(found, field)):
             print_human(Text.assemble((f"{head:<16}", style), told))
@@ -63,6 +66,7 @@ def command(before: Path, after: Path, form: str) -> int:
 def closing(found: Difference) -> str:
     """All of it in one line."""
     counts = [f"{len(getattr(found, field))} {head.lower()}" for field, head, _ in _HEADS]
+    counts += [f"{len(found.checks)} left open"] if found.checks else []
     return ", ".join(counts)
 
 
@@ -104,4 +108,4 @@ def _data(runs: Sequence[VerdictView], found: Difference) -> dict[str, object]:
         for side, run in zip(("before", "after"), runs, strict=True)
     }
     changes = {field: [asdict(each) for each in getattr(found, field)] for field, _, _ in _HEADS}
-    return {"schema": DIFF_SCHEMA, **sides, **changes}
+    return {"schema": DIFF_SCHEMA, **sides, **changes, "checks": list(found.checks)}

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem, add_completion_class
 
+from conformance.cli.completion import ColonsInBash
 from conformance.cli.people import lose_no_line, say
 from conformance.parts import extras
 from conformance.parts.places import beside
@@ -74,6 +76,17 @@ class Root(click.Group):
         found = set(_registered())
         return [name for name in _ORDER if name in found] + sorted(found - set(_ORDER))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names alone: click would load every command for a sentence on each, and one may lack its extra."""
+        return [
+            *(
+                CompletionItem(name)
+                for name in self.list_commands(ctx)
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = _registered().get(cmd_name)
         return None if entry is None else _load(entry)
@@ -99,6 +112,7 @@ class Root(click.Group):
         **extra: Any,
     ) -> Any:
         """As click's, but standalone it exits with the codes of this command line, whatever happens."""
+        add_completion_class(ColonsInBash)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         sys.exit(self._guarded(args, prog_name or "inorder", complete_var, extra))

@@ -6,8 +6,11 @@ Rules:
 - *broke*: a finding that the later run refutes and the earlier one did not;
 - *perhaps*: one that is possible now, and was neither possible nor refuted before;
 - *mended*: a finding of the earlier run of a clause that the later one upholds;
-- *no longer*: what was at stake often enough before, and is not now (not exercised, not recorded, not claimed);
-- *newly*: the other way round.
+- *no longer*: what was at stake often enough before, and is not now (not exercised, not recorded, not claimed; also
+  where a floor of 0 calls a clause upheld that was never at stake);
+- *newly*: the other way round;
+- *checks*: what leaves a run open as a whole: that it can't be trusted or was cut short, whichever of the two it is,
+  and what else of the later run failed that had not in the earlier one.
 """
 
 from __future__ import annotations
@@ -45,23 +48,28 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed from one run to another; clauses in catalogue order."""
+    """What changed from one run to another; clauses in catalogue order. checks: a sentence for each."""
 
     broke: tuple[Change, ...]
     perhaps: tuple[Change, ...]
     mended: tuple[Change, ...]
     no_longer: tuple[Change, ...]
     newly: tuple[Change, ...]
+    checks: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """1 where something broke, 2 where that can't be told any more of something, else 0."""
         if self.broke:
             return EXIT_REFUTED
-        return EXIT_INCONCLUSIVE if self.perhaps or self.no_longer else EXIT_UPHELD
+        left_open = self.perhaps or self.no_longer or self.checks
+        return EXIT_INCONCLUSIVE if left_open else EXIT_UPHELD
 
 
-KINDS = tuple(field.name for field in fields(Difference))
+KINDS = tuple(field.name for field in fields(Difference) if field.name != "checks")
+_ALWAYS = ("MET-1", "MET-9")
+"""A run that can't be trusted, or was cut short, says too little, whatever the other one was."""
+_TOLD_BY_CLAUSES = "MET-6"
 
 
 def compare(before: VerdictView, after: VerdictView) -> Difference:
@@ -73,7 +81,18 @@ def compare(before: VerdictView, after: VerdictView) -> Difference:
         was, now = old.get(name), new.get(name)
         for kind, finding in _changes(was, now):
             found[kind].append(_change(was, now, finding))
-    return Difference(**{kind: tuple(changes) for kind, changes in found.items()})
+    told = {kind: tuple(changes) for kind, changes in found.items()}
+    return Difference(**told, checks=tuple(_checks(before, after)))
+
+
+def _checks(before: VerdictView, after: VerdictView) -> Iterator[str]:
+    failed_before = {check.id for check in before.met if check.ok is False}
+    for side, run in (("before", before), ("after", after)):
+        for check in run.met:
+            news = side == "after" and check.id not in failed_before
+            if check.ok is False and check.id != _TOLD_BY_CLAUSES and (check.id in _ALWAYS or news):
+                detail = f": {check.detail}" if check.detail else ""
+                yield f"{side}: not so: {check.title}{detail} ({check.id})"
 
 
 def _changes(was: ClauseView | None, now: ClauseView | None) -> Iterator[tuple[str, str]]:
@@ -98,7 +117,7 @@ RED = (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE)
 
 
 def _is_upheld(clause: ClauseView | None) -> bool:
-    return clause is not None and clause.verdict is ClauseVerdict.UPHELD
+    return clause is not None and clause.verdict is ClauseVerdict.UPHELD and _tells(clause)
 
 
 def names(clause: ClauseView) -> tuple[str, ...]:
@@ -107,7 +126,9 @@ def names(clause: ClauseView) -> tuple[str, ...]:
 
 
 def _tells(clause: ClauseView | None) -> bool:
-    return clause is not None and clause.verdict in TOLD
+    if clause is None or clause.verdict not in TOLD:
+        return False
+    return clause.verdict is not ClauseVerdict.UPHELD or clause.opportunities > 0
 
 
 def _change(was: ClauseView | None, now: ClauseView | None, finding: str) -> Change:
@@ -117,4 +138,7 @@ def _change(was: ClauseView | None, now: ClauseView | None, finding: str) -> Cha
 
 
 def _word(clause: ClauseView | None) -> str:
-    return "not judged" if clause is None else clause.verdict.value
+    if clause is None:
+        return "not judged"
+    idle = clause.verdict is ClauseVerdict.UPHELD and not _tells(clause)
+    return (ClauseVerdict.NOT_EXERCISED if idle else clause.verdict).value

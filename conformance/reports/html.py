@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from markupsafe import Markup, escape
 
-from conformance.reports import svg, swimlanes, text
+from conformance.reports import plots, power, svg, swimlanes, text
 from conformance.reports.charts import befell, chart, ticks
 from conformance.reports.incident import party, seconds
 from conformance.reports.overview import (
@@ -34,6 +34,7 @@ from conformance.reports.overview import (
     overview,
 )
 from conformance.reports.view import ClauseView, VerdictView, families, rows_in
+from specs import glossary
 from specs.clauses.catalogue import catalogue
 from specs.clauses.clause import Clause, Promise
 from specs.clauses.transcript import Expected
@@ -41,6 +42,7 @@ from specs.errors import HistoryError
 from specs.history.row import Row
 from specs.history.store import History
 from specs.history.text import VERBS
+from specs.links import clause_page, web
 from specs.model.rules import RULES, WireRule
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind
@@ -80,9 +82,9 @@ def render(
     """The page of a run. history: what was judged; None where it is not there. whole: with a view of the whole run,
     for which the history is read once more."""
     run, unread = _overview(history, verdict) if whole else (None, "")
-    style, script = _part("page.css"), _part("page.js")
+    style, script = part("page.css"), part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = _templates().get_template("report.html.j2")
+    page = templates().get_template("report.html.j2")
     return page.render(
         verdict=verdict,
         sign=_RUN_SIGNS[verdict.verdict],
@@ -96,11 +98,13 @@ def render(
         environment=dict(history.info.environment) if history is not None else {},
         run=run,
         chart=None if run is None else _markup(svg.render(chart(run))),
+        search=_search(verdict),
         befell=[] if run is None else list(_befell(run)),
         lanes=None if run is None else _json(lane_data(run)),
         missing=list(_missing(verdict, history, run, whole=whole, unread=unread)),
         clauses=[_page_of(verdict, clause) for clause in verdict.clauses],
         known_words=text.KNOWN_WORDS,
+        words=glossary.words(),
         style=Markup(style),
         script=Markup(script),
         digest=digest,
@@ -128,7 +132,8 @@ def write(
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """What lies in `page/`, for whoever writes a page; all that is put in is escaped."""
     # Every command comes by here when it starts, and few of them write a page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -141,11 +146,15 @@ def _templates() -> Environment:
         finalize=lambda value: svg.plain(value) if type(value) is str else value,
     )
     found.filters["prose"] = _prose
+    found.filters["explained"] = _explained
+    found.filters["label"] = _label
+    found.globals["term"] = _term
     return found
 
 
 @cache
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A file of `page/`."""
     return (resources.files("conformance.reports") / "page" / name).read_text(encoding="utf-8")
 
 
@@ -158,15 +167,62 @@ _WORDS = re.compile(r"`([^`]+)`|\*([^*\s][^*]*)\*")
 
 
 def _prose(paragraph: str) -> Markup:
-    """A docstring's words: `code` and *emphasis* as such, all else escaped."""
+    """A docstring's words: `code` and *emphasis* as such, all else escaped; a word that the glossary has is explained
+    where it comes first."""
+    parts: list[Markup] = []
+    at, told = 0, set[str]()
+    for found in _WORDS.finditer(paragraph):
+        parts.append(_explained(paragraph[at : found.start()], told))
+        tag = "code" if found[1] else "em"
+        parts.append(Markup("<{0}>{1}</{0}>").format(Markup(tag), svg.plain(found[1] or found[2])))
+        at = found.end()
+    return Markup("").join([*parts, _explained(paragraph[at:], told)])
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """What finds words of the glossary in running text, and the name that each form stands for."""
+    forms = {form: word.name for word in glossary.words() for form in word.forms}
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile(rf"\b({'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE), forms
+
+
+def _explained(sentence: str, told: set[str] | None = None) -> Markup:
+    """Escaped, and each word of the glossary linked to its meaning where it comes first. told: which were before."""
+    find, forms = _forms()
+    told = set() if told is None else told
     parts: list[Markup] = []
     at = 0
-    for found in _WORDS.finditer(paragraph):
-        parts.append(escape(paragraph[at : found.start()]))
-        tag = "code" if found[1] else "em"
-        parts.append(Markup("<{0}>{1}</{0}>").format(Markup(tag), found[1] or found[2]))
-        at = found.end()
-    return Markup("").join([*parts, escape(paragraph[at:])])
+    sentence = svg.plain(sentence)
+    for found in find.finditer(sentence):
+        name = forms[found[1].lower()]
+        if name not in told:
+            told.add(name)
+            parts += [escape(sentence[at : found.start()]), _term(name, found[1])]
+            at = found.end()
+    return Markup("").join([*parts, escape(sentence[at:])])
+
+
+def _term(name: str, text: str | None = None) -> Markup:
+    """A word that leads to what it means; the script shows that beside it. text: how it is put, if otherwise."""
+    anchor = glossary.word(name).anchor
+    return Markup('<a class="term" href="#word-{0}" aria-describedby="means-{0}">{1}</a>').format(
+        anchor, name if text is None else text
+    )
+
+
+_LABELS: Mapping[str, str] = {
+    "target": "target",
+    "profile": "profile",
+    "run": "run",
+    "recorded at the levels": "level",
+    "reached": "abstract state",
+}
+"""Of the facts about a run, the labels that the glossary has, by the word that explains each."""
+
+
+def _label(name: str) -> Markup:
+    return _term(_LABELS[name], name) if name in _LABELS else escape(svg.plain(name))
 
 
 def _json(data: Any) -> Markup:
@@ -292,13 +348,13 @@ def _by_family(verdict: VerdictView) -> list[FamilyBlock]:
                 for word in ClauseVerdict
                 if (count := sum(clause.verdict is word for clause in clauses))
             ),
-            tuple(_line(clause, most) for clause in clauses),
+            tuple(_line(verdict, clause, most) for clause in clauses),
         )
         for name, clauses in families(verdict.clauses)
     ]
 
 
-def _line(clause: ClauseView, most: int) -> ClauseLine:
+def _line(verdict: VerdictView, clause: ClauseView, most: int) -> ClauseLine:
     refuted = clause.verdict is ClauseVerdict.REFUTED and not clause.hidden
     return ClauseLine(
         clause,
@@ -306,7 +362,7 @@ def _line(clause: ClauseView, most: int) -> ClauseLine:
         text.WORDS[clause.verdict].lower(),
         _share(clause.opportunities, most),
         _share(clause.floor, most),
-        clause.happened if refuted else clause.reason,
+        clause.happened if refuted else clause.reason or power.worth(verdict, clause),
     )
 
 
@@ -324,6 +380,8 @@ class ClausePage:
     facts: tuple[str, ...]
     examples: tuple[tuple[str, str], ...]
     explain: str
+    page: str
+    address: str | None
 
 
 def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
@@ -333,10 +391,17 @@ def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
         paragraphs = tuple(" ".join(part.split()) for part in promise.doc.split("\n\n"))
         facts = tuple(_facts_of(promise))
         shown = tuple(_examples(promise)) if isinstance(promise, Clause) else ()
-        return ClausePage(clause, paragraphs, facts, shown, explain)
+        return ClausePage(clause, paragraphs, facts, shown, explain, *_document(clause.id))
     facts = (f"Source: {promise.source}.",) if isinstance(promise, WireRule) else ()
     told = "A wire rule: a raw client held the broker's answers against it while the run went on."
-    return ClausePage(clause, (told,) if promise is not None else (), facts, (), explain)
+    paragraphs = (told,) if promise is not None else ()
+    return ClausePage(clause, paragraphs, facts, (), explain, *_document(clause.id))
+
+
+def _document(clause_id: str) -> tuple[str, str | None]:
+    """The clause's page in the docs: its path, and its address where the project has one."""
+    page = clause_page(clause_id)
+    return ("", None) if page is None else (page, web(page))
 
 
 @cache
@@ -420,6 +485,17 @@ def _settings(history: History | None) -> list[tuple[str, str]]:
         ("system", config.system),
         *((name, str(value)) for name, value in sorted(config.to_json().items())),
     ]
+
+
+def _search(verdict: VerdictView) -> Markup | None:
+    """How what a search has reached grew from run to run; None where nobody wrote that down."""
+    growth = () if verdict.coverage is None else verdict.coverage.growth
+    if len(growth) < 2:
+        return None
+    title = "Abstract states that the search had reached"
+    curve = {"states": [(float(runs), float(states)) for runs, states in growth]}
+    drawn = plots.lines("search", title, curve, plots.Axis("runs"), plots.Axis("states"))
+    return _markup(svg.render(drawn))
 
 
 def _befell(run: Overview) -> Iterator[tuple[int, str, str, str, str]]:

@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from conformance.reports.occasion import OCCASION_SCHEMA, occasion_schema
+from conformance.reports.power import POWER_SCHEMA, power_schema
+from conformance.reports.statement import STATEMENT_SCHEMA
 from specs.errors import SpecError
 from specs.verdicts.schema import row_schema, verdict_schema
 from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, RunVerdict
@@ -60,7 +63,13 @@ def crossing_schema() -> dict[str, Any]:
         "rounds": whole,
         "seed": whole,
         "date": text,
+        "clauses": {
+            "type": "object",
+            "description": "By id, what each clause came to; missing in files of earlier versions.",
+            "additionalProperties": {"enum": [each.value for each in ClauseVerdict]},
+        },
     }
+    required = [name for name in cell if name != "clauses"]
     feature = {
         "feature": text,
         "direction": {**text, "description": "Whose client, and whose broker."},
@@ -75,7 +84,7 @@ def crossing_schema() -> dict[str, Any]:
         **_object(
             {
                 "schema": {"const": CROSSING_SCHEMA},
-                "cells": {"type": "array", "items": _object(cell)},
+                "cells": {"type": "array", "items": {**_object(cell), "required": required}},
                 "features": {"type": "array", "items": _object(feature)},
             }
         ),
@@ -119,6 +128,7 @@ def diff_schema() -> dict[str, Any]:
                 "mended": changes,
                 "no_longer": changes,
                 "newly": changes,
+                "checks": {**_TEXTS, "description": "What leaves a run open as a whole."},
             }
         ),
     }
@@ -380,6 +390,105 @@ def import_schema() -> dict[str, Any]:
     }
 
 
+def statement_schema() -> dict[str, Any]:
+    """What `inorder statement --format json` prints; draft 2020-12."""
+    texts_by_name = {"type": "object", "additionalProperties": _TEXT}
+    count_or_none = {**_COUNT, "type": ["integer", "null"]}
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    run = _object(
+        {
+            "folder": _TEXT,
+            "run": _TEXT,
+            "seed": {"type": "integer"},
+            "verdict": {"enum": [each.value for each in RunVerdict]},
+            "examples": {**count_or_none, "description": "Generated runs of a search, where told."},
+            "events": count_or_none,
+            "levels": _TEXTS,
+            "cut_short": {"type": "boolean"},
+            "replay": _TEXT,
+        }
+    )
+    allowance = _object(
+        {
+            "by": {"enum": ["profile", "baseline"]},
+            "findings": {**_TEXTS, "description": "None: whatever breaks the clause."},
+            "reason": _TEXT,
+            "source": {**_TEXT, "description": "Of a profile: where it was told or measured."},
+            "owner": {**_TEXT, "description": "Of a baseline, as what follows."},
+            "issue": _TEXT,
+            "expires": {**_TEXT, "description": "The last day on which it is let pass."},
+        }
+    )
+    such = {
+        **_object(
+            {
+                "bugs": _COUNT,
+                "found": {**_COUNT, "description": "By every search for them."},
+                "slowest": {**_COUNT, "description": "The latest run that showed one."},
+                "chance": {
+                    **_object({"runs": _COUNT, "estimate": share, "low": share, "high": share}),
+                    "description": "That so many runs show one of them, and its interval of 95 %.",
+                },
+            }
+        ),
+        "type": ["object", "null"],
+        "description": "Of the searches that these runs were; null where they were none.",
+    }
+    clause = _object(
+        {
+            "id": _TEXT,
+            "title": _TEXT,
+            "promise": _TEXT,
+            "sources": _TEXTS,
+            "party": _TEXT,
+            "implementations": _TEXTS,
+            "verdict": {"enum": [each.value for each in ClauseVerdict]},
+            "opportunities": {**_COUNT, "description": "How often it was at stake, in all runs."},
+            "floor": _COUNT,
+            "violations": _COUNT,
+            "findings": _TEXTS,
+            "happened": _TEXT,
+            "reason": _TEXT,
+            "allowed": {"type": "array", "items": allowance},
+            "rate_seen": {
+                **share,
+                "type": ["number", "null"],
+                "description": "Of an upheld clause: this rate of violations would have shown with 95 %.",
+            },
+            "planted": {
+                **_object({"bugs": _COUNT, "found": _COUNT, "in_such_searches": such}),
+                "description": "Bugs that were planted in our reference for this clause to find.",
+            },
+            "replay": _TEXT,
+        }
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": STATEMENT_SCHEMA,
+        "title": "A conformance statement: what a system was found to keep, and on how much evidence",
+        **_object(
+            {
+                "schema": {"const": STATEMENT_SCHEMA},
+                "verdict": {"enum": [each.value for each in RunVerdict]},
+                "sentence": _TEXT,
+                "date": {**_TEXT, "format": "date"},
+                "system": _object({"target": _TEXT, "parties": texts_by_name}),
+                "profile": _TEXT,
+                "tool": {**texts_by_name, "description": "What judged: version, code, engine."},
+                "written_by": {**texts_by_name, "description": "What wrote the statement."},
+                "runs": {"type": "array", "minItems": 1, "items": run},
+                "counts": _object({each.value: _COUNT for each in ClauseVerdict}),
+                "clauses": {"type": "array", "items": clause},
+                "checks": {
+                    "type": "array",
+                    "items": _object({"id": _TEXT, "title": _TEXT, "detail": _TEXT}),
+                    "description": "Of the runs themselves, those that failed.",
+                },
+            }
+        ),
+    }
+
+
 _MADE_BY = {
     VERDICT_SCHEMA: verdict_schema,
     LIST_SCHEMA: list_schema,
@@ -390,6 +499,9 @@ _MADE_BY = {
     CROSSING_SCHEMA: crossing_schema,
     DIFF_SCHEMA: diff_schema,
     IMPORT_SCHEMA: import_schema,
+    OCCASION_SCHEMA: occasion_schema,
+    POWER_SCHEMA: power_schema,
+    STATEMENT_SCHEMA: statement_schema,
 }
 NAMES = tuple(_MADE_BY)
 

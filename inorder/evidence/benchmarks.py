@@ -7,12 +7,15 @@ little; what can be said as a ratio within one run is said so. What a figure dep
 from __future__ import annotations
 
 import cProfile
+import json
 import pstats
 import resource
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
 
 import click
 from hypothesis.stateful import RuleBasedStateMachine
@@ -23,7 +26,9 @@ from conformance.cli.people import console
 from conformance.machines import cluster
 from conformance.machines.cluster import Collector
 from conformance.machines.drawing import drive
+from conformance.reports import plots
 from conformance.runner import STEPS, run_machine
+from inorder.evidence import tables
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import cluster_of, simulate
 from specs.clauses.catalogue import all_clauses
@@ -159,46 +164,93 @@ def _short(file: str) -> str:
     return "/".join(path.parts[-2:]).removesuffix(".py") if path.suffix == ".py" else file
 
 
-def _figures(messages: int, times: int, examples: int) -> Table:
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure. aim: what it should be, None where nobody says. more_is_better: it is a speed, and no cost."""
+
+    what: str
+    value: float
+    text: str
+    of: str
+    aim: float | None = None
+    aim_text: str = ""
+    more_is_better: bool = True
+
+    @property
+    def share(self) -> float:
+        """Of its aim: 1 and more is as it should be."""
+        assert self.aim is not None, "a figure with an aim"
+        return self.value / self.aim if self.more_is_better else self.aim / self.value
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def table_of(figures: Sequence[Figure]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for name in ("what", "figure", "aim", "of"):
         table.add_column(name, justify="left" if name in ("what", "of") else "right")
+    for each in figures:
+        table.add_row(each.what, each.text, each.aim_text, each.of)
+    return table
+
+
+def picture(figures: Sequence[Figure]) -> Element:
+    """Each figure beside its aim, on one scale: a bar that reaches the line is as it should be."""
+    rows = [
+        plots.Bar(each.what, each.share, f"{each.text} (aim {each.aim_text})", mark=1.0)
+        for each in figures
+        if each.aim is not None
+    ]
+    unit = "the line is the aim; of a cost, less is a longer bar"
+    return plots.bars("bench", "What simulating and judging cost, beside the aims", rows, unit=unit)
+
+
+def figures_of(messages: int, times: int, examples: int) -> list[Figure]:
+    found: list[Figure] = []
     plan = busy_plan(messages)
     events, speed = simulation(plan, times)
-    table.add_row(
-        "simulated events per CPU second", f"{speed:,.0f}", f"{SIM_AIM:,}", f"{events:,} events"
+    found.append(
+        Figure(
+            "simulated events per CPU second",
+            speed,
+            f"{speed:,.0f}",
+            f"{events:,} events",
+            SIM_AIM,
+            f"{SIM_AIM:,}",
+        )
     )
 
     recorded = Recorded(*simulate(plan, None))
     clauses = all_clauses()
     rate = judging(recorded, clauses, times)
-    table.add_row(
-        "judged rows per CPU second",
-        f"{rate:,.0f}",
-        f"{JUDGE_AIM:,}",
-        f"{len(recorded.rows):,} rows, {len(clauses)} clauses",
+    found.append(
+        Figure(
+            "judged rows per CPU second",
+            rate,
+            f"{rate:,.0f}",
+            f"{len(recorded.rows):,} rows, {len(clauses)} clauses",
+            JUDGE_AIM,
+            f"{JUDGE_AIM:,}",
+        )
     )
     small = Recorded(*simulate(busy_plan(max(64, messages // 8)), None))
     ratio = judging(small, clauses, times) / rate
     words = f"{len(small.rows):,} beside {len(recorded.rows):,} rows"
-    table.add_row("cost of a row, long beside short history", f"{ratio:.2f}", "1.00", words)
+    what = "cost of a row, long beside short history"
+    found.append(Figure(what, ratio, f"{ratio:.2f}", words, 1.0, "1.00", more_is_better=False))
 
     machine = best_of(1, lambda: run_machine(Collector(lambda refuted: ()), 1, examples))
     silent = best_of(1, lambda: run_machine_unjudged(examples))
     empty = best_of(1, lambda: drive(_empty_machine(), 1, examples, STEPS))
-    table.add_row(
-        "machine, judged, beside an empty one",
-        f"{machine / empty:.1f}",
-        f"{MACHINE_AIM:.1f}",
-        f"{examples} examples",
-    )
-    table.add_row(
-        "machine, not judged, beside an empty one",
-        f"{silent / empty:.1f}",
-        "",
-        f"{examples} examples",
-    )
-    return table
+    of = f"{examples} examples"
+    for what, ratio, aim in (
+        ("machine, judged, beside an empty one", machine / empty, MACHINE_AIM),
+        ("machine, not judged, beside an empty one", silent / empty, None),
+    ):
+        told = "" if aim is None else f"{aim:.1f}"
+        found.append(Figure(what, ratio, f"{ratio:.1f}", of, aim, told, more_is_better=False))
+    return found
 
 
 def run_machine_unjudged(examples: int) -> None:
@@ -246,10 +298,21 @@ def clause_costs(recorded: Recorded, lines: int) -> list[tuple[str, float]]:
 @click.option(
     "--profile/--no-profile", default=True, show_default=True, help="Show where the time goes."
 )
-def main(messages: int, times: int, examples: int, profile: bool) -> None:
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep the figures there, as bench.json and as a picture, bench.svg.",
+)
+def main(messages: int, times: int, examples: int, profile: bool, out: Path | None) -> None:
     """Figures of the simulation, the machine and the Python judge."""
     people = console()
-    people.print(_figures(messages, times, examples))
+    figures = figures_of(messages, times, examples)
+    people.print(table_of(figures))
+    if out is not None:
+        tables.draw(out / "bench.svg", picture(figures))
+        data = json.dumps([each.to_json() for each in figures], indent=2)
+        (out / "bench.json").write_text(data + "\n", encoding="utf-8")
     if profile:
         plan = busy_plan(messages)
         recorded = Recorded(*simulate(plan, None))

@@ -28,20 +28,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
 from conformance.parts.leash import die_with
 from specs.errors import InorderError, UsageError
+from specs.fingerprint import DIGITS, code_digest
 from specs.history.clock import host_clock
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder that holds this distribution's packages."""
 FORMAT = 1
 _LOCK, _WORKERS_LOCK = ".lock", ".workers"
-_DIGITS = 16
 _LONGEST_NAME = 80
 
 
@@ -65,7 +62,7 @@ class Cell:
     @property
     def id(self) -> str:
         """The same for the same grid, name and key, in every process."""
-        return f"{self.stem}-{_digest(_canonical(self.key))[:_DIGITS]}"
+        return f"{self.stem}-{_digest(_canonical(self.key))[:DIGITS]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +142,6 @@ def read_cell(store: Path, cell: Cell) -> Done | None:
     except (KeyError, TypeError, ValueError):
         return None
     return kept if is_it else None
-
-
-@cache
-def code_digest(*places: str) -> str:
-    """Of all files in these packages, folders or files (from the root of the packages), by name and content."""
-    found = hashlib.sha256()
-    for place in sorted(set(places)):
-        start = ROOT / place
-        if not start.exists():
-            raise ValueError(f"there is no {place} in {ROOT}")
-        files = [start] if start.is_file() else sorted(p for p in start.rglob("*") if p.is_file())
-        for path in files:
-            if "__pycache__" not in path.parts:
-                found.update(f"{path.relative_to(ROOT)}\0{_file_digest(path)}\n".encode())
-    return found.hexdigest()[:_DIGITS]
 
 
 def code_key(*places: str) -> dict[str, str]:
@@ -333,7 +315,3 @@ def _canonical(key: Mapping[str, Any]) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,14 +1,21 @@
-"""The tables of all grids: for a terminal, as Markdown, and between marks in a page of the documentation."""
+"""The tables of all grids: for a terminal, as Markdown, between marks in a page of the documentation, as pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from conformance.reports import plots, svg
+from conformance.reports.html import SIGNS
+from conformance.reports.plots import Cell, Kind
+from specs.clauses.clause import Clause
 from specs.errors import UsageError
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 
 def terminal(
@@ -86,3 +93,79 @@ def refresh(
 def _plain(text: str) -> str:
     """Text that can't end a table's cell."""
     return text.replace("|", "/").replace("\n", " ")
+
+
+# ------------------------------------------------------------------------------------------ pictures
+
+_KINDS: Mapping[ClauseVerdict, Kind] = {
+    ClauseVerdict.UPHELD: Kind.GOOD,
+    ClauseVerdict.REFUTED: Kind.BAD,
+    ClauseVerdict.POSSIBLE: Kind.OPEN,
+    ClauseVerdict.ALLOWED: Kind.ALLOWED,
+    ClauseVerdict.NOT_EXERCISED: Kind.OPEN,
+}
+_OF_A_RUN: Mapping[RunVerdict, tuple[Kind, str]] = {
+    RunVerdict.UPHELD: (Kind.GOOD, "✓"),
+    RunVerdict.REFUTED: (Kind.BAD, "✗"),
+    RunVerdict.INCONCLUSIVE: (Kind.OPEN, "?"),
+    RunVerdict.INADMISSIBLE: (Kind.BAD, "!"),
+}
+
+
+def clause_cell(verdict: ClauseVerdict) -> Cell:
+    """A clause's verdict as a cell."""
+    kind = _KINDS.get(verdict, Kind.SILENT)
+    return Cell(kind, SIGNS[verdict], verdict.value.replace("_", " "))
+
+
+def run_cell(verdict: RunVerdict, more: str = "", told: str = "") -> Cell:
+    """A run's verdict as a cell. more: what stands beside its sign."""
+    kind, sign = _OF_A_RUN[verdict]
+    return Cell(kind, f"{sign} {more}".rstrip(), ": ".join(filter(None, (verdict.value, told))))
+
+
+def by_clause(
+    key: str, title: str, systems: Mapping[str, Mapping[str, ClauseVerdict]]
+) -> ElementTree.Element:
+    """Systems by promises: a row for each system, a column for each clause that one of them was held to."""
+    known: dict[str, set[ClauseVerdict]] = {}
+    cells = {}
+    for system, clauses in systems.items():
+        for clause, verdict in clauses.items():
+            known.setdefault(clause, set()).add(verdict)
+            cells[system, clause] = clause_cell(verdict)
+    columns = sorted(
+        (name for name, verdicts in known.items() if verdicts != {ClauseVerdict.NOT_CLAIMED}),
+        key=lambda name: (_family(name), int(name.split("-")[1])),
+    )
+    groups: dict[str, int] = {}
+    for name in columns:
+        groups[name.split("-")[0]] = groups.get(name.split("-")[0], 0) + 1
+    there = {verdict for verdicts in known.values() for verdict in verdicts}
+    legend = [
+        (clause_cell(verdict), verdict.value.replace("_", " "))
+        for verdict in ClauseVerdict
+        if verdict in there
+    ]
+    return plots.heat_map(
+        key,
+        title,
+        list(systems),
+        columns,
+        cells,
+        groups=list(groups.items()),
+        legend=legend,
+        narrow=True,
+    )
+
+
+def _family(name: str) -> int:
+    families = [*Clause.FAMILIES]
+    family = name.split("-")[0]
+    return families.index(family) if family in families else len(families)
+
+
+def draw(path: Path, picture: ElementTree.Element) -> None:
+    """Write a picture beside a grid's data."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(svg.render(picture), encoding="utf-8")

@@ -134,7 +134,9 @@ class Baseline:
         if judged.verdict is ClauseVerdict.ALLOWED:
             seen = entry.finding in judged.findings or not entry.finding
             return State.SEEN if seen else State.NOT_SEEN
-        return State.NOT_SEEN if judged.verdict is ClauseVerdict.UPHELD else State.NOT_TOLD
+        # With a floor of 0 a clause is upheld that was never at stake.
+        could = judged.verdict is ClauseVerdict.UPHELD and judged.opportunities > 0
+        return State.NOT_SEEN if could else State.NOT_TOLD
 
 
 def today() -> date:

@@ -57,9 +57,20 @@ def verdict_schema() -> dict[str, Any]:
         }
     )
     further = _object({"runs": _COUNT, "most": _COUNT, "sought": _TEXTS})
+    growth = {
+        "type": "array",
+        "items": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
+        "description": "Some points of [runs, states that they had reached].",
+    }
     coverage = _object(
-        {"states": _COUNT, "runs": _COUNT, "new_at_the_end": _COUNT, "further": further},
-        ("further",),
+        {
+            "states": _COUNT,
+            "runs": _COUNT,
+            "new_at_the_end": _COUNT,
+            "further": further,
+            "growth": growth,
+        },
+        ("further", "growth"),
     )
     search = _object(
         {

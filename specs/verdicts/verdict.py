@@ -15,6 +15,7 @@ from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.clause import Clause
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
+from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.profiles import Profile
@@ -116,17 +117,24 @@ class Further:
 class Coverage:
     """Of a search: distinct abstract states in all runs, and how many of them the last tenth of the runs added.
 
-    further: of these runs those that were made beyond what was asked for; None where there was no need.
+    further: of these runs those that were made beyond what was asked for; None where there was no need. growth: so many
+    runs had reached so many states, at GROWTH_POINTS places at most, the last run's among them.
     """
 
     states: int
     runs: int
     new_at_the_end: int
     further: Further | None = None
+    growth: tuple[tuple[int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        counts = {"states": self.states, "runs": self.runs, "new_at_the_end": self.new_at_the_end}
-        return {**counts, **({} if self.further is None else {"further": self.further.to_json()})}
+        return {
+            "states": self.states,
+            "runs": self.runs,
+            "new_at_the_end": self.new_at_the_end,
+            **({} if self.further is None else {"further": self.further.to_json()}),
+            **({"growth": [list(point) for point in self.growth]} if self.growth else {}),
+        }
 
 
 def coverage_of(reached: Sequence[Collection[Any]]) -> Coverage:
@@ -137,7 +145,19 @@ def coverage_of(reached: Sequence[Collection[Any]]) -> Coverage:
         known.update(states)
         growth.append(len(known))
     before = growth[-1 - max(1, len(growth) // 10)] if len(growth) > 1 else 0
-    return Coverage(len(known), len(growth), len(known) - before)
+    return Coverage(len(known), len(growth), len(known) - before, growth=_some(growth))
+
+
+GROWTH_POINTS = 40
+
+
+def _some(growth: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Some of the points, each as (runs, states): closer together where a search is young, and so grows."""
+    most = len(growth)
+    places = (
+        {round(most ** (n / (GROWTH_POINTS - 1))) for n in range(GROWTH_POINTS)} if most else ()
+    )
+    return tuple((place, growth[place - 1]) for place in sorted(places))
 
 
 class Ended(StrEnum):
@@ -433,7 +453,7 @@ def including(verdict: Verdict, lines: Sequence[Judged]) -> Verdict:
 
 def by_python(**more: str) -> dict[str, str]:
     """What a verdict says of the tool: the Python judges of this version. more: what else it is to say."""
-    return {"engine": "python", "inorder": version("inorder"), **more}
+    return {"engine": "python", "inorder": version("inorder"), "code": of_this_tool(), **more}
 
 
 def run_verdict(judged: Sequence[Judged], met: Sequence[Check]) -> RunVerdict:

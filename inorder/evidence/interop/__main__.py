@@ -4,11 +4,11 @@
         [--seed N] [--rounds N] [--out DIR] [--budget TIME] [--fresh] [--page FILE]
 
 A cell is named by its target, as reference+java:5.4.0; without a name all are run, and beside them what else clients
-and brokers do together is tried, in both directions. With --feature only that is tried. A cell whose parts are missing
-is skipped with the reason, and its rows stay; so is one that does not start or answer. In --out lies a folder for each
-run, and crossing.json; with the same --out a matrix that was ended goes on where it was, and what the same code has
-judged is not run again. Exit code: 0 when no cell that ran refutes what its profile claims, else 1; 2 when --budget
-left some; 64 for wrong usage, 70 when a cell failed.
+and brokers do together is tried, in both directions. With --feature only that is tried. A cell whose parts are
+missing is skipped with the reason, and its rows stay; so is one that does not start or answer. In --out lies a folder
+for each run, crossing.json, and crossing.svg with every cell by every clause; with the same --out a matrix that was
+ended goes on where it was, and what the same code has judged is not run again. Exit code: 0 when no cell that ran
+refutes what its profile claims, else 1; 2 when --budget left some; 64 for wrong usage, 70 when a cell failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
 from conformance.rounds import ROUNDS
 from conformance.targets.driven import Paired
-from inorder.evidence import grid
+from inorder.evidence import grid, tables
 from inorder.evidence.interop.cells import Cell, all_runs, chosen_runs, run_cell
 from inorder.evidence.interop.features import (
     NAMES,
@@ -46,6 +46,7 @@ from inorder.evidence.interop.page import (
     cell_row,
     deviation_rows,
     feature_row,
+    picture,
     refresh,
 )
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
@@ -237,6 +238,8 @@ def main(
             check(data, CROSSING_SCHEMA)
             out.mkdir(parents=True, exist_ok=True)
             (out / "crossing.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+            if cells:
+                tables.draw(out / "crossing.svg", picture(cells))
     code = close(made, len(runs) + len(tried), wrong=any(cell.news for cell in cells))
     if failed:
         sys.exit(EXIT_SUITE)

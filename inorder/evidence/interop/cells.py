@@ -9,7 +9,7 @@ the profile's reason and source.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that was run. counts: clauses by verdict. date: ISO."""
+    """A cell that was run. counts: clauses by verdict. clauses: what each came to, by id. date: ISO."""
 
     target: str
     broker: str
@@ -66,6 +66,7 @@ class Cell:
     rounds: int
     seed: int
     date: str
+    clauses: Mapping[str, ClauseVerdict] = field(default_factory=dict)
 
     @property
     def news(self) -> tuple[Deviation, ...]:
@@ -84,6 +85,7 @@ class Cell:
             "rounds": self.rounds,
             "seed": self.seed,
             "date": self.date,
+            "clauses": {clause: verdict.value for clause, verdict in self.clauses.items()},
         }
 
     @classmethod
@@ -91,7 +93,9 @@ class Cell:
         """What `to_json` told."""
         counts = {verdict: data["counts"][verdict.value] for verdict in ClauseVerdict}
         deviations = tuple(Deviation(**each) for each in data["deviations"])
-        told = {"verdict": RunVerdict(data["verdict"]), "counts": counts, "deviations": deviations}
+        clauses = {clause: ClauseVerdict(word) for clause, word in data.get("clauses", {}).items()}
+        told: dict[str, Any] = {"counts": counts, "deviations": deviations, "clauses": clauses}
+        told["verdict"] = RunVerdict(data["verdict"])
         return cls(**{**data, **told})
 
 
@@ -168,6 +172,7 @@ def summed_up(
         rounds=rounds,
         seed=seed,
         date=date,
+        clauses={judged.id: judged.verdict for judged in verdict.clauses},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element
 
 from inorder.evidence import tables
 from inorder.evidence.interop.cells import Cell
@@ -57,6 +58,12 @@ def feature_row(checked: Checked) -> tuple[str, ...]:
         checked.seen,
         checked.date,
     )
+
+
+def picture(cells: Sequence[Cell]) -> Element:
+    """Every cell of the matrix by every clause."""
+    systems = {cell.target: cell.clauses for cell in cells}
+    return tables.by_clause("matrix", "Brokers and clients, promise by promise", systems)
 
 
 def refresh(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import JSON, print_human, print_json
 from conformance.cli.people import Watching, tell, watching
 from conformance.reports.allure import FOLDER as ALLURE_RESULTS
@@ -27,7 +27,7 @@ SEED = 1
 
 
 @click.command(name="mutants")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.mutant)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -103,7 +103,7 @@ def make_room(out: Path) -> None:
     if not grid.is_store(out / CELLS):
         seam.make_room(out, report.JSON_FILE, RUNS)
         return
-    for name in (report.JSON_FILE, report.MARKDOWN_FILE):
+    for name in (report.JSON_FILE, report.MARKDOWN_FILE, report.PICTURE_FILE):
         (out / name).unlink(missing_ok=True)
     shutil.rmtree(out / ALLURE_RESULTS, ignore_errors=True)
 

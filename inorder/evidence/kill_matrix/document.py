@@ -1,20 +1,39 @@
 """The tables of `docs/mutants.md`: every mutant, and every known bug with its mutants or the reason for none.
 
-`python -m inorder.evidence.kill_matrix.document` writes them between the marks; a test says that they are fresh.
+`python -m inorder.evidence.kill_matrix.document` writes them between the marks, and the picture of how soon searches
+find the mutants (from `conformance/reports/power.json`) beside the page; a test says that they are fresh.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from conformance.reports import svg
+from inorder.evidence.kill_matrix import power, report
 from inorder.evidence.kill_matrix.bugs import Bug, all_bugs, mutants_of
-from reference_impl.mutants import Mutant, every_mutant
+from reference_impl.mutants import HISTORY, Mutant, every_mutant
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "mutants.md"
+PICTURE = DOCUMENT.parent / "pictures" / "found-after.svg"
 MARKS = {
     "mutants": ("<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"),
     "bugs": ("<!-- bugs: begin -->\n", "<!-- bugs: end -->\n"),
 }
+
+
+def found_after() -> str:
+    """How many mutants a search has found after so many runs, seed by seed, as SVG."""
+    data = json.loads(power.FILE.read_text(encoding="utf-8"))
+    bugs = [bug for bugs in data["clauses"].values() for bug in bugs.values()]
+    searched = [bug for bug in bugs if bug["oracle"] == HISTORY]
+    seeds = sorted({int(seed) for bug in searched for seed in bug["runs"]})
+    curves = {}
+    for seed in seeds:
+        runs = [bug["runs"].get(str(seed)) for bug in searched]
+        curves[f"seed {seed}"] = report.found_after([run for run in runs if run is not None])
+    title = "Planted bugs that a search has found after so many runs"
+    return svg.render(report.found_picture("power", title, curves, len(searched)))
 
 
 def mutants_table() -> str:
@@ -61,3 +80,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURE.write_text(found_after(), encoding="utf-8")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import Label, Parameter, Status, StatusDetails, TestResult
@@ -18,7 +19,7 @@ from allure_commons.types import AttachmentType, LabelType
 from allure_commons.utils import now
 from rich.table import Table
 
-from conformance.reports import allure
+from conformance.reports import allure, plots
 from conformance.reports.saving import check
 from conformance.reports.schemas import MATRIX_SCHEMA
 from conformance.reports.text import events
@@ -28,7 +29,7 @@ from inorder.evidence.kill_matrix.matrix import Matrix
 from reference_impl.mutants import HISTORY
 from specs.clauses.clause import Clause
 
-JSON_FILE, MARKDOWN_FILE = "matrix.json", "matrix.md"
+JSON_FILE, MARKDOWN_FILE, PICTURE_FILE = "matrix.json", "matrix.md", "matrix.svg"
 SUITE = "kill matrix"
 _NAMESPACE = uuid.UUID("0d4f4c1e-51a7-5c3c-8b83-6a0f8c1f6a57")
 _COLUMNS = (
@@ -47,15 +48,37 @@ _NOT_ON_A_TERMINAL = "refutes"
 
 
 def save(matrix: Matrix, folder: Path) -> Path:
-    """Write matrix.json (checked against its schema), matrix.md and allure-results/ into `folder`, and return it."""
+    """Write matrix.json (checked against its schema), matrix.md, matrix.svg and allure-results/ into `folder`."""
     data = matrix.to_json()
     check(data, MATRIX_SCHEMA)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     (folder / JSON_FILE).write_text(text, encoding="utf-8")
     (folder / MARKDOWN_FILE).write_text(markdown(matrix), encoding="utf-8")
+    tables.draw(folder / PICTURE_FILE, picture(matrix))
     write_allure(matrix, folder / allure.FOLDER)
     return folder
+
+
+def picture(matrix: Matrix) -> Element:
+    """How many of the mutants were found after so many runs of each one's search."""
+    runs = [each.examples for each in matrix.kills if each.killed]
+    title = f"Mutants found, by the runs of each search (seed {matrix.seed})"
+    curves = {f"seed {matrix.seed}": found_after(runs)}
+    return found_picture("found", title, curves, len(matrix.kills))
+
+
+def found_after(runs: Sequence[int]) -> list[tuple[float, float]]:
+    """After how many runs so many are found."""
+    return [(0.0, 0.0), *((float(at), float(sum(n <= at for n in runs))) for at in sorted({*runs}))]
+
+
+def found_picture(
+    key: str, title: str, curves: Mapping[str, Sequence[tuple[float, float]]], most: int
+) -> Element:
+    """The saturation of searches for planted bugs. most: how many bugs there are."""
+    x_axis = plots.Axis("runs of a search", log=True)
+    return plots.lines(key, title, curves, x_axis, plots.Axis("bugs found"), most=float(most))
 
 
 def cells(kill: Kill) -> tuple[str, ...]:

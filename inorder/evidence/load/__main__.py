@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
 import sys
@@ -20,6 +21,7 @@ from rich.table import Table
 from conformance.cli.people import console, tell
 from conformance.parts import jars
 from conformance.parts.java import find_java
+from conformance.reports import plots
 from inorder.evidence import grid
 from inorder.evidence.load.measure import (
     Amount,
@@ -33,7 +35,7 @@ from inorder.evidence.load.measure import (
 )
 from inorder.evidence.load.systems import Apaches, Loaded, Ours
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
-from inorder.evidence.tables import terminal
+from inorder.evidence.tables import draw, terminal
 
 VERSION = "5.4.0"
 CODE = (
@@ -135,7 +137,10 @@ def main(
             if not done.resumed:
                 tell(f"{done.cell.name} measured")
     if made:
-        show([from_json(each) for done in made for each in done.value])
+        cells = [from_json(each) for done in made for each in done.value]
+        show(cells)
+        if how.out is not None:
+            keep(cells, how.out)
     raise SystemExit(close(made, len(turns)))
 
 
@@ -209,6 +214,27 @@ def show(cells: Sequence[Cell]) -> None:
     click.echo(
         f"other work took {median(others):.0f} % of the machine ({others[0]:.0f} to {others[-1]:.0f})"
     )
+
+
+def keep(cells: Sequence[Cell], folder: Path) -> None:
+    """The measurements as JSON, and pictures of both speeds, broker beside broker."""
+    data = json.dumps([asdict(cell) for cell in cells], indent=2)
+    (folder / "load.json").write_text(data + "\n", encoding="utf-8")
+    for name, title in (("sends_per_s", "Sends"), ("deliveries_per_s", "Ordered deliveries")):
+        rows = [
+            plots.Bar(
+                f"{queues} queues, {clients} clients, {system}",
+                speed,
+                f"{speed:,.0f} ({min(all_of):,.0f} to {max(all_of):,.0f})",
+                second=system != Ours.name,
+            )
+            for (queues, clients, system), rounds in sorted(_rounds(cells).items())
+            for all_of in [[getattr(cell, name) for cell in rounds]]
+            for speed in [median(all_of)]
+        ]
+        unit = "messages a second: the median of the rounds, from the slowest to the quickest"
+        drawn = plots.bars(name.replace("_", "-"), f"{title} per second", rows, unit=unit)
+        draw(folder / f"{name.partition('_')[0]}.svg", drawn)
 
 
 def tables(cells: Sequence[Cell]) -> list[Table]:

@@ -8,10 +8,10 @@ The targets are reference, reference:sync, reference:async, reference+tcp, refer
 without a name all of them. On the last two the broker is a process that is killed with SIGKILL and started again on
 its store while the clients are at work. Cases are played simulated and on sockets, and once more in both with every
 broker killed before the last question; they have no target and no profile. Prints a line for each profile and target.
-In --out lies a folder for each run, everywhere.json, and everywhere.md with every row; with the same --out a run that
-was ended goes on where it was, and what the same code has judged is not run again. Exit code: 0 when everything that
-ran holds, 1 when something is refuted, 2 when something claimed was hardly at stake or --budget left some; 64 for
-wrong usage, 70 when a run failed.
+In --out lies a folder for each run, everywhere.json, everywhere.md with every row, and everywhere.svg; with the same
+--out a run that was ended goes on where it was, and what the same code has judged is not run again. Exit code: 0 when
+everything that ran holds, 1 when something is refuted, 2 when something claimed was hardly at stake or --budget left
+some; 64 for wrong usage, 70 when a run failed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ import click
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
 from conformance.wire.work import Way
-from inorder.evidence import grid
+from inorder.evidence import grid, tables
 from inorder.evidence.interop.__main__ import today
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept, keep_cases
-from inorder.evidence.profile_grid.page import whole, with_cases, with_summary
+from inorder.evidence.profile_grid.page import picture, whole, with_cases, with_summary
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept, from_json, keep, ways
 from specs.errors import EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
 from specs.profiles import Profile
@@ -160,6 +160,8 @@ def main(
                 json.dumps(data, indent=2) + "\n", encoding="utf-8"
             )
             (out / "everywhere.md").write_text(whole(found, played), encoding="utf-8")
+            if found:
+                tables.draw(out / "everywhere.svg", picture(found))
     code = close(made, len(bodies) + len(runs))
     verdicts = {kept.verdict for kept in found} | {
         RunVerdict.REFUTED for cases in played if cases.differs

@@ -7,7 +7,9 @@ when it was judged by every profile. The second is made of what the run found or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element
 
+from conformance.reports import plots
 from inorder.evidence import tables
 from inorder.evidence.profile_grid.cases import BODIES, CasesKept
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept
@@ -19,6 +21,7 @@ PROFILES = "profiles"
 REASONS = "reasons"
 CASES = "cases"
 WHY_NOT = "why not"
+WHICH = "which"
 HEADS: Mapping[str, tuple[str, ...]] = {
     SUMMARY: ("target", "profiles", "upheld", "inconclusive", "refuted", "clauses refuted", "run"),
     PROFILES: (
@@ -27,9 +30,10 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     ),
     REASONS: ("profile", "target", "not upheld", "clauses"),
     CASES: ("target", "cases", "held", "not held", "not applicable", "seconds", "run"),
-    WHY_NOT: ("target", "why not applicable", "cases", "which"),
+    WHY_NOT: ("target", "why not applicable", "cases"),
+    WHICH: ("target", "why not applicable", "cases by name"),
 }  # fmt: skip
-KEYS = {SUMMARY: 1, PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
+KEYS = {SUMMARY: 1, PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1, WHICH: 1}
 """How many cells at the left say what a row is about."""
 _SHOWN = (
     ClauseVerdict.REFUTED,
@@ -128,16 +132,39 @@ def with_summary(page: str, found: Sequence[Kept]) -> str:
     return page
 
 
+def picture(found: Sequence[Kept]) -> Element:
+    """Every profile on every target: the verdict, and how many clauses were upheld."""
+    cells = {
+        (kept.profile, kept.target): tables.run_cell(
+            kept.verdict,
+            str(kept.counts[ClauseVerdict.UPHELD]),
+            f"{kept.counts[ClauseVerdict.UPHELD]} clauses upheld, "
+            f"{kept.counts[ClauseVerdict.REFUTED]} refuted",
+        )
+        for kept in found
+    }
+    rows = list(dict.fromkeys(kept.profile for kept in found))
+    columns = [target for target in TARGETS if any(kept.target == target for kept in found)]
+    title = "Profiles on the bodies of the reference, with the clauses upheld"
+    return plots.heat_map("everywhere", title, sorted(rows), columns, cells)
+
+
 def whole(found: Sequence[Kept], played: Sequence[CasesKept]) -> str:
     """Every row, as a page of its own."""
     page = "# The profile grid\n"
-    for table in (PROFILES, REASONS, CASES, WHY_NOT):
+    for table in (PROFILES, REASONS, CASES, WHY_NOT, WHICH):
         page += f"\n## {table.capitalize()}\n\n" + "\n".join(marks(table)) + "\n"
     for kept in found:
         page = with_profile(page, kept)
     for cases in played:
-        page = with_cases(page, cases)
+        page = _with_names(with_cases(page, cases), cases)
     return page
+
+
+def _with_names(page: str, kept: CasesKept) -> str:
+    name = f"`{kept.target}`"
+    rows = [(name, why, ", ".join(cases)) for why, cases in kept.not_applicable.items()]
+    return refresh(page, WHICH, [name], rows)
 
 
 def with_cases(page: str, kept: CasesKept) -> str:
@@ -146,7 +173,5 @@ def with_cases(page: str, kept: CasesKept) -> str:
     missing = sum(map(len, kept.not_applicable.values()))
     numbers = (kept.count, len(kept.held), len(kept.differs), missing, kept.seconds)
     page = refresh(page, CASES, [name], [(name, *map(str, numbers), kept.date)])
-    rows = [
-        (name, why, str(len(cases)), ", ".join(cases)) for why, cases in kept.not_applicable.items()
-    ]
+    rows = [(name, why, str(len(cases))) for why, cases in kept.not_applicable.items()]
     return refresh(page, WHY_NOT, [name], rows)

@@ -4,10 +4,10 @@
                                             [--page FILE]
 
 An entry whose parts are missing is skipped with the reason, and its row stays; so does that of one that could not be
-played to its end, which counts as wrong. The witness of the first red run is
-kept beside the page, in `track-record/ID`. With the same --out a run that was ended goes on where it was, and what the
-same code has reproduced is not run again. Exit code: 0 when everything that ran came out red and green as it should,
-else 1; 2 when --budget left some; 64 for wrong usage.
+played to its end, which counts as wrong. The witness of the first red run is kept beside the page, in `track-
+record/ID`; in --out lies a picture of all, track-record.svg. With the same --out a run that was ended goes on where
+it was, and what the same code has reproduced is not run again. Exit code: 0 when everything that ran came out red and
+green as it should, else 1; 2 when --budget left some; 64 for wrong usage.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import click
 
 from conformance.parts.places import CHECKOUT
 from conformance.parts.processes import exit_on_sigterm
-from inorder.evidence import grid
+from inorder.evidence import grid, tables
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.track_record.entries import ENTRIES, Entry, Say, entry
-from inorder.evidence.track_record.table import Reproduction, refresh
+from inorder.evidence.track_record.table import Reproduction, picture, refresh
 from inorder.evidence.track_record.witness import keep_witness
 from specs.errors import (
     EXIT_USAGE,
@@ -39,6 +39,7 @@ from specs.history.clock import host_clock
 PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
 CELL_FILES = ".cells"
+PICTURE = "track-record.svg"
 CODE = ("specs", "reference_impl", "conformance", "drivers/java", "inorder/evidence/track_record")
 """What a reproduction depends on."""
 
@@ -119,6 +120,7 @@ def main(
             )
         root, cells = out, {cell_for(each, times): each for each in chosen}
         made: list[grid.Done] = []
+        found: list[Reproduction] = []
 
         def make(cell: grid.Cell) -> object:
             each = cells[cell]
@@ -143,6 +145,7 @@ def main(
                 wrong.append(f"{each.id} could not be played: {one.error}")
                 continue
             done = Reproduction.from_json(each, one.value)
+            found.append(done)
             click.echo(done.line())
             if done.red_times:
                 number = next(
@@ -165,6 +168,8 @@ def main(
                 refresh(text, [known.id for known in ENTRIES], {each.id: done.line()}),
                 encoding="utf-8",
             )
+        if store is not None and found:
+            tables.draw(root / PICTURE, picture(found))
     for sentence in wrong:
         say(sentence)
     sys.exit(close(made, len(cells), wrong=bool(wrong)))

@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
+from xml.etree.ElementTree import Element
 
+from conformance.reports import plots
+from conformance.reports.plots import Cell, Kind
 from inorder.evidence.track_record.entries import Entry
 from specs.errors import UsageError
 from specs.history.store import rows_of_lines
@@ -92,6 +95,24 @@ def _from_json(data: Mapping[str, Any]) -> Judged:
     witness = tuple(rows_of_lines(lines.encode(), f"the witness of {data['id']}"))
     told |= {"verdict": ClauseVerdict(data["verdict"]), "witness": witness}
     return Judged(**told)
+
+
+def picture(found: Sequence[Reproduction]) -> Element:
+    """How often each bug showed in the release that has it, and how often the other one was clean."""
+    cells: dict[tuple[str, str], Cell] = {}
+    for each in found:
+        name = f"{each.entry.id} ({each.entry.judged_by})"
+        for side, times, results in (
+            ("red", each.red_times, each.red),
+            ("green", each.green_times, each.green),
+        ):
+            told = f"{times} of {len(results)}"
+            kind = Kind.SHARE if times else Kind.BAD
+            words = f"{'refuted' if side == 'red' else 'upheld'} {told} times"
+            cells[name, side] = Cell(kind, told, words, times / max(1, len(results)))
+    rows = list(dict.fromkeys(name for name, _ in cells))
+    title = "Bugs of released systems: refuted where the bug is (red), upheld where not (green)"
+    return plots.heat_map("record", title, rows, ("red", "green"), cells)
 
 
 def refresh(page: str, order: Sequence[str], new: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ ONE_OWNER = """
 5ms..15ms  bob    locks  billing/orders/b0/3   refused
 """
 LATER = (datetime.now(tz=UTC) + timedelta(days=30)).date().isoformat()
+TODAY = datetime.now(tz=UTC).date().isoformat()
 YESTERDAY = (datetime.now(tz=UTC) - timedelta(days=1)).date().isoformat()
 
 
@@ -119,6 +120,153 @@ def test_a_baseline_that_would_say_nothing_is_refused(
     assert not (tmp_path / "b.toml").exists()
 
 
+def test_an_entry_stands_on_its_last_day(run: Run, tmp_path: Path, judged: Judged) -> None:
+    """Which may be today, by UTC."""
+    out = tmp_path / "baseline.toml"
+    assert add(run, judged("red", CLAUSE.shortest_violation), out, TODAY).exit_code == 0
+    result = run("check", str(tmp_path / "red.txt"), "--clause", "LSE-1", "--baseline", str(out))
+    assert "REFUTED" not in result.stdout
+    assert f"until {TODAY}" in result.stdout
+
+
+def test_an_entry_of_what_was_never_at_stake_is_not_called_mended(
+    run: Run, tmp_path: Path, judged: Judged
+) -> None:
+    """With a floor of 0 a clause is upheld without having been tried: that says nothing of the entry."""
+    out = tmp_path / "baseline.toml"
+    add(run, judged("red", CLAUSE.shortest_violation), out)
+    idle = tmp_path / "idle.txt"
+    idle.write_text("0ms alice joins billing\n", encoding="utf-8")
+    told = verdict(
+        run(
+            "check", str(idle), "--clause", "LSE-1", "--floor", "0", "--baseline", str(out),
+            "--format", "json",
+        )
+    )  # fmt: skip
+    assert told["clauses"][0]["opportunities"] == 0
+    assert told["baseline"]["known"][0]["state"] == "not_told"
+
+
+def test_a_baseline_of_another_system_says_nothing_where_its_clause_is_not_claimed(
+    run: Run, tmp_path: Path, judged: Judged
+) -> None:
+    out = tmp_path / "baseline.toml"
+    add(run, judged("red", CLAUSE.shortest_violation), out)
+    result = run(
+        "check", str(tmp_path / "red.txt"), "--profile", "redis-streams", "--baseline", str(out),
+        "--format", "json",
+    )  # fmt: skip
+    told = verdict(result)
+    lease = next(each for each in told["clauses"] if each["id"] == "LSE-1")
+    assert lease["verdict"] == "not_claimed"
+    assert told["baseline"]["known"][0]["state"] == "not_told"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"LSE-1"', '"LSE-17"', "there is no clause LSE-17"),
+        (f'"{CLAUSE.findings[0]}"', '"two-owner"', "LSE-1 has no finding two-owner; it has "),
+        (f"expires = {LATER}", f"expires = {LATER}T10:00:00", "must be a day"),
+        (f"expires = {LATER}", 'expires = "soon"', "must be a day"),
+        ("[[known]]", "[known]", "known"),
+        ('owner = "payments"', 'owner = ""', "say whose it is"),
+        ('owner = "payments"', 'own = "payments"', "own"),
+    ],
+)
+def test_a_baseline_that_can_not_be_meant_is_one_sentence(
+    run: Run, tmp_path: Path, judged: Judged, old: str, new: str, words: str
+) -> None:
+    """As one of a clause that has another name by now: it lets nothing pass, and says where it is wrong."""
+    out = tmp_path / "baseline.toml"
+    add(run, judged("red", CLAUSE.shortest_violation), out)
+    text = out.read_text(encoding="utf-8")
+    assert old in text
+    out.write_text(text.replace(old, new), encoding="utf-8")
+    result = run("check", str(tmp_path / "red.txt"), "--clause", "LSE-1", "--baseline", str(out))
+    assert (result.exit_code, result.stdout) == (64, "")
+    assert words in result.stderr
+    assert str(out) in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def rewritten(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A run's verdict, otherwise."""
+    file = folder / "verdict.json"
+    data = json.loads(file.read_text(encoding="utf-8"))
+    change(data)
+    file.write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+def renamed(data: dict[str, Any]) -> None:
+    data["clauses"][0]["id"] = "OLD-1"
+
+
+def otherwise_found(data: dict[str, Any]) -> None:
+    data["clauses"][0]["findings"] = ["an-old-name"]
+
+
+@pytest.mark.parametrize("change", [renamed, otherwise_found])
+def test_what_this_version_does_not_know_is_not_written_down(
+    run: Run, tmp_path: Path, judged: Judged, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """A file with a clause or a finding of another version could not be read again."""
+    out = tmp_path / "baseline.toml"
+    result = add(run, rewritten(judged("red", CLAUSE.shortest_violation), change), out)
+    assert result.exit_code == 64
+    assert "which this version does not know: judge it again" in result.stderr
+    assert not out.exists()
+
+
+def test_a_run_that_can_not_be_trusted_makes_no_baseline(
+    run: Run, tmp_path: Path, judged: Judged
+) -> None:
+    folder = rewritten(judged("red", CLAUSE.shortest_violation), broken_run)
+    result = add(run, folder, tmp_path / "baseline.toml")
+    assert (result.exit_code, "can't be trusted" in result.stderr) == (64, True)
+
+
+def broken_run(data: dict[str, Any]) -> None:
+    data["verdict"] = "inadmissible"
+    data["met"][0] |= {"id": "MET-1", "ok": False, "detail": "torn"}
+
+
+@pytest.mark.parametrize(
+    "words", ["a bug 🐛 of ours", 'quoted "so" \\ and so\n', "deleted \x7f", "tab\t \x01", "zürich"]
+)
+def test_what_people_say_can_be_read_again(
+    run: Run, tmp_path: Path, judged: Judged, words: str
+) -> None:
+    out = tmp_path / "baseline.toml"
+    folder = judged("red", CLAUSE.shortest_violation)
+    given = ["--owner", words, "--reason", words, "--expires", LATER, "--out", str(out)]
+    assert run("baseline", str(folder), *given).exit_code == 0
+    told = verdict(
+        run(
+            "check", str(tmp_path / "red.txt"), "--clause", "LSE-1", "--baseline", str(out),
+            "--format", "json",
+        )
+    )["baseline"]["known"][0]  # fmt: skip
+    assert (told["owner"], told["reason"], told["state"]) == (words, words, "seen")
+
+
+def test_an_entry_that_expired_is_not_taken_for_known(
+    run: Run, tmp_path: Path, judged: Judged
+) -> None:
+    out, folder = tmp_path / "baseline.toml", judged("red", CLAUSE.shortest_violation)
+    add(run, folder, out)
+    out.write_text(out.read_text().replace(LATER, YESTERDAY))
+    told = add(run, folder, out).stderr
+    assert f"is there, but expired with {YESTERDAY}: its day is yours to change" in told
+
+
+def test_of_a_green_run_no_file_is_written(run: Run, tmp_path: Path, judged: Judged) -> None:
+    result = add(run, judged("green", ONE_OWNER), tmp_path / "baseline.toml")
+    assert (result.exit_code, (tmp_path / "baseline.toml").exists()) == (0, False)
+    assert "nothing is broken or possible there" in result.stderr
+
+
 # ------------------------------------------------------------------------------------------ diff
 
 
@@ -164,3 +312,71 @@ def test_a_folder_without_a_verdict_gets_one_sentence(run: Run, tmp_path: Path) 
     result = run("diff", str(tmp_path), str(tmp_path))
     assert result.exit_code == 64
     assert "is no judged run" in result.stderr
+
+
+def cut_short(data: dict[str, Any]) -> None:
+    data["verdict"] = "inconclusive"
+    data["met"].append(
+        {"id": "MET-9", "title": "the search was not cut short", "ok": False, "detail": "Ctrl-C"}
+    )
+
+
+@pytest.mark.parametrize("change", [cut_short, broken_run])
+def test_a_run_that_was_cut_short_or_can_not_be_trusted_is_not_green(
+    run: Run, judged: Judged, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """Whichever of the two it is: what it upholds says too little."""
+    green, other = judged("green", ONE_OWNER), rewritten(judged("other", ONE_OWNER), change)
+    for before, after in ((green, other), (other, green), (other, other)):
+        code, found = diff(run, before, after)
+        assert (code, found["broke"], len(found["checks"]) >= 1) == (2, [], True)
+    assert "left open       after: not so: " in run("diff", str(green), str(other)).stdout
+
+
+def test_what_failed_before_as_well_is_no_news(run: Run, judged: Judged) -> None:
+    """A fault without effect, say: unless only the later run has it."""
+
+    def dead_fault(data: dict[str, Any]) -> None:
+        data["met"].append(
+            {"id": "MET-4", "title": "each fault had an effect", "ok": False, "detail": "x"}
+        )
+
+    green, other = judged("green", ONE_OWNER), rewritten(judged("other", ONE_OWNER), dead_fault)
+    assert diff(run, other, other)[0] == 0
+    assert diff(run, other, green)[0] == 0
+    assert diff(run, green, other)[0] == 2
+
+
+def test_what_was_never_at_stake_is_neither_upheld_nor_mended(run: Run, judged: Judged) -> None:
+    """A floor of 0 calls it upheld all the same."""
+
+    def never(data: dict[str, Any]) -> None:
+        data["clauses"][0] |= {"opportunities": 0, "floor": 0}
+
+    green, red = judged("green", ONE_OWNER), judged("red", CLAUSE.shortest_violation)
+    idle = rewritten(judged("idle", ONE_OWNER), never)
+    code, found = diff(run, green, idle)
+    assert (code, [each["after"] for each in found["no_longer"]]) == (2, ["not_exercised"])
+    code, found = diff(run, red, idle)
+    assert (code, found["mended"], len(found["no_longer"])) == (2, [], 1)
+
+
+def test_runs_of_different_profiles_are_compared_and_it_is_told(
+    run: Run, tmp_path: Path, judged: Judged
+) -> None:
+    green = judged("green", ONE_OWNER)
+    other = tmp_path / "other"
+    run("check", str(tmp_path / "green.txt"), "--profile", "redis-streams", "--out", str(other))
+    shown = run("diff", str(green), str(other))
+    assert "the two were judged by different profiles" in shown.stdout
+    assert (shown.exit_code, "no longer told  LSE-1" in shown.stdout) == (2, True)
+
+
+def test_a_clause_that_has_another_name_by_now_is_compared_by_the_old_one(
+    run: Run, judged: Judged
+) -> None:
+    """It is no longer judged, and the new one is newly told."""
+    old = rewritten(judged("old", ONE_OWNER), renamed)
+    code, found = diff(run, old, judged("green", ONE_OWNER))
+    assert (code, [each["clause"] for each in found["no_longer"]]) == (2, ["OLD-1"])
+    assert [each["clause"] for each in found["newly"]] == ["LSE-1"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.waiting import wait_until
-from inorder.evidence import grid
-from inorder.evidence.grid import Cell, Done, age, code_digest, read_cell, run, told_of_kept
+from inorder.evidence.grid import Cell, Done, age, read_cell, run, told_of_kept
 from inorder.evidence.options import GridOptions, close, grid_options
 from specs.errors import TargetMisbehaved, UsageError
 
@@ -247,32 +245,6 @@ def test_ids_are_the_same_in_every_process() -> None:
     ]  # fmt: skip
     assert here.id == same.id == "a-name-of-two-56670561-ef56e67f079da2be"
     assert len({each.id for each in [here, *others]}) == 4
-
-
-def test_the_digest_of_code_knows_content_and_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Compiled files are no code."""
-    monkeypatch.setattr(grid, "ROOT", tmp_path)
-    (tmp_path / "room" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "room" / "a.py").write_text("a = 1\n")
-    seen = [fresh_digest("room")]
-    (tmp_path / "room" / "__pycache__" / "a.pyc").write_bytes(b"x")
-    assert fresh_digest("room") == seen[0]
-    (tmp_path / "room" / "a.py").write_text("a = 2\n")
-    seen.append(fresh_digest("room"))
-    os.rename(tmp_path / "room" / "a.py", tmp_path / "room" / "b.py")
-    seen.append(fresh_digest("room"))
-    assert len(set(seen)) == 3
-    with pytest.raises(ValueError, match="no elsewhere"):
-        fresh_digest("elsewhere")
-
-
-def fresh_digest(place: str) -> str:
-    code_digest.cache_clear()
-    found = code_digest(place)
-    code_digest.cache_clear()
-    return found
 
 
 def test_ages_are_told(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""How long lanes stood still after their client, or their broker, was gone: from a history.
+
+Of each crash, pause and departure: the lanes whose latest message before it was begun by that client (or lay on that
+broker), and the time until the next message of each is begun, by whomever. A lane in which nothing was left to do is
+not counted; one in which acknowledged messages were left, and none was begun any more, never recovered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from specs.history.row import Row
+from specs.vocabulary import Kind, Lane, Outcome, Queue
+
+GONE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.LEAVE})
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One lane after one event. what: `crash`, `pause` or `leave`; ms: None where the lane never went on."""
+
+    what: str
+    party: str
+    lane: Lane
+    ms: float | None
+
+
+def recoveries(rows: Iterable[Row]) -> list[Recovery]:
+    """All of a run, in the order of the events and of the lanes."""
+    gone: list[Row] = []
+    calls: dict[Lane, list[Row]] = {}
+    sent: dict[Queue, int] = {}
+    for row in rows:
+        if row.kind in GONE:
+            gone.append(row)
+        elif row.kind is Kind.DELIVER and row.queue_id is not None:
+            calls.setdefault(row.lane, []).append(row)
+        elif row.kind is Kind.SEND and row.outcome is Outcome.OK and row.queue_offset is not None:
+            sent[row.queue] = max(sent.get(row.queue, -1), row.queue_offset)
+    for those in calls.values():
+        those.sort(key=lambda row: row.started_us)
+    found = []
+    for event in sorted(gone, key=lambda row: row.started_us):
+        for lane in sorted(calls):
+            each = _of(event, lane, calls[lane], sent)
+            if each is not None:
+                found.append(each)
+    return found
+
+
+def _of(event: Row, lane: Lane, calls: Sequence[Row], sent: dict[Queue, int]) -> Recovery | None:
+    before = [row for row in calls if row.started_us < event.started_us]
+    if not before or not _is_theirs(event, before[-1]):
+        return None
+    party = event.client_id or event.broker or event.process or ""
+    after = next((row for row in calls if row.started_us >= event.started_us), None)
+    if after is not None:
+        ms = (after.started_us - event.started_us) / 1000
+        return Recovery(event.kind.value, party, lane, ms)
+    reached = max(row.queue_offset or 0 for row in before)
+    left = sent.get(before[-1].queue, -1) > reached
+    return Recovery(event.kind.value, party, lane, None) if left else None
+
+
+def _is_theirs(event: Row, call: Row) -> bool:
+    if event.client_id is not None:
+        return call.client_id == event.client_id
+    if event.broker is not None:
+        return call.broker == event.broker
+    return event.process is not None and call.process == event.process

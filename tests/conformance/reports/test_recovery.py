@@ -1,0 +1,42 @@
+"""How long lanes stood still: from histories written by hand."""
+
+from __future__ import annotations
+
+from conformance.reports.recovery import recoveries
+from specs.history.text import parse_history
+
+
+def found(text: str) -> list[tuple[str, str, str, float | None]]:
+    _, rows = parse_history(text)
+    return [(each.what, each.party, str(each.lane), each.ms) for each in recoveries(rows)]
+
+
+def test_a_lane_goes_on_at_another_client() -> None:
+    """From the crash until the next message of the lane is begun; a lane of somebody else does not count."""
+    assert found("""
+        0ms  alice  delivers  billing/orders/b0/0  offset=0 id=m0 success
+        0ms  bob    delivers  billing/orders/b0/1  offset=0 id=n0 success
+        100ms  alice  crashes  -
+        900ms  bob  delivers  billing/orders/b0/1  offset=1 id=n1 success
+        1100ms  bob  delivers  billing/orders/b0/0  offset=1 id=m1 success
+    """) == [("crash", "alice", "billing/orders/b0/0", 1000.0)]
+
+
+def test_a_lane_in_which_nothing_was_left_does_not_count() -> None:
+    """Unless a message was acknowledged that nobody was handed any more."""
+    idle = """
+        0ms  shop  sends  orders/b0/0  offset=0 id=m0 ok
+        1ms  alice  delivers  billing/orders/b0/0  offset=0 id=m0 success
+        100ms  alice  crashes  -
+    """
+    assert found(idle) == []
+    owed = idle + "        200ms  shop  sends  orders/b0/0  offset=1 id=m1 ok\n"
+    assert found(owed) == [("crash", "alice", "billing/orders/b0/0", None)]
+
+
+def test_a_client_that_was_paused_may_go_on_itself() -> None:
+    assert found("""
+        0ms  alice  delivers  billing/orders/b0/0  offset=0 id=m0 success
+        100ms..600ms  alice  pauses  -
+        700ms  alice  delivers  billing/orders/b0/0  offset=1 id=m1 success
+    """) == [("pause", "alice", "billing/orders/b0/0", 600.0)]
