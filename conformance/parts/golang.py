@@ -68,7 +68,14 @@ def build(program: Program, target: Path) -> None:
     """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
     with _toolchain(target.parent) as (compiler, environment, scratch):
         flags = f"-s -w {program.flags}".rstrip()
-        install = [compiler, "install", "-trimpath", "-ldflags", flags, program.package]
+        install: list[str | Path] = [
+            compiler,
+            "install",
+            "-trimpath",
+            "-ldflags",
+            flags,
+            program.package,
+        ]
         _run(install, environment, f"Go could not build {program.product}")
         os.replace(scratch / "bin" / program.made, target)
 
@@ -95,7 +102,7 @@ def build_own(program: OwnProgram, target: Path) -> None:
             f"replace {program.module} => {module}",
         )
         (home / "go.mod").write_text("\n".join(lines) + "\n")
-        flags = ["-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", made]
+        flags: list[str | Path] = ["-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", made]
         _run([compiler, "build", *flags, "."], environment, complaint, home)
         os.replace(made, target)
 
