@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conformance.parts import golang
-from conformance.parts.places import CHECKOUT, tools_dir
+from conformance.parts.places import beside, tools_dir
 from specs.errors import InorderError, Unavailable, UsageError
 
 VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
 """Clients on which the driver was built and run."""
 DEFAULT = "2.1.2"
 MODULE = "github.com/apache/rocketmq-client-go/v2"
-SOURCE = CHECKOUT / "drivers" / "go" / "main.go"
+SOURCE = beside("drivers") / "go" / "main.go"
 TIMERS: Mapping[str, Mapping[str, str]] = {
     "internal/client.go": {
         "_HeartbeatBrokerInterval": "INORDER_HEARTBEAT_MS",
